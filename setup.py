@@ -41,7 +41,10 @@ class BuildWithPages(build_py):
             copy = Path(self.build_lib, "helm_longctx/pages", page.relative_to(ROOT / "docs"))
             copy.parent.mkdir(parents=True, exist_ok=True)
             # The pages of benchmarks are in the package, too.
-            copy.write_text(page.read_text(encoding="utf-8").replace("../src/helm_longctx/", "../"), encoding="utf-8")
+            copy.write_text(
+                page.read_text(encoding="utf-8").replace("../src/helm_longctx/", "../"),
+                encoding="utf-8",
+            )
 
 
 if __name__ == "__main__":

@@ -44,10 +44,15 @@ def choose_versions(python: str) -> tuple[str, dict[str, str]]:
         pip = [f"{folder}/bin/python", "-m", "pip", "--quiet"]
         subprocess.run([*pip, "install", "--upgrade", "pip"], check=True)
         report = Path(folder) / "report.json"
-        subprocess.run([*pip, "install", "--dry-run", "--report", str(report), f"{ROOT}[all,dev]", *PAIR], check=True)
+        subprocess.run(
+            [*pip, "install", "--dry-run", "--report", str(report), f"{ROOT}[all,dev]", *PAIR],
+            check=True,
+        )
         found = json.loads(report.read_text(encoding="utf-8"))
     packages = (each["metadata"] for each in found["install"])
-    versions = {re.sub(r"[-_.]+", "-", p["name"]).lower(): p["version"].partition("+")[0] for p in packages}
+    versions = {
+        re.sub(r"[-_.]+", "-", p["name"]).lower(): p["version"].partition("+")[0] for p in packages
+    }
     kept = {n: v for n, v in versions.items() if n != "helm-longctx" and not OF_A_GPU.fullmatch(n)}
     return found["environment"]["python_version"], kept
 
@@ -57,7 +62,9 @@ def constraints(name: str, chosen: dict[str, dict[str, str]]) -> list[str]:
     versions = {python: packages[name] for python, packages in chosen.items() if name in packages}
     if len(versions) == len(chosen) and len(set(versions.values())) == 1:
         return [f"{name}=={next(iter(versions.values()))}"]
-    return [f'{name}=={version} ; python_version == "{python}"' for python, version in versions.items()]
+    return [
+        f'{name}=={version} ; python_version == "{python}"' for python, version in versions.items()
+    ]
 
 
 if __name__ == "__main__":

@@ -18,9 +18,15 @@ def main() -> None:
     """Write the archive again: sorted, of one time, without users, and with modes that do not depend on the umask."""
     path, seconds = Path(sys.argv[1]), int(os.environ["SOURCE_DATE_EPOCH"])
     content = io.BytesIO()
-    with tarfile.open(path) as old, tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as new:
+    with (
+        tarfile.open(path) as old,
+        tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as new,
+    ):
         for member in sorted(old.getmembers(), key=lambda member: member.name):
-            member.mtime, member.mode = seconds, 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            member.mtime, member.mode = (
+                seconds,
+                0o755 if member.isdir() or member.mode & 0o100 else 0o644,
+            )
             member.uid = member.gid = 0
             member.uname = member.gname = ""
             member.pax_headers = {}

@@ -58,7 +58,11 @@ def figures(script: str, *arguments: str) -> Any:
 
 def start_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of the processor time of commands, and of `run` until its first request."""
-    return [Bar(f"processor seconds, {row['what']}", row["seconds"], row["limit"]) for row in rows if row["limit"]]
+    return [
+        Bar(f"processor seconds, {row['what']}", row["seconds"], row["limit"])
+        for row in rows
+        if row["limit"]
+    ]
 
 
 def overhead_bars(found: dict[str, Any]) -> list[Bar]:
@@ -91,7 +95,12 @@ def client_bars(rows: list[dict[str, Any]]) -> list[Bar]:
 def pipeline_bars(found: dict[str, float]) -> list[Bar]:
     """Bars of the whole way from the first request to the files of the run."""
     return [
-        Bar("a whole run's pace / bare openai's: 4k, 32 in flight", found["ratio"], 0.9, at_least=True),
+        Bar(
+            "a whole run's pace / bare openai's: 4k, 32 in flight",
+            found["ratio"],
+            0.9,
+            at_least=True,
+        ),
         Bar("ms to score and write an instance", found["ms after"], 1.5),
     ]
 
@@ -102,7 +111,9 @@ def file_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     def times_text(run: str, figure: str) -> dict[str, float]:
         turns = [row for row in rows if row["run"] == run]
         return {
-            side: statistics.median(row[figure] / row["text"] for row in turns if row["side"] == side)
+            side: statistics.median(
+                row[figure] / row["text"] for row in turns if row["side"] == side
+            )
             for side in ("ours", "stock")
         }
 
@@ -123,7 +134,9 @@ def command_bars(rows: list[dict[str, Any]]) -> list[Bar]:
 
 def large_command_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bar of the whole command `run` on many own questions."""
-    return [Bar("peak MB of `run`, 20,000 own questions of 2k, 64 in flight", rows[0]["peak_mb"], 400)]
+    return [
+        Bar("peak MB of `run`, 20,000 own questions of 2k, 64 in flight", rows[0]["peak_mb"], 400)
+    ]
 
 
 def page_bars(rows: list[dict[str, Any]]) -> list[Bar]:
@@ -134,10 +147,17 @@ def page_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     bars = [
         Bar(f"{what}, {size}", ours[size][name], limit, stock=stock.get(size, {}).get(name))
         for size, (seconds, heap) in limits.items()
-        for what, name, limit in (("seconds to open the page", "page_s", seconds), ("MB of its heap", "heap_mb", heap))
+        for what, name, limit in (
+            ("seconds to open the page", "page_s", seconds),
+            ("MB of its heap", "heap_mb", heap),
+        )
     ]
     one, four = ours["200x256k"], ours["4 runs 200x256k"]
-    bars.append(Bar("summarize's peak memory / text, 200 x 256k words", one["peak_mb"] / one["text_mb"], 1.6))
+    bars.append(
+        Bar(
+            "summarize's peak memory / text, 200 x 256k words", one["peak_mb"] / one["text_mb"], 1.6
+        )
+    )
     # A ratio of the peaks would depend on the memory of imports.
     growth = (four["peak_mb"] - one["peak_mb"]) / (four["text_mb"] - one["text_mb"])
     return [*bars, Bar("summarize's peak memory, growth / text of three more runs", growth, 0.05)]
@@ -190,23 +210,33 @@ def draw(seconds: dict[str, float], path: Path) -> None:
         for name, (way, label) in names.items()
         if name in seconds
     ]
-    axes = {"x": ("tokens", "tokens of the prompt"), "y": ("seconds", "seconds a request, without the model")}
+    axes = {
+        "x": ("tokens", "tokens of the prompt"),
+        "y": ("seconds", "seconds a request, without the model"),
+    }
     encoding: dict[str, Any] = {
         axis: {"field": field, "type": "quantitative", "title": title, "scale": {"type": "log"}}
         for axis, (field, title) in axes.items()
     }
     encoding["color"] = {"field": "way", "type": "nominal", "sort": None, "title": None}
     data = {"values": rows}
-    write_picture({"data": data, "width": 500, "mark": {"type": "line", "point": True}, "encoding": encoding}, path)
+    write_picture(
+        {"data": data, "width": 500, "mark": {"type": "line", "point": True}, "encoding": encoding},
+        path,
+    )
 
 
 def main() -> None:
     """Measure, print the table, and write the files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
     parser.add_argument("--tokenizer", help="of overhead.py")
     parser.add_argument("--turns", type=int, default=3, help="of run_files.py")
-    parser.add_argument("--to", type=Path, default=Path("bars"), help="the folder of bars.json and bars.png")
+    parser.add_argument(
+        "--to", type=Path, default=Path("bars"), help="the folder of bars.json and bars.png"
+    )
     args = parser.parse_args()
     given = {
         "overhead": ["--tokenizer", args.tokenizer] if args.tokenizer else [],
@@ -221,7 +251,13 @@ def main() -> None:
     for bar in bars:
         sign = "at least" if bar.at_least else "at most"
         stock = "" if bar.stock is None else f"{bar.stock:.2f}"
-        table.add_row(bar.what, f"{bar.figure:.2f}", f"{sign} {bar.limit:g}", "yes" if bar.is_met else "NO", stock)
+        table.add_row(
+            bar.what,
+            f"{bar.figure:.2f}",
+            f"{sign} {bar.limit:g}",
+            "yes" if bar.is_met else "NO",
+            stock,
+        )
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     args.to.mkdir(parents=True, exist_ok=True)
     written = {"bars": [{**asdict(bar), "met": bar.is_met} for bar in bars], **found}

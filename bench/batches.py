@@ -48,7 +48,10 @@ def main() -> None:
             )
             for tally in (batches, direct):
                 for command, seconds in tally.seconds.items():
-                    print(f"  {command}: {seconds:.1f} s, peak {tally.peak[command]:.0f} MB", flush=True)
+                    print(
+                        f"  {command}: {seconds:.1f} s, peak {tally.peak[command]:.0f} MB",
+                        flush=True,
+                    )
     if args.json:
         args.json.write_text(json.dumps(found, indent=2))
 

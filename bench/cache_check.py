@@ -24,14 +24,24 @@ from tests.support.cached_server import CachedServer
 
 from helm_longctx.apps.cache_check import boundary
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
-from helm_longctx.apps.cache_check.states import BEGINNING, STATES, Reply, find_build, find_cached, plan_questions
+from helm_longctx.apps.cache_check.states import (
+    BEGINNING,
+    STATES,
+    Reply,
+    find_build,
+    find_cached,
+    plan_questions,
+)
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, find_where
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
 
 FAULTS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "wrong block on a partial hit": ({"fault": "wrong block"}, {"same beginning", "parallel"}),
-    "shared block overwritten": ({"fault": "overwritten"}, {"A, B, A", "same beginning", "parallel"}),
+    "shared block overwritten": (
+        {"fault": "overwritten"},
+        {"A, B, A", "same beginning", "parallel"},
+    ),
     "last block dropped on a hit": ({"fault": "dropped"}, {"warm", "same beginning", "parallel"}),
     "stale block after eviction": ({"fault": "stale", "capacity": 400}, {"evicted"}),
     "aborted stream": ({"fault": "aborted"}, {"aborted"}),
@@ -54,7 +64,12 @@ class InProcess:
 
     def _send(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:
         return self.model.answer(
-            {"messages": [{"role": "user", "content": prompt.text}], "logprobs": True, "model": "m", **fields}
+            {
+                "messages": [{"role": "user", "content": prompt.text}],
+                "logprobs": True,
+                "model": "m",
+                **fields,
+            }
         )
 
     def ask(self, prompt: Prompt, reply: Reply, client: object = None) -> Reply:
@@ -128,15 +143,23 @@ def count_places(seeds: int, length: int) -> None:
                 continue
 
             def ask(
-                size: int, states: Sequence[str], is_spread: bool, model: CachedServer = model, seed: int = seed
+                size: int,
+                states: Sequence[str],
+                is_spread: bool,
+                model: CachedServer = model,
+                seed: int = seed,
             ) -> list[Reply]:
-                return ask_many(model, size, states, QUESTIONS, 1000 * seed + SEEDS * (1 + is_spread), is_spread)
+                return ask_many(
+                    model, size, states, QUESTIONS, 1000 * seed + SEEDS * (1 + is_spread), is_spread
+                )
 
             def ask_shared(
                 size: int, lines: int, tried: int, model: CachedServer = model, seed: int = seed
             ) -> list[Reply]:
                 first, count = 1000 * seed + SEEDS * (3 + lines) + 100 * tried, boundary.QUESTIONS
-                return ask_many(model, size, ("cold", "cold again", BEGINNING), count, first, False, lines)
+                return ask_many(
+                    model, size, ("cold", "cold again", BEGINNING), count, first, False, lines
+                )
 
             where = find_where(cells, cells[0], replies, ask, ask_shared)
             found += 1
@@ -151,7 +174,10 @@ def count_places(seeds: int, length: int) -> None:
                 else depths is not None and abs(first - depths[0]) <= 0.1 >= abs(last - depths[1])
             )
             requests += model.requests
-            blocks += where.boundary is not None and where.boundary.first.tokens == model.first_hit * model.block
+            blocks += (
+                where.boundary is not None
+                and where.boundary.first.tokens == model.first_hit * model.block
+            )
         print(
             f"{fault:12} found {found:3}, shortest length right {right:3} (at most a factor of {2**longest:.2f} off),"
             f" depth right {deep:3}, block right {blocks:3}, {requests / max(found, 1):.0f} requests",
@@ -161,14 +187,18 @@ def count_places(seeds: int, length: int) -> None:
         alarms = 0
         for seed in range(seeds):
             model = CachedServer(seed=seed, worse_every=every)
-            builds = judge_builds(ask_many(model, length, ("cold", "cold again", "warm"), 40, 1000 * seed))
+            builds = judge_builds(
+                ask_many(model, length, ("cold", "cold again", "warm"), 40, 1000 * seed)
+            )
             alarms += any(each.differs and each.name.endswith("fp-2") for each in builds)
         print(f"{name}: named {alarms}", flush=True)
 
 
 def main() -> None:
     """Print a row for each fault."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--length", type=int, default=2048)
@@ -189,7 +219,10 @@ def main() -> None:
             found += bool(differing)
             right += bool(differing) and differing[0] in states
             requests += model.requests
-        print(f"{name:35} found {found:3}, place right {right:3}, {requests / options.seeds:.0f} requests", flush=True)
+        print(
+            f"{name:35} found {found:3}, place right {right:3}, {requests / options.seeds:.0f} requests",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

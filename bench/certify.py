@@ -43,9 +43,9 @@ def read_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
     """Make a certificate with real prompts. Return whether it is right, and the tokens that it costs."""
     window, tokens = claim // 4, list[int]()
     design, each = Design(claim, 1024, KINDS, seed=1000 * seed), SERVERS[server]
-    return each.is_found_out(run(design, ask_prompts(SimulatedModel(each.see(window)), tokens)).record(), window), sum(
-        tokens
-    )
+    return each.is_found_out(
+        run(design, ask_prompts(SimulatedModel(each.see(window)), tokens)).record(), window
+    ), sum(tokens)
 
 
 def print_servers(make: partial[tuple[bool, int]], runs: int) -> None:
@@ -60,7 +60,9 @@ def print_servers(make: partial[tuple[bool, int]], runs: int) -> None:
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--prompt-runs", type=int, default=5)
     parser.add_argument("--claim", default="16k")

@@ -26,7 +26,20 @@ from typing import Any
 NOISE = (0.5, 0.3, 0.25, 0.22, 0.18, 0.14, 0.1, 0.06, 0.03, 0.0)
 """The noise of each checkpoint, as a share of the standard deviation of each matrix."""
 
-NAMES = ("Olive", "Rye", "Clover", "Basil", "Sage", "Hazel", "Fern", "Ivy", "Juniper", "Laurel", "Myrtle", "Poppy")
+NAMES = (
+    "Olive",
+    "Rye",
+    "Clover",
+    "Basil",
+    "Sage",
+    "Hazel",
+    "Fern",
+    "Ivy",
+    "Juniper",
+    "Laurel",
+    "Myrtle",
+    "Poppy",
+)
 
 
 def make_checkpoints(folder: Path) -> None:
@@ -44,12 +57,20 @@ def make_checkpoints(folder: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(path)
     whole = {name: weight.clone() for name, weight in model.state_dict().items()}
     generator = torch.Generator().manual_seed(1)
-    noise = {name: torch.randn(weight.shape, generator=generator) for name, weight in whole.items() if weight.ndim > 1}
+    noise = {
+        name: torch.randn(weight.shape, generator=generator)
+        for name, weight in whole.items()
+        if weight.ndim > 1
+    }
     for number, share in enumerate(NOISE, 1):
         step = folder / f"step-{100 * number}"
         with torch.no_grad():
             for name, weight in model.state_dict().items():
-                weight.copy_(whole[name] + share * whole[name].std() * noise[name] if name in noise else whole[name])
+                weight.copy_(
+                    whole[name] + share * whole[name].std() * noise[name]
+                    if name in noise
+                    else whole[name]
+                )
         model.to(torch.bfloat16).save_pretrained(step)
         model.to(torch.float32)
         tokenizer.save_pretrained(step)
@@ -60,10 +81,18 @@ def write_questions(folder: Path, contexts: int = 6) -> None:
     folder.mkdir()
     rng, rows = random.Random(1), []
     for group in range(contexts):
-        codes = {name: str(rng.randrange(1000, 9999)) for name in rng.sample(NAMES, 2 + group % 2 * 2)}
-        context = " ".join(f"The door of {name} opens with the number {code}." for name, code in codes.items())
+        codes = {
+            name: str(rng.randrange(1000, 9999)) for name in rng.sample(NAMES, 2 + group % 2 * 2)
+        }
+        context = " ".join(
+            f"The door of {name} opens with the number {code}." for name, code in codes.items()
+        )
         rows += [
-            {"context": context, "question": f"The door of {name} opens with the number", "answers": [codes[name]]}
+            {
+                "context": context,
+                "question": f"The door of {name} opens with the number",
+                "answers": [codes[name]],
+            }
             | {"group": str(group)}
             for name in rng.sample([*codes], 2)
         ]
@@ -83,7 +112,10 @@ def run(folder: Path, kill_after: int) -> tuple[dict[str, float], str]:
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         while process.poll() is None:
-            runs = sorted(folder.glob("benchmark_output/runs/steps/*step-*"), key=lambda path: path.stat().st_mtime)
+            runs = sorted(
+                folder.glob("benchmark_output/runs/steps/*step-*"),
+                key=lambda path: path.stat().st_mtime,
+            )
             status = Path(f"/proc/{process.pid}/status").read_text()
             if runs and (found := re.search(r"VmRSS:\s*(\d+) kB", status)):
                 name = runs[-1].name.rpartition("_")[2]
@@ -98,7 +130,9 @@ def run(folder: Path, kill_after: int) -> tuple[dict[str, float], str]:
 
 def main() -> None:
     """Print what the module's text says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -108,12 +142,27 @@ def main() -> None:
             write_questions(folder / "questions")
         for kill_after in (4, 0):
             peaks, log = run(folder, kill_after)
-            print("killed" if kill_after else "continued", {name: f"{peak:.2f} GiB" for name, peak in peaks.items()})
+            print(
+                "killed" if kill_after else "continued",
+                {name: f"{peak:.2f} GiB" for name, peak in peaks.items()},
+            )
             print(*re.findall(r"\d+ requests answered.*", log), sep="\n", flush=True)
-        command = [sys.executable, "-m", "helm_longctx", "checkpoints", "--suite", "steps", "--json", "curves.json"]
+        command = [
+            sys.executable,
+            "-m",
+            "helm_longctx",
+            "checkpoints",
+            "--suite",
+            "steps",
+            "--json",
+            "curves.json",
+        ]
         print(subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout)
         for curve in json.loads((folder / "curves.json").read_text()):
-            print(curve["benchmark"], {step: round(100 * each["mean"], 1) for step, each in curve["scores"].items()})
+            print(
+                curve["benchmark"],
+                {step: round(100 * each["mean"], 1) for step, each in curve["scores"].items()},
+            )
 
 
 if __name__ == "__main__":

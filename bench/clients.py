@@ -30,7 +30,11 @@ from typing import Any
 
 import openai
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
 from helm.benchmark.scenarios.scenario import Input, Instance
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
@@ -60,7 +64,13 @@ OURS, STOCK = "bench/ours", "bench/stock"
 REPLY = json.dumps(
     {
         **{"id": "1", "object": "chat.completion", "created": 1, "model": "m"},
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "fine"}}],
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": "fine"},
+            }
+        ],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }
 ).encode()
@@ -69,7 +79,9 @@ MODELS = json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}
 
 def response(body: bytes) -> bytes:
     """Return an HTTP response."""
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 
@@ -94,18 +106,24 @@ class Answering(asyncio.Protocol):
                 self._transport.write(response(MODELS))
                 return
             self._seconds = int(lines[0].split(b"/")[1]) / 1000
-            self._left = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
+            self._left = next(
+                int(line[15:]) for line in lines if line.startswith(b"content-length:")
+            )
             data = body
         self._left -= len(data)
         if not self._left:
-            asyncio.get_running_loop().call_later(self._seconds, self._transport.write, response(REPLY))
+            asyncio.get_running_loop().call_later(
+                self._seconds, self._transport.write, response(REPLY)
+            )
 
 
 def serve(connection: Connection) -> None:
     """Send the port through the pipe, and serve until the process is ended."""
 
     async def run() -> None:
-        server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, backlog=1024)
+        server = await asyncio.get_running_loop().create_server(
+            Answering, "127.0.0.1", 0, backlog=1024
+        )
         connection.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
@@ -143,7 +161,9 @@ def bare(address: str, folder: Path, prompts: list[str], threads: int) -> float:
 
         def ask(prompt: str) -> None:
             messages: Any = [{"role": "user", "content": prompt}]
-            client.chat.completions.create(model="m", messages=messages, max_tokens=50, temperature=0)
+            client.chat.completions.create(
+                model="m", messages=messages, max_tokens=50, temperature=0
+            )
 
         return in_threads(ask, prompts, threads)
 
@@ -153,7 +173,9 @@ def stock(address: str, folder: Path, prompts: list[str], threads: int) -> float
     context = LocalContext(str(folder), SqliteCacheBackendConfig(str(folder)))
 
     def ask(prompt: str) -> None:
-        result = context.make_request(Request(STOCK, "bench/m", prompt=prompt, max_tokens=50, temperature=0))
+        result = context.make_request(
+            Request(STOCK, "bench/m", prompt=prompt, max_tokens=50, temperature=0)
+        )
         assert result.success, result.error
 
     return in_threads(ask, prompts, threads)
@@ -174,7 +196,10 @@ def ours(address: str, folder: Path, prompts: list[str], threads: int) -> float:
     """Return the seconds of a run's requests, with an empty cache and journal."""
     sender = make_sender(LocalContext(str(folder), digest_cache(str(folder))), OURS)
     with Spool(folder) as spool, Journal(folder) as journal:
-        pending = [PendingRequest(make_request(number, prompt, spool)) for number, prompt in enumerate(prompts)]
+        pending = [
+            PendingRequest(make_request(number, prompt, spool))
+            for number, prompt in enumerate(prompts)
+        ]
         spending = Spending(OURS, Limit(None))
         asking = Timed(sender, journal, spending, len(pending))
         states = ask_all(pending, asking, threads)
@@ -186,11 +211,17 @@ def ours(address: str, folder: Path, prompts: list[str], threads: int) -> float:
 
 def make_request(number: int, prompt: str, spool: Spool) -> StoredRequest:
     """Return a request as our runner holds it: with a shortened prompt, and the whole prompt in the spool."""
-    sample = Sample("generated", 50, 50, input_tokens=len(prompt) // 4, full_prompt=point_to(prompt, spool))
+    sample = Sample(
+        "generated", 50, 50, input_tokens=len(prompt) // 4, full_prompt=point_to(prompt, spool)
+    )
     short = elide(prompt, [])
-    instance = Instance(Input(short), [], split="test", id=f"id{number}", extra_data=sample.to_json())
+    instance = Instance(
+        Input(short), [], split="test", id=f"id{number}", extra_data=sample.to_json()
+    )
     request = Request(OURS, "bench/m", prompt=short, max_tokens=50, temperature=0)
-    return StoredRequest(RequestState(instance, None, None, 0, None, request, None, 0, False), request, sample, spool)
+    return StoredRequest(
+        RequestState(instance, None, None, 0, None, request, None, 0, False), request, sample, spool
+    )
 
 
 WAYS = {"bare": bare, "ours": ours, "stock": stock}
@@ -207,7 +238,9 @@ def register(address: str) -> None:
         register_model_deployment(ModelDeployment(name, spec, "bench/m"))
 
 
-def measure(address: str, characters: int, seconds: float, threads: int, turns: int) -> dict[str, float]:
+def measure(
+    address: str, characters: int, seconds: float, threads: int, turns: int
+) -> dict[str, float]:
     """Return the requests per second of each client."""
     url = f"{address}/{round(seconds * 1000)}/v1/"
     register(url)
@@ -225,11 +258,15 @@ def measure(address: str, characters: int, seconds: float, threads: int, turns: 
 
 def main() -> None:
     """Print a line for each size, time and number of threads."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--threads", type=int, nargs="+", default=THREADS)
     parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=list(SIZES))
-    parser.add_argument("--after", type=float, nargs="+", default=AFTER, help="seconds until an answer")
+    parser.add_argument(
+        "--after", type=float, nargs="+", default=AFTER, help="seconds until an answer"
+    )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     logging.disable()
@@ -240,7 +277,9 @@ def main() -> None:
                 for threads in args.threads:
                     rates = measure(address, SIZES[size], after, threads, args.turns)
                     ratio = rates["ours"] / rates["bare"]
-                    rows.append({"size": size, "after": after, "threads": threads, **rates, "ratio": ratio})
+                    rows.append(
+                        {"size": size, "after": after, "threads": threads, **rates, "ratio": ratio}
+                    )
                     print(
                         f"{size:>5}, {after:g} s, {threads:3} threads: ours {rates['ours']:6.1f} requests/s, bare "
                         f"{rates['bare']:6.1f}, stock {rates['stock']:6.1f}, ours / bare {ratio:.2f}",

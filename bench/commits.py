@@ -36,7 +36,9 @@ def measure(other: Path, folder: Path, args: argparse.Namespace) -> list[tuple[f
             for tree in (TREE, other) if pair % 2 else (other, TREE):
                 for made in ("benchmark_output", "prod_env"):
                     shutil.rmtree(folder / made, ignore_errors=True)
-                seconds[tree] = measure_command(command, folder, {"PYTHONPATH": str(tree / "src")}).cpu_seconds
+                seconds[tree] = measure_command(
+                    command, folder, {"PYTHONPATH": str(tree / "src")}
+                ).cpu_seconds
             print(f"pair {pair}: {seconds[TREE]:.2f} s, before {seconds[other]:.2f} s", flush=True)
             if pair:  # the first one compiles modules and fills caches
                 pairs.append((seconds[TREE], seconds[other]))
@@ -45,7 +47,9 @@ def measure(other: Path, folder: Path, args: argparse.Namespace) -> list[tuple[f
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("commit")
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--questions", type=int, default=1000)
@@ -62,11 +66,15 @@ def main() -> None:
         finally:
             subprocess.run([*git, "remove", "--force", str(other)], check=True)
     logs = [math.log(now / before) for now, before in pairs]
-    error = 1.96 * math.sqrt(sum((each - fmean(logs)) ** 2 for each in logs) / (len(logs) - 1) / len(logs))
+    error = 1.96 * math.sqrt(
+        sum((each - fmean(logs)) ** 2 for each in logs) / (len(logs) - 1) / len(logs)
+    )
     low, mean, high = (math.exp(fmean(logs) + each) for each in (-error, 0.0, error))
     print(f"processor time, this tree / {args.commit}: {mean:.3f} ({low:.3f} to {high:.3f})")
     if args.json:
-        args.json.write_text(json.dumps({"pairs": pairs, "ratio": mean, "low": low, "high": high}, indent=1) + "\n")
+        args.json.write_text(
+            json.dumps({"pairs": pairs, "ratio": mean, "low": low, "high": high}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ class Cost:
     peak_mb: float
 
 
-def measure_command(command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> Cost:
+def measure_command(
+    command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None
+) -> Cost:
     """Run a command in a folder, and return what it costs. Its output goes to the folder's file `log`.
 
     Args:
@@ -37,7 +39,9 @@ def measure_command(command: Sequence[str | Path], folder: Path, variables: Mapp
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     start, cpu_seconds = time.perf_counter(), _cpu_seconds_of_children()
     with (folder / "log").open("w") as log:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
         peak = 0.0
         while process.poll() is None:
             peak = max(peak, peak_mb(process.pid))
@@ -54,7 +58,9 @@ def peak_mb(process: int | str = "self") -> float:
     `resource.getrusage` and `os.wait4` would include the memory that the parent had when it started the process.
     """
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM")), 0.0)
+    return next(
+        (int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM")), 0.0
+    )
 
 
 def _cpu_seconds_of_children() -> float:

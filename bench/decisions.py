@@ -18,8 +18,12 @@ FOLDER = Path(__file__).parent
 def main() -> None:
     """Print the table of each part."""
     known = sorted(path.stem.removeprefix("decisions_") for path in FOLDER.glob("decisions_*.py"))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(known)}; all without a name")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"{', '.join(known)}; all without a name"
+    )
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()

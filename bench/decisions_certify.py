@@ -75,7 +75,12 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
     """Yield a line for each cell. Seeds begin with `seed`."""
     logging.getLogger("bm25s").setLevel(logging.ERROR)
     seeds = range(seed, seed + max(rounds // 5, 1))
-    found = chain(_score_rows(rounds, seed), _loss_rows(rounds, seed), _search_rows(seeds), _length_rows(rounds, seed))
+    found = chain(
+        _score_rows(rounds, seed),
+        _loss_rows(rounds, seed),
+        _search_rows(seeds),
+        _length_rows(rounds, seed),
+    )
     yield from (f"{name}: {about}" for name, about in found)
 
 
@@ -98,7 +103,10 @@ def _loss_rows(rounds: int, seed: int) -> Iterator[Row]:
             design = replace(DESIGN, loss=loss, most=count)
             found = _rate(design, score, dict.fromkeys(PARTS, 1), range(seed, seed + rounds), 100)
             for true, about in found.items():
-                yield f"--loss {100 * loss:.0f}, -m {count}, score {score:g}, loss {100 * true:.0f} points", about
+                yield (
+                    f"--loss {100 * loss:.0f}, -m {count}, score {score:g}, loss {100 * true:.0f} points",
+                    about,
+                )
 
 
 def _rate(
@@ -113,11 +121,17 @@ def _rate(
     """
     found: dict[float, list[tuple[float, ...]]] = {0.0: [], design.loss: []}
     for seed in seeds:
-        search, random = _answer_base(replace(design, seed=1000 * seed), score, parts), np.random.default_rng(seed)
+        search, random = (
+            _answer_base(replace(design, seed=1000 * seed), score, parts),
+            np.random.default_rng(seed),
+        )
         tokens = sum(reply.sent for kind in search.kinds.values() for reply in kind.base.replies)
         for loss, rows in found.items():
             decided, asked = _decide_claim(search, score - loss, parts, certificates, random)
-            shares = [fmean(each is decision for each in decided) for decision in (Decision.ABOVE, Decision.BELOW)]
+            shares = [
+                fmean(each is decision for each in decided)
+                for decision in (Decision.ABOVE, Decision.BELOW)
+            ]
             most = tokens + int(asked.max()) * round(FILL * CLAIM)
             rows.append((*shares, float(asked.mean()), most / 1e6))
     return {loss: _describe(np.array(rows)) for loss, rows in found.items()}
@@ -146,7 +160,11 @@ def _answer_base(design: Design, score: float, parts: Mapping[str, int]) -> Sear
 
 
 def _decide_claim(
-    search: Search, score: float, parts: Mapping[str, int], certificates: int, random: np.random.Generator
+    search: Search,
+    score: float,
+    parts: Mapping[str, int],
+    certificates: int,
+    random: np.random.Generator,
 ) -> tuple[list[Decision], NDArray[np.intp]]:
     """Return the decisions of many certificates with the same answers at the shortest length, and their questions.
 
@@ -155,8 +173,15 @@ def _decide_claim(
     if not search.tests:
         return [Decision.OPEN] * certificates, np.zeros(certificates, int)
     test, scores = search.tests[CLAIM], list[Floats]()
-    order, shares = search.order[: test.most], [np.full(certificates, each.share) for each in test.tests]
-    is_above, is_below, asked = np.zeros(certificates, bool), np.zeros(certificates, bool), np.zeros(certificates, int)
+    order, shares = (
+        search.order[: test.most],
+        [np.full(certificates, each.share) for each in test.tests],
+    )
+    is_above, is_below, asked = (
+        np.zeros(certificates, bool),
+        np.zeros(certificates, bool),
+        np.zeros(certificates, int),
+    )
     for number, (kind, seed) in enumerate(order):
         scores.append(random.binomial(parts[kind.kind], score, certificates) / parts[kind.kind])
         is_open = ~is_above & ~is_below
@@ -170,10 +195,17 @@ def _decide_claim(
         rows = zip(order[: asked[place]], scores, strict=False)
         own, cell = [float(row[place]) for (each, _), row in rows if each is kind], kind.cell(CLAIM)
         # A kind with at least its lowest score is not lost, and deciding takes time.
-        if own and fmean(own) < cell.lowest and decide(own, cell.lowest, cell.errors[1]) is Decision.BELOW:
+        if (
+            own
+            and fmean(own) < cell.lowest
+            and decide(own, cell.lowest, cell.errors[1]) is Decision.BELOW
+        ):
             is_above[place], is_below[place] = False, True
     pairs = zip(is_above, is_below, strict=True)
-    return [Decision.ABOVE if above else Decision.BELOW if below else Decision.OPEN for above, below in pairs], asked
+    return [
+        Decision.ABOVE if above else Decision.BELOW if below else Decision.OPEN
+        for above, below in pairs
+    ], asked
 
 
 def draw_answers(draw: Callable[[Block, Random], float], seed: int) -> Ask:
@@ -181,19 +213,30 @@ def draw_answers(draw: Callable[[Block, Random], float], seed: int) -> Ask:
     random = Random(f"answers {seed}")
 
     def reply(block: Block) -> Reply:
-        return Reply(draw(block, random) if block.has_text else 0.0, sent=round(FILL * block.length * block.has_text))
+        return Reply(
+            draw(block, random) if block.has_text else 0.0,
+            sent=round(FILL * block.length * block.has_text),
+        )
 
-    return lambda blocks: [Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks]
+    return lambda blocks: [
+        Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks
+    ]
 
 
 @cache
-def search_scores(search: str, size: int, kind: str, length: int, prompts: int) -> tuple[float, ...]:
+def search_scores(
+    search: str, size: int, kind: str, length: int, prompts: int
+) -> tuple[float, ...]:
     """Return the scores of a program that searches real prompts, and reads what it finds without a mistake."""
     task = next(task for task in find_benchmark("fresh_text").tasks if task.name == kind)
     model, scores = SearchingModel(search, [kind], size), []
-    for example in task.load(task, Settings(length, seed=9, num_samples=prompts), DataRoot.find(".")):
+    for example in task.load(
+        task, Settings(length, seed=9, num_samples=prompts), DataRoot.find(".")
+    ):
         answer, _ = model.answer(task.prompt(example).messages)
-        scores.append(task.scores({"prediction": answer, "references": example.references})[MAIN_METRIC])
+        scores.append(
+            task.scores({"prediction": answer, "references": example.references})[MAIN_METRIC]
+        )
     return tuple(scores)
 
 
@@ -205,10 +248,17 @@ def _search_rows(seeds: Sequence[int]) -> Iterator[Row]:
                 scores = {
                     (kind, length): search_scores(search, size, kind, at, count)
                     for kind in KINDS
-                    for length, at, count in ((SHORTEST, SHORTEST, BASE_PROMPTS), (claim, read, prompts))
+                    for length, at, count in (
+                        (SHORTEST, SHORTEST, BASE_PROMPTS),
+                        (claim, read, prompts),
+                    )
                 }
-                tried = chain.from_iterable(combinations(KINDS, number) for number in (1, 2, len(KINDS)))
-                hits = [certify_search(scores, kinds, claim, seed) for kinds in tried for seed in seeds]
+                tried = chain.from_iterable(
+                    combinations(KINDS, number) for number in (1, 2, len(KINDS))
+                )
+                hits = [
+                    certify_search(scores, kinds, claim, seed) for kinds in tried for seed in seeds
+                ]
                 about = f"{search}, chunks of {size} characters, claim {claim // 1024}k, one kind, two or all"
                 yield about, f"{sum(hits)} of {len(hits)} certified"
 
@@ -223,7 +273,10 @@ def certify_search(
         length = SHORTEST if block.length == SHORTEST else claim
         return random.choice(scores[block.kind, length]) if block.kind in kinds else 0.0
 
-    return run(Design(claim, SHORTEST, KINDS, seed=1000 * seed), draw_answers(draw, seed)).holds is True
+    return (
+        run(Design(claim, SHORTEST, KINDS, seed=1000 * seed), draw_answers(draw, seed)).holds
+        is True
+    )
 
 
 CURVES = {
@@ -243,12 +296,20 @@ def _length_rows(rounds: int, seed: int) -> Iterator[Row]:
             )
 
 
-def _rate_lengths(score: float, curve: Sequence[float], rounds: int, seed: int, questions: int = 100) -> str:
+def _rate_lengths(
+    score: float, curve: Sequence[float], rounds: int, seed: int, questions: int = 100
+) -> str:
     random, too_long, covered, sizes = np.random.default_rng(seed), 0, 0, []
     for _ in range(10 * rounds):
         chances = dict(zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True))
-        intervals = {at: mean_interval((random.random(questions) < each).astype(float)) for at, each in chances.items()}
-        means, possible = {at: each.mean for at, each in intervals.items()}, possible_lengths(intervals)
+        intervals = {
+            at: mean_interval((random.random(questions) < each).astype(float))
+            for at, each in chances.items()
+        }
+        means, possible = (
+            {at: each.mean for at, each in intervals.items()},
+            possible_lengths(intervals),
+        )
         too_long += (effective_length(means, share_of_shortest(means)) or 0) > 8
         covered += 8 in possible
         sizes.append(len(possible))

@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from helm_longctx.apps.gate.asking import Goal, overall_power, plan_depths, plan_lengths
-from helm_longctx.results.statistics.comparison import Pairs, compare_parts, level_of_look, padded_squares, quantile_of
+from helm_longctx.results.statistics.comparison import (
+    Pairs,
+    compare_parts,
+    level_of_look,
+    padded_squares,
+    quantile_of,
+)
 from helm_longctx.results.statistics.intervals import normal_quantile
 from helm_longctx.results.statistics.noninferiority import (
     ONE_SIDED,
@@ -82,7 +88,9 @@ def look_again(rounds: int, random: np.random.Generator) -> Iterator[str]:
         )
 
 
-def _follow(case: Looks, drop: float, rounds: int, random: np.random.Generator) -> list[tuple[float, float, float]]:
+def _follow(
+    case: Looks, drop: float, rounds: int, random: np.random.Generator
+) -> list[tuple[float, float, float]]:
     """Return after each look the shares that have passed by one look's rule, have passed, and were called worse."""
     sizes = [case.first]
     while len(sizes) < case.number:
@@ -96,12 +104,20 @@ def _follow(case: Looks, drop: float, rounds: int, random: np.random.Generator) 
         drawn, index = np.unique(counts, axis=0, return_inverse=True)
         statistics = margin_statistics(_clusters(drawn), -case.margin)[index.ravel()]
         able = tuple(each for each in sizes[: place + 1] if each >= fewest)
-        passes = statistics > quantile_of(level_of_look(able, ONE_SIDED)) if size >= fewest else np.zeros(rounds, bool)
+        passes = (
+            statistics > quantile_of(level_of_look(able, ONE_SIDED))
+            if size >= fewest
+            else np.zeros(rounds, bool)
+        )
         fails = statistics < -quantile_of(level_of_look(tuple(sizes[: place + 1]), ONE_SIDED))
         outcome = np.where(outcome == 0, 1.0 * passes - fails, outcome)
         plain = _one_look(counts, case.margin)
-        once = np.where(once == 0, 1.0 * (plain > normal_quantile()) - (plain < -normal_quantile()), once)
-        found.append((float((once > 0).mean()), float((outcome > 0).mean()), float((outcome < 0).mean())))
+        once = np.where(
+            once == 0, 1.0 * (plain > normal_quantile()) - (plain < -normal_quantile()), once
+        )
+        found.append(
+            (float((once > 0).mean()), float((outcome > 0).mean()), float((outcome < 0).mean()))
+        )
     return found
 
 
@@ -115,7 +131,11 @@ def _one_look(counts: Counts, margin: float) -> NDArray[np.float64]:
     """Return the statistics of the sign-flip test alone, which decided before looks were counted."""
     sums, sizes, numbers = _clusters(counts)
     mean, spread = numbers @ sums, numbers @ sizes**2
-    variance = padded_squares(sums, sizes, numbers) + 2 * margin * numbers @ (sums * sizes) + margin**2 * spread
+    variance = (
+        padded_squares(sums, sizes, numbers)
+        + 2 * margin * numbers @ (sums * sizes)
+        + margin**2 * spread
+    )
     return np.asarray((mean + margin) / np.sqrt(variance))
 
 
@@ -159,8 +179,12 @@ def _pass_share(
         drops: shape (lengths, depths): the drop at each place.
         depths: whether depths are tested.
     """
-    shares = np.stack([np.full((2, 3), changed / 2), changed / 2 + drops, 1 - changed - drops], axis=2)
-    counts = np.stack([[random.multinomial(questions // 3, each, rounds) for each in row] for row in shares])
+    shares = np.stack(
+        [np.full((2, 3), changed / 2), changed / 2 + drops, 1 - changed - drops], axis=2
+    )
+    counts = np.stack(
+        [[random.multinomial(questions // 3, each, rounds) for each in row] for row in shares]
+    )
     level = quantile_of(level_of_look((1,), ONE_SIDED))
     passes = np.ones(rounds, bool)
     for length in range(2):
@@ -188,25 +212,36 @@ def lose_somewhere(rounds: int, random: np.random.Generator) -> Iterator[str]:
     yield "a loss (margin 5 points, 2 % changed), questions at each of two lengths: pass without; with tests of depths"
     for place, drops in PLACES.items():
         for questions in (CI_QUESTIONS, 900):
-            found = [_pass_share(0.05, 0.02, questions, drops, 4 * rounds, random, with_) for with_ in (False, True)]
+            found = [
+                _pass_share(0.05, 0.02, questions, drops, 4 * rounds, random, with_)
+                for with_ in (False, True)
+            ]
             yield f"{place}, {questions}: {found[0]:.0%}; {found[1]:.0%}"
     yield "one sample by the functions of the command (300 questions at a length): no worse; worse; cannot tell"
     for place, drops in PLACES.items():
         verdicts = [_decide_gate(drops, random) for _ in range(ceil(rounds / 5))]
-        yield f"{place}: " + "; ".join(f"{verdicts.count(each) / len(verdicts):.0%}" for each in Verdict)
+        yield f"{place}: " + "; ".join(
+            f"{verdicts.count(each) / len(verdicts):.0%}" for each in Verdict
+        )
 
 
 def _decide_gate(drops: NDArray[np.float64], random: np.random.Generator) -> Verdict:
     from helm_longctx.apps.gate.gate import ALL, DEPTHS, decide
 
     kinds = [
-        [random.choice([1, -1, 0], CI_QUESTIONS // 3, p=[0.01, 0.01 + drop, 0.98 - drop]) for drop in row]
+        [
+            random.choice([1, -1, 0], CI_QUESTIONS // 3, p=[0.01, 0.01 + drop, 0.98 - drop])
+            for drop in row
+        ]
         for row in drops
     ]
     lengths = [np.concatenate(row) for row in kinds]
     parts = {"4k": [_pairs(lengths[0])], "16k": [_pairs(lengths[1], 1)]}
     parts[ALL] = [replace(each[0], weight=0.5) for each in parts.values()]
-    parts |= {name: [_pairs(np.concatenate([row[place] for row in kinds]))] for place, name in enumerate(DEPTHS)}
+    parts |= {
+        name: [_pairs(np.concatenate([row[place] for row in kinds]))]
+        for place, name in enumerate(DEPTHS)
+    }
     return decide(decide_drops(parts, 0.05, 0.0, depths=list(DEPTHS)), [])
 
 
@@ -230,7 +265,8 @@ def stop(rounds: int, random: np.random.Generator) -> Iterator[str]:
 def _stop_better(difference: float, random: np.random.Generator) -> tuple[bool, int, bool, bool]:
     hard = random.random(600)
     answers = [
-        ((hard + random.random(600)) / 2 < 0.6 + shift).astype(float) for shift in (difference / 2, -difference / 2)
+        ((hard + random.random(600)) / 2 < 0.6 + shift).astype(float)
+        for shift in (difference / 2, -difference / 2)
     ]
     question, size = Question(parse_rule("better"), ["a", "b"]), FIRST
     while True:
@@ -250,7 +286,9 @@ def _misses_table(random: np.random.Generator) -> bool:
     scores = [
         score._replace(instance=f"{book}-{place}", group=str(book))
         for book, size in enumerate(sizes)
-        for place, score in enumerate(_scores((random.random(size) < (0.8 if size == 1 else 0.4)).astype(float)))
+        for place, score in enumerate(
+            _scores((random.random(size) < (0.8 if size == 1 else 0.4)).astype(float))
+        )
     ]
     truth = (0.8 + 10 * 0.4) / 11
     question, size = Question(parse_rule("score=50"), ["m"]), FIRST
@@ -265,6 +303,22 @@ def _misses_table(random: np.random.Generator) -> bool:
 
 def _scores(values: NDArray[np.float64]) -> list[InstanceScore]:
     return [
-        InstanceScore("r", "m", "e", "t", None, "full", f"i{n}", 0, float(value), f"i{n}", None, "", None, "", {})
+        InstanceScore(
+            "r",
+            "m",
+            "e",
+            "t",
+            None,
+            "full",
+            f"i{n}",
+            0,
+            float(value),
+            f"i{n}",
+            None,
+            "",
+            None,
+            "",
+            {},
+        )
         for n, value in enumerate(values)
     ]

@@ -25,14 +25,18 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
     """Yield the lines of the table."""
     yield f"tasks; share of right answers of all tasks {', '.join(f'{each:g}' for each in CHANCES)}, from 0.95 in the"
     yield "  first task to 0.995 in the last, and reversed: intervals with the true mean before; now"
-    shapes: dict[str, Sequence[Sequence[int]]] = {name: [sizes] for name, sizes in SIZES.items()} | NESTED
+    shapes: dict[str, Sequence[Sequence[int]]] = {
+        name: [sizes] for name, sizes in SIZES.items()
+    } | NESTED
     for name, sizes in shapes.items():
         tasks = sum(map(len, sizes))
         cells = [np.full(tasks, chance) for chance in CHANCES]
         cells += [np.linspace(0.95, 0.995, tasks), np.linspace(0.995, 0.95, tasks)]
         for rule, combine in (("before", combine_ends), ("now", mean_of_means)):
             random = np.random.default_rng(seed)
-            found = [coverage_of_means(sizes, chances, rounds, random, combine) for chances in cells]
+            found = [
+                coverage_of_means(sizes, chances, rounds, random, combine) for chances in cells
+            ]
             yield f"{name}, {rule}: {', '.join(f'{share:.1%}' for share in found)}"
 
 

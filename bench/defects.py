@@ -43,7 +43,9 @@ def read_upstream(argument: str) -> Upstream:
 
 def read_options() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("action", choices=("record", "count"))
     parser.add_argument("--part", choices=("cache", "gate", "stack"), required=True)
     parser.add_argument("--keep", type=Path, required=True)
@@ -51,7 +53,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--server", type=read_upstream, metavar="ADDRESS=MODEL;FIELDS")
     parser.add_argument("--form", choices=("completions", "chat"), default="completions")
-    parser.add_argument("--other", nargs=2, action="append", default=[], metavar=("NAME", "ADDRESS=MODEL;FIELDS"))
+    parser.add_argument(
+        "--other", nargs=2, action="append", default=[], metavar=("NAME", "ADDRESS=MODEL;FIELDS")
+    )
     return parser.parse_args()
 
 

@@ -89,7 +89,9 @@ class _Never:
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         most = 0 if self._asker.prepares else ANSWER
-        return self._asker.server.answer({**body, "max_tokens": most, "cache_prompt": not self._asker.is_cold})
+        return self._asker.server.answer(
+            {**body, "max_tokens": most, "cache_prompt": not self._asker.is_cold}
+        )
 
 
 class Plan(Model):
@@ -102,15 +104,21 @@ class Plan(Model):
     def write_all(self, build: Build, runs: Sequence[Run], most: int) -> list[dict[str, Any]]:
         """Note the runs."""
         if most:
-            self.wanted.update({run.key: (self.question, run) for run in runs if run.key not in self.wanted})
+            self.wanted.update(
+                {run.key: (self.question, run) for run in runs if run.key not in self.wanted}
+            )
         return [{"text": "", "content": []} for _ in runs]
 
 
-def ask_question(server: RealCachedServer, number: int, states: Sequence[str], is_exact: bool = False) -> list[Reply]:
+def ask_question(
+    server: RealCachedServer, number: int, states: Sequence[str], is_exact: bool = False
+) -> list[Reply]:
     """Ask a question in some states, cold ones past the cache if `is_exact`."""
     question = Question(number, lines_for(LENGTH))
     asker: Any = Asker(server)
-    replies = [Reply(LENGTH, number, state, copy=copy) for state, copy in list_copies(states, is_exact)]
+    replies = [
+        Reply(LENGTH, number, state, copy=copy) for state, copy in list_copies(states, is_exact)
+    ]
     return [STATES[each.state].ask(asker, question, each) for each in replies]
 
 
@@ -168,8 +176,12 @@ def record_served_cache(model: Model, upstream: Upstream, questions: int, folder
             asked = {"": (*cold, *warm), COPIES: cold} if is_sound else {"": warm}
             for end, states in asked.items():
                 proxy.cache = RealCachedServer(model, BASE, "" if is_sound else fault, CAPACITY)
-                server = PreparingServer("bench/proxy", place, ANSWER, {} if end else {"cache_prompt": False})
-                plan = plan_questions([LENGTH], questions, states, 0, is_exact=bool(server.cold_fields))
+                server = PreparingServer(
+                    "bench/proxy", place, ANSWER, {} if end else {"cache_prompt": False}
+                )
+                plan = plan_questions(
+                    [LENGTH], questions, states, 0, is_exact=bool(server.cold_fields)
+                )
                 ask_states(server, plan, folder / f"{fault or 'none'}{end}")
 
 
@@ -185,7 +197,9 @@ def read_pools(folder: Path, is_exact: bool) -> dict[str, list[Reply]]:
         if fault != FLAKY:  # what failed was asked again
             replies = [each for each in replies if not each.failure]
         cold = read_replies(folder / f"{fault or 'none'}{COPIES}" / ANSWERS)
-        pools[fault] = replies if is_exact else [*cold, *(each for each in replies if not each.copy)]
+        pools[fault] = (
+            replies if is_exact else [*cold, *(each for each in replies if not each.copy)]
+        )
     return pools
 
 
@@ -196,19 +210,28 @@ SETTLED = 95
 """Seeds of 100 that must find a fault."""
 
 
-def draw_replies(pool: Sequence[Reply], count: int, seed: int, change: Callable[[Reply, Random], Reply]) -> list[Reply]:
+def draw_replies(
+    pool: Sequence[Reply], count: int, seed: int, change: Callable[[Reply, Random], Reply]
+) -> list[Reply]:
     """Return replies to questions that are drawn with replacement, each with a number of its own."""
     chance = Random(seed)
     by_question: dict[int, list[Reply]] = defaultdict(list)
     for reply in pool:
         by_question[reply.seed].append(reply)
     drawn = chance.choices(sorted(by_question), k=count)
-    return [change(replace(each, seed=n), chance) for n, name in enumerate(drawn) for each in by_question[name]]
+    return [
+        change(replace(each, seed=n), chance)
+        for n, name in enumerate(drawn)
+        for each in by_question[name]
+    ]
 
 
 def add_noise(reply: Reply, chance: Random) -> Reply:
     """Move each log-probability."""
-    moved = [{token: value + chance.gauss(0, SPREAD) for token, value in each.items()} for each in reply.logprobs]
+    moved = [
+        {token: value + chance.gauss(0, SPREAD) for token, value in each.items()}
+        for each in reply.logprobs
+    ]
     return replace(reply, logprobs=tuple(moved))
 
 
@@ -257,13 +280,19 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
             f" more (median); p = {cell.p_value:.3f}{', in the note' if cell.state in noted else ''}"
         )
     for fault in filter(None, CACHE_FAULTS):
-        own = {(each.state, each.copy, each.seed): each for each in pools[fault] if each.state not in (COLD, CONTROL)}
+        own = {
+            (each.state, each.copy, each.seed): each
+            for each in pools[fault]
+            if each.state not in (COLD, CONTROL)
+        }
         pool, states = list({**sound, **own}.values()), {key[0] for key in own}
         for size in QUESTIONS_OF_CHECKS:
             drawn = [draw_replies(pool, size, seed, keep) for seed in range(seeds)]
             checks = [judge(replies, tie) for replies in drawn]
             found = [[each for each in check if each.differs] for check in checks]
-            small = [find_small(replies, check) for replies, check in zip(drawn, checks, strict=True)]
+            small = [
+                find_small(replies, check) for replies, check in zip(drawn, checks, strict=True)
+            ]
             print(
                 f"{fault:12} {size * each_question:4} requests: found {count_named(found, states)}, told below the tie"
                 f" {count_named(small, states)}",
@@ -272,7 +301,10 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
         apart = [distance(each, sound[key]) for key, each in own.items()]
         changes = fmean(each > EXACT_TIE for each in apart)
         ideal = next((n for n in range(1, 100) if (1 - changes) ** n <= 1 - SETTLED / 100), None)
-        print(f"{fault:12} moves answers by {fmean(apart):.4f}; an ideal test asks {ideal} questions", flush=True)
+        print(
+            f"{fault:12} moves answers by {fmean(apart):.4f}; an ideal test asks {ideal} questions",
+            flush=True,
+        )
     pairs = {"equal": keep, "noise": add_noise, "failures": lose, FLAKY: keep}
     for name, change in pairs.items():
         if name == FLAKY and name not in pools:
@@ -285,9 +317,15 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
             if name != FLAKY:
                 replies = [change(each, chance) for each in exchange(replies, is_exact, chance)]
             check = judge(replies, tie)
-            alarms, told = alarms + any(cell.differs for cell in check), told + bool(find_small(replies, check))
+            alarms, told = (
+                alarms + any(cell.differs for cell in check),
+                told + bool(find_small(replies, check)),
+            )
         failed = fmean(bool(each.failure) for each in source)
-        print(f"{name}: alarms {alarms}, told below the tie {told}; {failed:.0%} of the requests failed", flush=True)
+        print(
+            f"{name}: alarms {alarms}, told below the tie {told}; {failed:.0%} of the requests failed",
+            flush=True,
+        )
 
 
 def count_named(checks: Sequence[Sequence[Cell]], states: set[str]) -> str:

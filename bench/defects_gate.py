@@ -41,7 +41,12 @@ from helm_longctx.failures import Failure, FailureError, check_result
 from helm_longctx.models.apis.echo import ECHO, find_span_tokens
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
-from helm_longctx.models.scoring import Distribution, SpanRequest, distributions_of, with_distributions
+from helm_longctx.models.scoring import (
+    Distribution,
+    SpanRequest,
+    distributions_of,
+    with_distributions,
+)
 from helm_longctx.results.statistics.noninferiority import Verdict
 
 BEYOND = 180
@@ -70,7 +75,9 @@ def make_question(size: str, number: int) -> Asked:
     chance = Random(f"{size} {number}")
     rooms = chance.sample(range(10, 100), SIZES[size])
     codes = [str(chance.randint(100, 999)) for _ in rooms]
-    lines = "\n".join(f"The code of room {room} is {code}." for room, code in zip(rooms, codes, strict=True))
+    lines = "\n".join(
+        f"The code of room {room} is {code}." for room, code in zip(rooms, codes, strict=True)
+    )
     place = chance.randrange(len(rooms))
     text = f"{lines}\n\nQuestion: What is the code of room {rooms[place]}?\nAnswer: The code of room {rooms[place]} is"
     return Asked({"short": 1, "long": 2}[size], text, codes[place], str(number))
@@ -104,7 +111,11 @@ class BuildArm(Arm):
     def __call__(self, request: Request) -> RequestResult:
         """Return the distributions at the tokens of each part of a text."""
         found = self.model.score(self.build, request.prompt, 0)
-        rows = list(zip(*(found[name] for name in ("tokens", "token_logprobs", "top_logprobs")), strict=True))
+        rows = list(
+            zip(
+                *(found[name] for name in ("tokens", "token_logprobs", "top_logprobs")), strict=True
+            )
+        )
         parts = find_span_tokens(found["tokens"], len(request.prompt), request.spans)
         return with_parts([[Distribution(*rows[number]) for number in part] for part in parts])
 
@@ -114,14 +125,21 @@ class ReadingArm(Arm):
 
     def __init__(self, model: Model, upstream: Upstream):
         self.model, self.address = model, upstream.address
-        self.client: Any = make_client(Endpoint(upstream.address, "openai", upstream.model, ("completions",)))
+        self.client: Any = make_client(
+            Endpoint(upstream.address, "openai", upstream.model, ("completions",))
+        )
         self.client._way = ECHO  # the command's probe is short, so it does not reach a fault that begins at a length
 
     def __call__(self, request: Request) -> RequestResult:
         """Return the distributions at the tokens of each part of a text. The whole text is recorded."""
-        name, replies = json.dumps([self.address, request.random, request.prompt]), self.model.replies
+        name, replies = (
+            json.dumps([self.address, request.random, request.prompt]),
+            self.model.replies,
+        )
         if name not in replies.found:
-            result = check_result(self.client.make_request(replace(request, spans=((0, len(request.prompt)),))))
+            result = check_result(
+                self.client.make_request(replace(request, spans=((0, len(request.prompt)),)))
+            )
             replies.add(name, distributions_of(result)[0])
         rows = [Distribution("", 0.0, {}), *(Distribution(*each) for each in replies.found[name])]
         parts = find_span_tokens([each.text for each in rows], len(request.prompt), request.spans)
@@ -135,7 +153,9 @@ class AnsweringArm(Arm):
 
     def __init__(self, model: Model, upstream: Upstream):
         self.model, self.upstream = model, upstream
-        self.client = LoopbackClient(BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model=NAME)
+        self.client = LoopbackClient(
+            BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model=NAME
+        )
         self.client.chance = Random(0)
 
     def restart(self) -> None:
@@ -169,7 +189,9 @@ def open_flaky_arm(model: Model, upstream: Upstream, seed: int) -> Iterator[Flak
         yield FlakyArm(address)
 
 
-def ask_arms(base: Send, candidate: Send, question: Asked, way: Way, reads_twice: bool = True) -> list[Point]:
+def ask_arms(
+    base: Send, candidate: Send, question: Asked, way: Way, reads_twice: bool = True
+) -> list[Point]:
     """Return what a gate compares of a question. With texts the base writes no answer: only the gold answer is read."""
     if way is TEXTS:
         return list(compare_texts(question, "", (base, candidate), NAMES, reads_twice))
@@ -180,7 +202,10 @@ def compare_pair(base: Arm, candidate: Arm, pair: Sequence[Asked]) -> list[list[
     """Return what is compared of a short question, which the base answers in both arms, and of a long one."""
     base.restart()
     candidate.restart()
-    return [ask_arms(base, arm, each, base.way) for arm, each in zip((base, candidate), pair, strict=True)]
+    return [
+        ask_arms(base, arm, each, base.way)
+        for arm, each in zip((base, candidate), pair, strict=True)
+    ]
 
 
 def ask_pairs(questions: int) -> list[list[Asked]]:
@@ -223,7 +248,10 @@ def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: 
         )
         for size in SIZES_OF_GATES:
             drawn = [draw_points(points, size, seed) for seed in range(seeds)]
-            once, twice = 2 * size * way.count() + way.again * TWICE, 2 * size * way.count(reads_twice=True)
+            once, twice = (
+                2 * size * way.count() + way.again * TWICE,
+                2 * size * way.count(reads_twice=True),
+            )
             print(f"  {once:3} requests: {count_found(map(read_some_twice, drawn), MARGIN)}")
             print(f"  {twice:3} requests, margin 0: {count_found(drawn, 0)}", flush=True)
         if has_scores:
@@ -237,7 +265,12 @@ def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: 
 def draw_points(points: Sequence[Sequence[Sequence[Point]]], size: int, seed: int) -> list[Point]:
     """Return what was compared of drawn questions, each with a number of its own."""
     drawn = Random(seed).choices(points, k=size)
-    return [point._replace(group=str(n)) for n, pair in enumerate(drawn) for each in pair for point in each]
+    return [
+        point._replace(group=str(n))
+        for n, pair in enumerate(drawn)
+        for each in pair
+        for point in each
+    ]
 
 
 def read_some_twice(points: Sequence[Point]) -> list[Point]:
@@ -278,10 +311,14 @@ class NoisyArm(Arm):
         if self.chance.random() < self.failing:
             raise FailureError(Failure.TEMPORARY, "overloaded")
         result = self.arm(request)
-        return with_distributions(result, [[self._move(each) for each in part] for part in distributions_of(result)])
+        return with_distributions(
+            result, [[self._move(each) for each in part] for part in distributions_of(result)]
+        )
 
     def _move(self, found: Distribution) -> Distribution:
-        tops = {text: value + self.chance.gauss(0, self.spread) for text, value in found.top.items()}
+        tops = {
+            text: value + self.chance.gauss(0, self.spread) for text, value in found.top.items()
+        }
         total = max(sum(map(math.exp, tops.values())), 1.0)
         tops = {text: value - math.log(total) for text, value in tops.items()}
         return Distribution(found.text, tops.get(found.text, found.logprob), tops)
@@ -308,7 +345,9 @@ def count_alarms(base: Arm, asked: Sequence[Sequence[Asked]], seeds: int) -> Non
     for name, (spread, failing) in PAIRS.items():
         draws, stops = [], 0
         for seed in range(seeds):
-            rows, more = ask_pair(NoisyArm(base, Random(seed), spread, failing), asked, base.way, seed)
+            rows, more = ask_pair(
+                NoisyArm(base, Random(seed), spread, failing), asked, base.way, seed
+            )
             draws.append(rows)
             stops += more
         print(f"{name}: {tell_alarms(draws)}; {stops / seeds:.1f} stops", flush=True)
@@ -320,7 +359,9 @@ def count_alarms(base: Arm, asked: Sequence[Sequence[Asked]], seeds: int) -> Non
         print(f"{FLAKY}: {tell_alarms(draws)}", flush=True)
 
 
-def ask_pair(arm: Arm, asked: Sequence[Sequence[Asked]], way: Way, seed: int) -> tuple[list[Point], int]:
+def ask_pair(
+    arm: Arm, asked: Sequence[Sequence[Asked]], way: Way, seed: int
+) -> tuple[list[Point], int]:
     """Ask drawn questions in two arms of one build, all of them twice; return what was compared, and the stops."""
     rows: list[Point] = []
     stops = 0
@@ -339,6 +380,11 @@ def ask_pair(arm: Arm, asked: Sequence[Sequence[Asked]], way: Way, seed: int) ->
 
 def tell_alarms(draws: Sequence[list[Point]]) -> str:
     """Say how often a pair of one build is called worse."""
-    blind = sum(decide([row._replace(noise=None) for row in rows], MARGIN)[1] is Verdict.WORSE for rows in draws)
+    blind = sum(
+        decide([row._replace(noise=None) for row in rows], MARGIN)[1] is Verdict.WORSE
+        for rows in draws
+    )
     found = count_found(map(read_some_twice, draws), MARGIN)
-    return f"{found}; margin 0: {count_found(draws, 0)}; worse {blind} if the noise is not subtracted"
+    return (
+        f"{found}; margin 0: {count_found(draws, 0)}; worse {blind} if the noise is not subtracted"
+    )

@@ -19,13 +19,18 @@ from helm_longctx.models.endpoints.stack import Stack
 WORSE = Build(weight_bits=5)
 
 
-def list_stack_faults(worse: Mapping[str, Build | Upstream]) -> dict[str, tuple[dict[str, Any], str]]:
+def list_stack_faults(
+    worse: Mapping[str, Build | Upstream],
+) -> dict[str, tuple[dict[str, Any], str]]:
     """Return for each fault the arguments of the server, and the text of the finding that names it.
 
     Args:
         worse: the builds that get each fifth request.
     """
-    routers = {f"router, each fifth request to {name}": ({"worse": build}, "each 5th") for name, build in worse.items()}
+    routers = {
+        f"router, each fifth request to {name}": ({"worse": build}, "each 5th")
+        for name, build in worse.items()
+    }
     return {
         "middle dropped": ({"drops_middle": True}, "the server cuts prompts"),
         "template without the system turn": ({"drops_system": True}, "a system turn of about"),
@@ -70,17 +75,21 @@ def check_flaky_stack(model: Model, upstream: Upstream, seed: int) -> list[str]:
         return [text for fine, text in stack.find_faults() if fine is False]
 
 
-def count_stack(model: Model, upstream: Upstream | None, worse: Mapping[str, Build | Upstream], seeds: int) -> None:
+def count_stack(
+    model: Model, upstream: Upstream | None, worse: Mapping[str, Build | Upstream], seeds: int
+) -> None:
     """Print how often `doctor` finds each fault, and names it."""
     for name, (arguments, line) in list_stack_faults(worse).items():
         found = [check_stack(model, upstream, arguments, seed) for seed in range(seeds)]
         broken = sum(bool(lines) for lines, _ in found)
         right = sum(any(line in each for each in lines) for lines, _ in found) if line else 0
         print(
-            f"{name:45} found {broken:3}, named right {right:3}, {fmean(n for _, n in found):.0f} requests", flush=True
+            f"{name:45} found {broken:3}, named right {right:3}, {fmean(n for _, n in found):.0f} requests",
+            flush=True,
         )
     if upstream:
         alarms = [check_flaky_stack(model, upstream, seed) for seed in range(seeds)]
         print(
-            f"{FLAKY}: found {sum(map(bool, alarms))}: {sorted({text for each in alarms for text in each})}", flush=True
+            f"{FLAKY}: found {sum(map(bool, alarms))}: {sorted({text for each in alarms for text in each})}",
+            flush=True,
         )

@@ -32,7 +32,9 @@ def main() -> None:
             writer.add_key_value(name, field.contents(), field.types[0])
     writer.add_file_type(FLOAT32)
     for tensor in reader.tensors:
-        writer.add_tensor(tensor.name, dequantize(tensor.data, tensor.tensor_type).astype(np.float32))
+        writer.add_tensor(
+            tensor.name, dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

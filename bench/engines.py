@@ -33,10 +33,26 @@ TOKENS = 12
 COMMAND = (sys.executable, "-m", "helm_longctx")
 OURS = "local/smollm2-135m-instruct"
 ENTRY = "any_jsonl:path={form},style={form},length=4k,count_with=longctx/words,num_output_tokens=24"
-COLOURS = ("red", "blue", "green", "white", "black", "yellow", "brown", "pink", "orange", "purple", "grey", "golden")
+COLOURS = (
+    "red",
+    "blue",
+    "green",
+    "white",
+    "black",
+    "yellow",
+    "brown",
+    "pink",
+    "orange",
+    "purple",
+    "grey",
+    "golden",
+)
 """The colours of the rooms in a text; one question is asked about each room of a text of its own."""
 
-QUESTIONS = {"chat": "What is the colour of room {room}?", "completion": "The colour of room {room} is"}
+QUESTIONS = {
+    "chat": "What is the colour of room {room}?",
+    "completion": "The colour of room {room} is",
+}
 
 
 class Server(NamedTuple):
@@ -56,14 +72,27 @@ class Server(NamedTuple):
 
 def ask_server(server: Server, form: str, prompt: str) -> tuple[str, int]:
     """Return a server's answer, and the number of prompt tokens that it counts."""
-    body: dict[str, Any] = {"model": server.model, "max_tokens": TOKENS, "temperature": 0, **server.fields}
-    body |= {"messages": [{"role": "user", "content": prompt}]} if form == "chat" else {"prompt": prompt}
+    body: dict[str, Any] = {
+        "model": server.model,
+        "max_tokens": TOKENS,
+        "temperature": 0,
+        **server.fields,
+    }
+    body |= (
+        {"messages": [{"role": "user", "content": prompt}]}
+        if form == "chat"
+        else {"prompt": prompt}
+    )
     url = f"{server.address}/{'chat/completions' if form == 'chat' else 'completions'}"
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        url, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=600) as response:
         reply = json.load(response)
     choice = reply["choices"][0]
-    return choice["message"]["content"] if form == "chat" else choice["text"], reply["usage"]["prompt_tokens"]
+    return choice["message"]["content"] if form == "chat" else choice["text"], reply["usage"][
+        "prompt_tokens"
+    ]
 
 
 def ask_ours() -> dict[tuple[str, str], tuple[str, int]]:
@@ -76,13 +105,21 @@ def ask_ours() -> dict[tuple[str, str], tuple[str, int]]:
     from helm_longctx.models.local.packaged import SMOLLM2, PackagedTokenizer
 
     config = BlackHoleCacheConfig()
-    client = LongContextHuggingFaceClient(config, PackagedTokenizer(config, "bench/smollm2", SMOLLM2), SMOLLM2)
+    client = LongContextHuggingFaceClient(
+        config, PackagedTokenizer(config, "bench/smollm2", SMOLLM2), SMOLLM2
+    )
     found = {}
     for prompt in PROMPTS:
         for form in FORMS:
             chat: dict[str, Any] = {"messages": []} if form == "chat" else {}
             request = Request(
-                "bench/m", "bench/m", prompt=prompt, temperature=0, max_tokens=TOKENS, stop_sequences=[], **chat
+                "bench/m",
+                "bench/m",
+                prompt=prompt,
+                temperature=0,
+                max_tokens=TOKENS,
+                stop_sequences=[],
+                **chat,
             )
             result = client.make_request(request)
             usage = usage_of(result)
@@ -99,16 +136,24 @@ def write_questions(folder: Path) -> None:
     rows = []
     for room in range(len(COLOURS)):
         colours = [COLOURS[(room + 5 * number) % len(COLOURS)] for number in range(len(COLOURS))]
-        text = " ".join(f"The colour of room {number} is {colour}." for number, colour in enumerate(colours, 1))
+        text = " ".join(
+            f"The colour of room {number} is {colour}." for number, colour in enumerate(colours, 1)
+        )
         question = QUESTIONS[folder.name].format(room=room + 1)
-        rows.append({"id": str(room), "context": text, "question": question, "answers": [colours[room]]})
-    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        rows.append(
+            {"id": str(room), "context": text, "question": question, "answers": [colours[room]]}
+        )
+    (folder / "questions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
 
 
 def add_server(folder: Path, name: str, server: Server, kind: str = "both") -> None:
     """Make a deployment of a server with the command, and add the server's fields to its requests."""
     add = ["models", "add", name, "--url", server.address, "--model", server.model, "--type", kind]
-    subprocess.run([*COMMAND, *add, "--context", "8192"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*COMMAND, *add, "--context", "8192"], cwd=folder, check=True, stdout=subprocess.DEVNULL
+    )
     path = folder / "prod_env/model_deployments.yaml"
     table = yaml.safe_load(path.read_text(encoding="utf-8"))
     (deployment,) = (row for row in table["model_deployments"] if row["name"] == name)
@@ -119,19 +164,36 @@ def add_server(folder: Path, name: str, server: Server, kind: str = "both") -> N
 def run(folder: Path, model: str, form: str) -> tuple[dict[str, float], dict[str, str]]:
     """Return the scores and the answers of a run with the command, in a folder with the questions."""
     suite = f"{form}-{model.replace('/', '-')}"
-    ask = ["run", "--entry", ENTRY.format(form=form), "--suite", suite, "--model", model, "-n", "1", "-q"]
+    ask = [
+        "run",
+        "--entry",
+        ENTRY.format(form=form),
+        "--suite",
+        suite,
+        "--model",
+        model,
+        "-n",
+        "1",
+        "-q",
+    ]
     subprocess.run([*COMMAND, *ask], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     summarize = [*COMMAND, "summarize", "--suite", suite, "--json"]
     done = subprocess.run(summarize, cwd=folder, check=True, stdout=subprocess.PIPE)
-    scores = {name: score for row in json.loads(done.stdout) for name, score in row["scores"].items()}
+    scores = {
+        name: score for row in json.loads(done.stdout) for name, score in row["scores"].items()
+    }
     (path,) = (folder / "benchmark_output/runs" / suite).glob("any_jsonl*/scenario_state.json")
     states = json.loads(path.read_text(encoding="utf-8"))["request_states"]
-    return scores, {state["instance"]["id"]: state["result"]["completions"][0]["text"] for state in states}
+    return scores, {
+        state["instance"]["id"]: state["result"]["completions"][0]["text"] for state in states
+    }
 
 
 def print_runs(servers: Sequence[Server]) -> None:
     """Run the questions with our client and each server, and print scores and equal answers side by side."""
-    engines = {OURS: "ours"} | {f"server/{n}": f"{each.address} {each.fields}" for n, each in enumerate(servers)}
+    engines = {OURS: "ours"} | {
+        f"server/{n}": f"{each.address} {each.fields}" for n, each in enumerate(servers)
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for model, server in zip([*engines][1:], servers, strict=True):
@@ -145,11 +207,15 @@ def print_runs(servers: Sequence[Server]) -> None:
                 print_run(f"{form:10} {engine}", scores, answers, ours)
 
 
-def print_run(name: str, scores: dict[str, float], answers: dict[str, str], ours: dict[str, str]) -> None:
+def print_run(
+    name: str, scores: dict[str, float], answers: dict[str, str], ours: dict[str, str]
+) -> None:
     """Print a run's scores, and its answers that are not ours."""
     listed = ", ".join(f"{metric} {100 * score:.1f}" for metric, score in scores.items())
     others = [key for key, text in ours.items() if answers[key] != text]
-    print(f"{name}: {listed}; {len(ours) - len(others)} of {len(ours)} answers are ours", flush=True)
+    print(
+        f"{name}: {listed}; {len(ours) - len(others)} of {len(ours)} answers are ours", flush=True
+    )
     for key in others:
         print(f"    {key}: ours {ours[key]!r}, theirs {answers[key]!r}", flush=True)
 

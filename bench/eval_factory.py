@@ -28,7 +28,11 @@ from tests.support.servers.nvcf import serve_function
 
 from helm_longctx.models.baselines import lexical
 
-JUDGES = ("nvidia/gpt4o-judge", "nvdev/llama-3.3-70b-instruct-judge", "nvidia/claude-3-7-sonnet-judge")
+JUDGES = (
+    "nvidia/gpt4o-judge",
+    "nvdev/llama-3.3-70b-instruct-judge",
+    "nvidia/claude-3-7-sonnet-judge",
+)
 VARIABLES = ("GPT_JUDGE_API_KEY", "LLAMA_JUDGE_API_KEY", "CLAUDE_JUDGE_API_KEY")
 FORMS = ("chat", "completions", "nvcf")
 
@@ -45,10 +49,18 @@ class Case(NamedTuple):
 FEW = {"num_samples": 4}
 
 CASES = {
-    "helmet_recall": Case({"length": "8k", "arguments": FEW}, ("groups", "helmet_recall_8k"), "helmet_8k"),
-    "helmet_longqa": Case({"length": "8k", "arguments": FEW}, ("groups", "helmet_longqa_8k"), "helmet_8k"),
+    "helmet_recall": Case(
+        {"length": "8k", "arguments": FEW}, ("groups", "helmet_recall_8k"), "helmet_8k"
+    ),
+    "helmet_longqa": Case(
+        {"length": "8k", "arguments": FEW}, ("groups", "helmet_longqa_8k"), "helmet_8k"
+    ),
     "lv_eval": Case({"length": "16k", "arguments": FEW}, ("groups", "lv_eval_16k"), "lv_eval"),
-    **{task: Case({}, ("tasks", task), task, metric) for task, (_, metric, _) in EXPECTED.items() if task != "ehr_sql"},
+    **{
+        task: Case({}, ("tasks", task), task, metric)
+        for task, (_, metric, _) in EXPECTED.items()
+        if task != "ehr_sql"
+    },
 }
 
 
@@ -72,7 +84,9 @@ def learn_answers(folder: Path) -> None:
 @contextmanager
 def target_of(form: str, task: str) -> Iterator[dict[str, Any]]:
     """Serve a model, and yield its description in a configuration."""
-    with serve(lambda prompt: EXPECTED[task].answer if task in EXPECTED else answer(prompt)) as server:
+    with serve(
+        lambda prompt: EXPECTED[task].answer if task in EXPECTED else answer(prompt)
+    ) as server:
         if form == "nvcf":
             with serve_function(server) as cloud:
                 yield {"url": cloud.function, "type": "chat", "adapter_config": {"use_nvcf": True}}
@@ -83,7 +97,10 @@ def target_of(form: str, task: str) -> Iterator[dict[str, Any]]:
 
 def name_judges(servers: list[Server]) -> list[dict[str, str]]:
     """Return three judges at servers of their own; their keys are found by their names."""
-    return [{"name": name, "url": server.openai, "type": "chat"} for name, server in zip(JUDGES, servers, strict=True)]
+    return [
+        {"name": name, "url": server.openai, "type": "chat"}
+        for name, server in zip(JUDGES, servers, strict=True)
+    ]
 
 
 def check(task: str, form: str, data: Path) -> bool:
@@ -107,17 +124,25 @@ def check(task: str, form: str, data: Path) -> bool:
     if judged:
         is_right &= used == [{f"Bearer {key}"} for key in keys.values()]
     spread = f"{score['value']:.3f} ± {score['stats'].get('stderr', float('nan')):.3f}"
-    print(f"{task:14} {form:12} {seconds:5.1f} s  {spread}  {'ok' if is_right else 'WRONG'}", flush=True)
+    print(
+        f"{task:14} {form:12} {seconds:5.1f} s  {spread}  {'ok' if is_right else 'WRONG'}",
+        flush=True,
+    )
     return is_right
 
 
 def main() -> None:
     """Make the runs that the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--task", choices=CASES)
     parser.add_argument("--form", choices=FORMS)
     args = parser.parse_args()
-    tasks, forms = [args.task] if args.task else list(CASES), [args.form] if args.form else list(FORMS)
+    tasks, forms = (
+        [args.task] if args.task else list(CASES),
+        [args.form] if args.form else list(FORMS),
+    )
     with tempfile.TemporaryDirectory() as folder:
         mirror, words = build_mirror(Path(folder) / "mirror"), build_lv_eval(Path(folder) / "words")
         learn_answers(words)

@@ -31,7 +31,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.deployments import register_server
 from tests.support.servers.llm import Server, run, serve
 from tests.support.servers.models import Model, count_tokens
-from tests.support.servers.proxies import PROXIES, REAL_PROXIES, NoisyModel, Proxy, find_value, run_proxy
+from tests.support.servers.proxies import (
+    PROXIES,
+    REAL_PROXIES,
+    NoisyModel,
+    Proxy,
+    find_value,
+    run_proxy,
+)
 from tests.support.servers.real_model import RealModel, RealServer, write_questions
 
 from helm_longctx.apps.gate.answers import AnswerPair, pair_answers
@@ -48,7 +55,10 @@ SKILL, NOISE = {0: 0.95, 1500: 0.85}, 0.05
 
 INSTANCES = 150
 
-SIMULATED = [f"helmet_recall:task=json_kv,num_samples={INSTANCES},style=chat,length={size}" for size in ("4k", "8k")]
+SIMULATED = [
+    f"helmet_recall:task=json_kv,num_samples={INSTANCES},style=chat,length={size}"
+    for size in ("4k", "8k")
+]
 MODELS = {name: Model() for name in ("base", "candidate")}
 """What the servers serve."""
 
@@ -77,10 +87,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("seeds", type=int, nargs="?", default=100)
     parser.add_argument("--real", action="store_true", help="Ask a small language model.")
-    parser.add_argument("--questions", type=int, default=60, help="Number of questions to the language model.")
+    parser.add_argument(
+        "--questions", type=int, default=60, help="Number of questions to the language model."
+    )
     options = parser.parse_args()
     logging.disable(logging.ERROR)
-    print("proxy               command    no worse  worse  cannot tell  changes of prompts", flush=True)
+    print(
+        "proxy               command    no worse  worse  cannot tell  changes of prompts",
+        flush=True,
+    )
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         if options.real:
@@ -113,7 +128,10 @@ def count_real(seeds: int, number: int) -> None:
             fmean(each.base.score for each in questions),
             fmean(each.candidate.score for each in questions),
         )
-        print(f"  {base:.0%} of the base's answers and {candidate:.0%} of the candidate's are right", flush=True)
+        print(
+            f"  {base:.0%} of the base's answers and {candidate:.0%} of the candidate's are right",
+            flush=True,
+        )
 
 
 def read_answers(folder: GateFolder) -> list[Question]:
@@ -133,7 +151,11 @@ def draw_answers(questions: Sequence[Question], is_equal: bool, seed: int) -> li
     """
     chance = random.Random(seed)
     drawn = chance.choices(questions, k=2 * INSTANCES)
-    return [Question(each.length, *chance.sample(each[1:], 2)) for each in drawn] if is_equal else drawn
+    return (
+        [Question(each.length, *chance.sample(each[1:], 2)) for each in drawn]
+        if is_equal
+        else drawn
+    )
 
 
 def _reply(score: InstanceScore, text: str | None) -> Reply:
@@ -151,13 +173,19 @@ def print_counts(kind: str, verdict: str, draws: Iterable[Sequence[Question]]) -
         counts[decide(decide_drops(split(questions), DROP / 100, 0.0), findings).name] += 1
         found += any(each.kind in ("cut", "counts") for each in findings)
     numbers = [counts[name] for name in ("NO_WORSE", "WORSE", "UNDECIDED")]
-    print(f"{kind:18}  {verdict:9}  {numbers[0]:8}  {numbers[1]:5}  {numbers[2]:11}  {found:18}", flush=True)
+    print(
+        f"{kind:18}  {verdict:9}  {numbers[0]:8}  {numbers[1]:5}  {numbers[2]:11}  {found:18}",
+        flush=True,
+    )
 
 
 def split(questions: Sequence[Question]) -> dict[str, list[Pairs]]:
     """Return the scores of both arms by length, and of all."""
     lengths = list(dict.fromkeys(question.length for question in questions))
-    parts = {length: [question for question in questions if question.length == length] for length in lengths}
+    parts = {
+        length: [question for question in questions if question.length == length]
+        for length in lengths
+    }
     pairs = {length: [_pairs(part, 1.0)] for length, part in parts.items()}
     whole = [_pairs(part, 1 / len(parts)) for part in parts.values()]
     return pairs if len(parts) == 1 else {**pairs, ALL: whole}
@@ -165,7 +193,12 @@ def split(questions: Sequence[Question]) -> dict[str, list[Pairs]]:
 
 def _pairs(part: Sequence[Question], weight: float) -> Pairs:
     scores = [[each.candidate.score for each in part], [each.base.score for each in part]]
-    return Pairs(scores[0], scores[1], [f"{each.length} {number}" for number, each in enumerate(part)], weight)
+    return Pairs(
+        scores[0],
+        scores[1],
+        [f"{each.length} {number}" for number, each in enumerate(part)],
+        weight,
+    )
 
 
 def make_pair(number: int, question: Question) -> AnswerPair:
@@ -190,7 +223,9 @@ def make_pair(number: int, question: Question) -> AnswerPair:
         )
         for reply in (question.base, question.candidate)
     ]
-    return AnswerPair(scores[0], scores[1], (question.base.text, question.candidate.text), is_base_first=True)
+    return AnswerPair(
+        scores[0], scores[1], (question.base.text, question.candidate.text), is_base_first=True
+    )
 
 
 def ask_again(prompts: Mapping[str, Sequence[str]], proxy: Proxy, seed: int) -> list[Question]:
@@ -209,14 +244,22 @@ def ask_again(prompts: Mapping[str, Sequence[str]], proxy: Proxy, seed: int) -> 
     return questions
 
 
-def make_gate(kind: str, proxy: Proxy, server: Server, entries: Sequence[str]) -> tuple[str, GateFolder]:
+def make_gate(
+    kind: str, proxy: Proxy, server: Server, entries: Sequence[str]
+) -> tuple[str, GateFolder]:
     """Give the whole command with a proxy before the candidate. Return the verdict and the gate's folder."""
     suite = kind.replace(" ", "-")
     with run_proxy(server.address, proxy, 1) as other:
         for name, address in (("base", server.address), ("candidate", other)):
             register_server(f"sim/{name}", address)
         options = ("-m", "1000", "-n", "16", f"--max-drop={DROP}", "--suite", suite)
-        call("gate", "sim/base", "sim/candidate", *(f"--entry={entry}" for entry in entries), *options)
+        call(
+            "gate",
+            "sim/base",
+            "sim/candidate",
+            *(f"--entry={entry}" for entry in entries),
+            *options,
+        )
     folder = GateFolder(Path("benchmark_output"), suite)
     return json.loads(folder.json_path.read_text())["verdict"], folder
 

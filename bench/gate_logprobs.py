@@ -73,18 +73,24 @@ def round_weights(model: Any, bits: int) -> Any:
     return model
 
 
-def find_by_scores(base: Sequence[float], candidate: Sequence[float], count: int, seed: int) -> Verdict:
+def find_by_scores(
+    base: Sequence[float], candidate: Sequence[float], count: int, seed: int
+) -> Verdict:
     """Return the gate's verdict on scores of drawn questions."""
     drawn = Random(seed).choices(range(len(base)), k=count)
     sides = [[scores[place] for place in drawn] for scores in (candidate, base)]
-    drops = decide_drops({"all": [Pairs(sides[0], sides[1], [str(n) for n in range(count)], 1.0)]}, DROP, 0.0)
+    drops = decide_drops(
+        {"all": [Pairs(sides[0], sides[1], [str(n) for n in range(count)], 1.0)]}, DROP, 0.0
+    )
     return drops["all"].verdict
 
 
 def find_by_distributions(points: Sequence[Sequence[Point]], count: int, seed: int) -> Verdict:
     """Return the verdict of `gate --logprobs` on drawn questions."""
     drawn = Random(seed).choices(points, k=count)
-    rows = [point._replace(group=str(number)) for number, each in enumerate(drawn) for point in each]
+    rows = [
+        point._replace(group=str(number)) for number, each in enumerate(drawn) for point in each
+    ]
     return decide(rows, MARGIN)[1]
 
 
@@ -124,7 +130,10 @@ def measure(
 ) -> tuple[list[float], list[list[Point]]]:
     """Return the scores of all questions, and the points of some of them against the base."""
     asked = [ask(number) for number in range(options.questions)]
-    scores = [kept.get(f"{bits} score {n}", partial(models.score, bits, each)) for n, each in enumerate(asked)]
+    scores = [
+        kept.get(f"{bits} score {n}", partial(models.score, bits, each))
+        for n, each in enumerate(asked)
+    ]
     if bits is None:
         return scores, []
     read = enumerate(asked[: options.read])
@@ -166,12 +175,16 @@ class Models:
         """Return what `gate --logprobs` compares of a question."""
         names = ("base", "candidate")
         OBJECTS.update(zip(names, (self.load(None), self.load(bits)), strict=True))
-        return compare(asked, [TransformersClient(name).make_request for name in names], names, TEXTS)[0]
+        return compare(
+            asked, [TransformersClient(name).make_request for name in names], names, TEXTS
+        )[0]
 
 
 def main() -> None:
     """Print a row for each candidate."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=240, help="Questions with scores.")
     parser.add_argument("--read", type=int, default=24, help="Questions with distributions.")
     parser.add_argument("--seeds", type=int, default=100)
@@ -181,7 +194,9 @@ def main() -> None:
     kept, models = Measurements(options.keep), Models()
     base, _ = measure(options, None, kept, models)
     print(f"{options.questions} questions; the base has {fmean(base):.0%} right", flush=True)
-    print("bits   right   divergence   requests until worse (of all seeds) by scores, by distributions; alarms with 8")
+    print(
+        "bits   right   divergence   requests until worse (of all seeds) by scores, by distributions; alarms with 8"
+    )
     for bits in map(int, options.bits.split(",")):
         right, points = measure(options, bits, kept, models)
         mean = fmean(point.divergence for each in points for point in each)
@@ -195,7 +210,10 @@ def main() -> None:
         scores = count_requests(by_scores, 2, options.seeds)
         tokens = count_requests(by_distributions, TEXTS.count(), options.seeds)
         alarms = sum(by_distributions(8, seed) is Verdict.WORSE for seed in range(options.seeds))
-        print(f"{bits:4}   {fmean(right):5.0%}   {mean:10.4f}   {scores:>16}   {tokens:>16}   {alarms:4}", flush=True)
+        print(
+            f"{bits:4}   {fmean(right):5.0%}   {mean:10.4f}   {scores:>16}   {tokens:>16}   {alarms:4}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,9 @@ WARM_UP = 10
 def make_client(address: str, is_guarded: bool) -> OpenAIClient:
     """Return a client with the connections of this thread."""
     without: AbstractContextManager[Any] = (
-        nullcontext() if is_guarded else mock.patch.object(client, "guard", lambda http_client, *rest: http_client)
+        nullcontext()
+        if is_guarded
+        else mock.patch.object(client, "guard", lambda http_client, *rest: http_client)
     )
     with without:
         made = OpenAIClient(BlackHoleCacheConfig(), base_url=address, api_key="sk-none")
@@ -59,20 +61,29 @@ def measure(address: str, characters: int, pairs: int) -> tuple[float, float]:
             taken[place] = milliseconds(clients[place], make_prompt(number, characters))
         times.append(taken)
     times = times[WARM_UP:]
-    return statistics.median(bare for bare, _ in times), statistics.median(own - bare for bare, own in times)
+    return statistics.median(bare for bare, _ in times), statistics.median(
+        own - bare for bare, own in times
+    )
 
 
 def main() -> None:
     """Print a line for each size."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=500)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[2_000, 1_000_000], help="characters of a prompt")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[2_000, 1_000_000], help="characters of a prompt"
+    )
     args = parser.parse_args()
     logging.disable()
     with local_server() as address:
         for size in args.sizes:
             bare, more = measure(f"{address}/0/v1/", size, args.pairs)
-            print(f"{size:,} characters: {bare:.2f} ms without the limits, {more:+.2f} ms with them", flush=True)
+            print(
+                f"{size:,} characters: {bare:.2f} ms without the limits, {more:+.2f} ms with them",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -41,9 +41,15 @@ def save_model(folder: Path, args: argparse.Namespace) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    words = Tokenizer(models.WordLevel({f"w{number}": number for number in range(args.vocabulary)}, unk_token="w0"))
+    words = Tokenizer(
+        models.WordLevel(
+            {f"w{number}": number for number in range(args.vocabulary)}, unk_token="w0"
+        )
+    )
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    PreTrainedTokenizerFast(tokenizer_object=words, eos_token="w1", unk_token="w0").save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=words, eos_token="w1", unk_token="w0").save_pretrained(
+        folder
+    )
     heads = args.hidden // 64
     config = LlamaConfig(
         vocab_size=args.vocabulary, hidden_size=args.hidden, num_hidden_layers=args.layers,
@@ -54,7 +60,9 @@ def save_model(folder: Path, args: argparse.Namespace) -> None:
     torch.manual_seed(0)
     torch.set_default_dtype(getattr(torch, args.dtype))
     model = LlamaForCausalLM(config)
-    print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.0f} M parameters, {args.dtype}, {args.length} tokens")
+    print(
+        f"{sum(p.numel() for p in model.parameters()) / 1e6:.0f} M parameters, {args.dtype}, {args.length} tokens"
+    )
     model.save_pretrained(folder)
 
 
@@ -66,7 +74,10 @@ def make_client(side: str, folder: str, args: argparse.Namespace) -> Any:
     from helm_longctx.environment import ignore_broken_torchvision
 
     ignore_broken_torchvision()
-    cache, tokenizer = BlackHoleCacheConfig(), HuggingFaceTokenizer(BlackHoleCacheConfig(), "bench", folder)
+    cache, tokenizer = (
+        BlackHoleCacheConfig(),
+        HuggingFaceTokenizer(BlackHoleCacheConfig(), "bench", folder),
+    )
     options = {"attn_implementation": args.attention} if args.attention else {}
     if side == "stock":
         from helm.clients.huggingface_client import HuggingFaceClient
@@ -76,7 +87,13 @@ def make_client(side: str, folder: str, args: argparse.Namespace) -> Any:
     from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
 
     return LongContextHuggingFaceClient(
-        cache, tokenizer, folder, dtype=args.dtype, chunk_size=args.chunk, reuse_prefix=side == "reuse", **options
+        cache,
+        tokenizer,
+        folder,
+        dtype=args.dtype,
+        chunk_size=args.chunk,
+        reuse_prefix=side == "reuse",
+        **options,
     )
 
 
@@ -92,7 +109,13 @@ def measure(side: str, folder: str, args: argparse.Namespace) -> dict[str, float
         clock = time.process_time
 
     def seconds(prompt: list[str], max_tokens: int = 1) -> float:
-        request = Request("bench/model", "bench/model", prompt=" ".join(prompt), temperature=0, max_tokens=max_tokens)
+        request = Request(
+            "bench/model",
+            "bench/model",
+            prompt=" ".join(prompt),
+            temperature=0,
+            max_tokens=max_tokens,
+        )
         start = clock()
         result = client.make_request(request)
         assert result.success, result.error
@@ -111,7 +134,9 @@ def measure(side: str, folder: str, args: argparse.Namespace) -> dict[str, float
     written = seconds(text(args.length - args.new_tokens), args.new_tokens) - read
     peak = memory(torch)
     book = text(args.length - args.new_tokens - QUESTION)
-    book_seconds = sum(seconds(book + text(QUESTION), args.new_tokens) for _ in range(args.questions))
+    book_seconds = sum(
+        seconds(book + text(QUESTION), args.new_tokens) for _ in range(args.questions)
+    )
     per_token = 1000 * written / (args.new_tokens - 1)
     return {
         "read_s": read,
@@ -136,17 +161,23 @@ def measure_in_process(side: str, folder: str) -> dict[str, float]:
     if done.returncode:
         sys.exit(f"{side}: {done.stderr[-2000:]}")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    print(f"{side:6}", "  ".join(f"{name} {value:.3f}" for name, value in found.items()), flush=True)
+    print(
+        f"{side:6}", "  ".join(f"{name} {value:.3f}" for name, value in found.items()), flush=True
+    )
     return found
 
 
 def arguments() -> argparse.Namespace:
     """Parse the command line. The preset gives the sizes that are not on it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--preset", choices=PRESETS, default="small")
     for name in ("layers", "hidden", "vocabulary"):
         parser.add_argument(f"--{name}", type=int)
-    parser.add_argument("--length", type=int, default=8192, help="tokens, those that are written among them")
+    parser.add_argument(
+        "--length", type=int, default=8192, help="tokens, those that are written among them"
+    )
     parser.add_argument("--new-tokens", type=int, default=20)
     parser.add_argument("--questions", type=int, default=10, help="about one book")
     parser.add_argument("--chunk", type=int, default=2048)
@@ -174,8 +205,13 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder), args)
-        turns = [{side: measure_in_process(side, folder) for side in SIDES} for _ in range(args.repeats)]
-    best = {side: {name: min(turn[side][name] for turn in turns) for name in turns[0][side]} for side in SIDES}
+        turns = [
+            {side: measure_in_process(side, folder) for side in SIDES} for _ in range(args.repeats)
+        ]
+    best = {
+        side: {name: min(turn[side][name] for turn in turns) for name in turns[0][side]}
+        for side in SIDES
+    }
     ratios = {name: value / best["ours"][name] for name, value in best["stock"].items()}
     print("stock / ours:", "  ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items()))
     gain = best["ours"]["book_s"] / best["reuse"]["book_s"]

@@ -18,7 +18,9 @@ from helm_longctx.tasks.lengths import STANDARD
 
 SETS = {"clinic150": {"train": 15250, "validation": 3100}, "nlu": {"train": 25700}}
 WORDS = [
-    f"{a}{b}" for a in ("set", "play", "what", "turn", "call", "book") for b in ("er", "ing", "s", "able", "", "le")
+    f"{a}{b}"
+    for a in ("set", "play", "what", "turn", "call", "book")
+    for b in ("er", "ing", "s", "able", "", "le")
 ]
 
 
@@ -33,7 +35,9 @@ def fabricate(root: Path, name: str) -> None:
         with (folder / f"{split}.jsonl").open("w") as file:
             for _ in range(rows):
                 label = int(rng.random() ** 1.5 * column[1])
-                file.write(json.dumps({"text": " ".join(rng.choices(WORDS, k=9)), column[0]: label}) + "\n")
+                file.write(
+                    json.dumps({"text": " ".join(rng.choices(WORDS, k=9)), column[0]: label}) + "\n"
+                )
     (folder / "features.json").write_text("{}")
 
 
@@ -51,7 +55,9 @@ def main() -> None:
             ]
             ours = time.perf_counter() - start
         size = sum(map(len, prompts)) / 1e6
-        print(f"{name}: {len(prompts)} prompts, {size:.0f} M characters: {ours:.1f} s, peak {peak_mb():.0f} MB")
+        print(
+            f"{name}: {len(prompts)} prompts, {size:.0f} M characters: {ours:.1f} s, peak {peak_mb():.0f} MB"
+        )
         del prompts
 
 

@@ -43,9 +43,13 @@ def print_intervals(rounds: int) -> None:
 
 def print_effects(rounds: int) -> None:
     """Print the smallest coverage of the interval of a difference."""
-    print("Intervals of differences of two models (at least)\nclusters  size  scores           coverage")
+    print(
+        "Intervals of differences of two models (at least)\nclusters  size  scores           coverage"
+    )
     for (clusters, size), kind in product(SHAPES, KINDS):
-        found = min(effect_coverage(case, rounds // 4, seed=6) for case in cases(kind, clusters, size))
+        found = min(
+            effect_coverage(case, rounds // 4, seed=6) for case in cases(kind, clusters, size)
+        )
         print(f"{clusters:8}  {size:4}  {kind:15}  {found:8.1%}", flush=True)
 
 
@@ -58,17 +62,27 @@ def print_tasks(rounds: int) -> None:
     print("Means over tasks that share clusters\nclusters  tasks  correlation  coverage")
     for clusters, tasks, correlation in product((10, 30, 100), (2, 5), (0.0, 0.3, 0.9)):
         case = Case("right or wrong", 0.5, clusters, 4, correlation)
-        print(f"{clusters:8}  {tasks:5}  {correlation:11.1f}  {coverage_of_tasks(case, tasks, rounds, seed=3):8.1%}")
+        print(
+            f"{clusters:8}  {tasks:5}  {correlation:11.1f}  {coverage_of_tasks(case, tasks, rounds, seed=3):8.1%}"
+        )
 
 
 def print_families(rounds: int) -> None:
     """Print how often any two equal models are told apart, and how often the ranges of ranks are right."""
-    print("Many models\nmodels  questions  right  compared         any wrong 'different'  all ranks right")
-    for models, (questions, chance), is_shared in product(MODELS, ((100, 0.95), (600, 0.5)), (True, False)):
+    print(
+        "Many models\nmodels  questions  right  compared         any wrong 'different'  all ranks right"
+    )
+    for models, (questions, chance), is_shared in product(
+        MODELS, ((100, 0.95), (600, 0.5)), (True, False)
+    ):
         # The number of pairs grows with the square of the number of models, and tests in pairs take longer.
         few = 10 * rounds if models == 2 else max(6 * rounds // models, 20) if is_shared else rounds
         equal = Field((chance,) * models, questions, is_shared)
-        unequal = Field(tuple(chance * (1 - 0.5 * place / models) for place in range(models)), questions, is_shared)
+        unequal = Field(
+            tuple(chance * (1 - 0.5 * place / models) for place in range(models)),
+            questions,
+            is_shared,
+        )
         compared = "in pairs" if is_shared else "by intervals"
         error, right = equal.family_error(few, seed=4), unequal.rank_coverage(few, seed=5)
         line = f"{models:6}  {questions:9}  {chance:5.0%}  {compared:15}  {error:21.1%}  {right:15.1%}  ({few} rounds)"

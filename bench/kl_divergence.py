@@ -54,39 +54,56 @@ def store(logprobs: Any) -> Any:
     top = logprobs.max()
     least = torch.maximum(logprobs.min(), top - LEAST)
     scale = (top - least) / 65535
-    return torch.where(logprobs > least, least + scale * ((logprobs - least) / scale + 0.5).floor(), least)
+    return torch.where(
+        logprobs > least, least + scale * ((logprobs - least) / scale + 0.5).floor(), least
+    )
 
 
 def as_distribution(scored: Scored) -> Distribution:
     """Return what a server tells of a distribution."""
-    return Distribution(str(scored.top[0][0]), scored.top[0][1], {str(n): value for n, value in scored.top[:TOP]})
+    return Distribution(
+        str(scored.top[0][0]), scored.top[0][1], {str(n): value for n, value in scored.top[:TOP]}
+    )
 
 
 def main() -> None:
     """Print the mean divergence with all tokens, as llama.cpp keeps them, and with the most likely ones."""
     import torch
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("base", type=Path)
     parser.add_argument("candidate", type=Path)
     parser.add_argument("text", type=Path)
     parser.add_argument("--context", type=int, default=256)
     options = parser.parse_args()
     ignore_broken_torchvision()
-    arms = (read(each, options.text.read_text(), options.context) for each in (options.base, options.candidate))
+    arms = (
+        read(each, options.text.read_text(), options.context)
+        for each in (options.base, options.candidate)
+    )
     exact, stored, bounds, same = [], [], [], []
     for pieces in zip(*arms, strict=True):
         for one, other in zip(*pieces, strict=True):
-            first, second = (torch.tensor([v for _, v in sorted(each.top)]).double() for each in (one, other))
+            first, second = (
+                torch.tensor([v for _, v in sorted(each.top)]).double() for each in (one, other)
+            )
             exact.append(float((first.exp() * (first - second)).sum()))
             kept = store(first)
             stored.append(float(((kept.exp() * (kept - second))[kept > -LEAST]).sum()))
             bounds.append(divergence(as_distribution(one), as_distribution(other)))
             same.append(one.top[0][0] == other.top[0][0])
     print(f"{len(exact)} tokens, the same most likely token at {sum(same) / len(same):.3%}")
-    for name, values in (("all tokens", exact), ("as llama.cpp keeps the base", stored), (f"{TOP} tokens", bounds)):
+    for name, values in (
+        ("all tokens", exact),
+        ("as llama.cpp keeps the base", stored),
+        (f"{TOP} tokens", bounds),
+    ):
         error = stdev(values) / math.sqrt(len(values))
-        print(f"mean divergence, {name}: {sum(values) / len(values):.6f} ± {error:.6f}, largest {max(values):.6f}")
+        print(
+            f"mean divergence, {name}: {sum(values) / len(values):.6f} ± {error:.6f}, largest {max(values):.6f}"
+        )
 
 
 if __name__ == "__main__":

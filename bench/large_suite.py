@@ -37,8 +37,17 @@ COMMANDS = {"summarize": [], "report": [], "compare": [*list(MODELS)[:2], "--ben
 def entries() -> list[str]:
     """Return the run entries."""
     categories = find_benchmark("helmet").entries.items()
-    tasks = [(entry, task.argument) for entry, category in categories if category.averaged for task in category.tasks]
-    return [f"{entry}:task={task},length={length}" for entry, task in tasks[:TASKS] for length in LENGTHS]
+    tasks = [
+        (entry, task.argument)
+        for entry, category in categories
+        if category.averaged
+        for task in category.tasks
+    ]
+    return [
+        f"{entry}:task={task},length={length}"
+        for entry, task in tasks[:TASKS]
+        for length in LENGTHS
+    ]
 
 
 def measure(folder: Path, answers: int) -> list[dict[str, Any]]:
@@ -56,9 +65,13 @@ def measure(folder: Path, answers: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--answers", type=int, default=50, help="of each run")
-    parser.add_argument("--folder", type=Path, help="where the suite is kept; by default a temporary folder")
+    parser.add_argument(
+        "--folder", type=Path, help="where the suite is kept; by default a temporary folder"
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

@@ -16,8 +16,14 @@ from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 NOWHERE = DataRoot(Path("nowhere"), mirror=False)
 PASSAGE = "[ID: {n}] Document [{n}](Title: Item {n}): {text}\nlabel: {label}"
-WORDS = "the of river town north built king year first school house water council bridge 1901 Kiri Vel."
-FIELDS = {"question": "When was the north bridge built?", "instruction": "Answer.", "options": "A. 1\nB. 2\nC. 3\nD. 4"}
+WORDS = (
+    "the of river town north built king year first school house water council bridge 1901 Kiri Vel."
+)
+FIELDS = {
+    "question": "When was the north bridge built?",
+    "instruction": "Answer.",
+    "options": "A. 1\nB. 2\nC. 3\nD. 4",
+}
 
 
 def main() -> None:
@@ -33,7 +39,9 @@ def main() -> None:
 def measure_generated(task: Task, length: str) -> None:
     """Print time and score of generated prompts, which need no data."""
     entry = next(name for name, category in HELMET.entries.items() if task in category.tasks)
-    settings = parse_entry([HELMET], f"{entry}:task={task.name},length={length},num_samples=6").settings
+    settings = parse_entry(
+        [HELMET], f"{entry}:task={task.name},length={length},num_samples=6"
+    ).settings
     start = time.perf_counter()
     examples = list(task.load(task, settings, NOWHERE))
     built = time.perf_counter() - start
@@ -56,11 +64,17 @@ def measure_passages(kind: str, task: Task, passages: int = 900) -> None:
     """Print the time of a prompt of passages with about 128k tokens."""
     rng = random.Random(1)
     texts = (" ".join(rng.choices(WORDS.split(), k=100)) for _ in range(passages))
-    made = "\n\n".join(PASSAGE.format(n=n, text=text, label=n % 9) for n, text in enumerate(texts, 1))
-    prompt = task.template.render({**dict.fromkeys(task.template.names, "12"), **FIELDS, CONTEXT: made}).user_turn
+    made = "\n\n".join(
+        PASSAGE.format(n=n, text=text, label=n % 9) for n, text in enumerate(texts, 1)
+    )
+    prompt = task.template.render(
+        {**dict.fromkeys(task.template.names, "12"), **FIELDS, CONTEXT: made}
+    ).user_turn
     start = time.perf_counter()
     lexical.answer(prompt)
-    print(f"{kind}: {len(prompt) / 1e6:.2f} M characters, answered in {1000 * (time.perf_counter() - start):.0f} ms")
+    print(
+        f"{kind}: {len(prompt) / 1e6:.2f} M characters, answered in {1000 * (time.perf_counter() - start):.0f} ms"
+    )
 
 
 if __name__ == "__main__":

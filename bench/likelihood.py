@@ -19,7 +19,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-WORDS = ["apple", "river", "stone", "lamp", "tiger", "cloud", "piano", "bread", "chair", "knife", "garden", "mirror"]
+WORDS = [
+    "apple",
+    "river",
+    "stone",
+    "lamp",
+    "tiger",
+    "cloud",
+    "piano",
+    "bread",
+    "chair",
+    "knife",
+    "garden",
+    "mirror",
+]
 NOISE = (0.0, 0.05, 0.1, 0.15, 0.2)
 """Standard deviation of the noise, in that of each matrix of weights."""
 
@@ -46,10 +59,17 @@ def make_questions(number: int, facts: int = 5) -> list[dict[str, Any]]:
     for _ in range(number):
         names, values = chance.sample(WORDS, facts), chance.sample(range(100, 1000), facts)
         place = chance.randrange(facts)
-        context = "\n".join(f"The number of the {name} is {value}." for name, value in zip(names, values, strict=True))
+        context = "\n".join(
+            f"The number of the {name} is {value}."
+            for name, value in zip(names, values, strict=True)
+        )
         question = f"What is the number of the {names[place]}? Answer with the number only."
         rows.append(
-            {"context": context, "question": question, "answers": [str(values[place]), f"It is {values[place]}"]}
+            {
+                "context": context,
+                "question": question,
+                "answers": [str(values[place]), f"It is {values[place]}"],
+            }
         )
     return rows
 
@@ -68,7 +88,9 @@ def requests(rows: list[dict[str, Any]]) -> list[Any]:
     return found
 
 
-def independent(model: Any, tokenizer: Any, text: str, answer: str, double: bool = True) -> list[float]:
+def independent(
+    model: Any, tokenizer: Any, text: str, answer: str, double: bool = True
+) -> list[float]:
     """Return the log-probabilities of an answer's tokens by one call of the model, with its own attention.
 
     Args:
@@ -78,7 +100,9 @@ def independent(model: Any, tokenizer: Any, text: str, answer: str, double: bool
 
     encoded = tokenizer(text + answer, return_offsets_mapping=True)
     ids = encoded["input_ids"]
-    start = next(place for place, (_, end) in enumerate(encoded["offset_mapping"]) if end > len(text))
+    start = next(
+        place for place, (_, end) in enumerate(encoded["offset_mapping"]) if end > len(text)
+    )
     with torch.inference_mode():
         logits = model(input_ids=torch.tensor([ids])).logits[0]
         logits = logits.double() if double else logits
@@ -101,7 +125,9 @@ def exact(questions: int, facts: int = 12) -> None:
     loss_worst = 0.0
     for request in asked:
         response = respond(tokenizer, make_scorer(local, 64), request, request.prompt)
-        for row, (text, answer) in zip(response["scored"], scored_texts(request, request.prompt), strict=True):
+        for row, (text, answer) in zip(
+            response["scored"], scored_texts(request, request.prompt), strict=True
+        ):
             for double in worst:
                 own = independent(model, tokenizer, text, answer, double)
                 apart = [abs(one - other) for one, (_, other) in zip(own, row, strict=True)]
@@ -112,8 +138,12 @@ def exact(questions: int, facts: int = 12) -> None:
                 loss = model(input_ids=torch.tensor([ids]), labels=labels).loss.item()
             loss_worst = max(loss_worst, abs(loss + sum(value for _, value in row) / len(row)))
             rows.append(row)
-    print(f"{len(rows)} texts of {len(rows) // 2} answers: largest difference of an answer's loss {loss_worst:.2e},")
-    print(f"of a token from one pass in float32 {worst[False]:.2e}, and from its logits in float64 {worst[True]:.2e}")
+    print(
+        f"{len(rows)} texts of {len(rows) // 2} answers: largest difference of an answer's loss {loss_worst:.2e},"
+    )
+    print(
+        f"of a token from one pass in float32 {worst[False]:.2e}, and from its logits in float64 {worst[True]:.2e}"
+    )
 
 
 def serve(way: str, seconds: int) -> None:
@@ -153,7 +183,9 @@ def server(url: str, questions: int, bos: bool) -> None:
     for request in requests(make_questions(questions)):
         result = client.make_request(request)
         assert result.success, result.error
-        for output, (text, answer) in zip(result.completions, scored_texts(request, request.prompt), strict=True):
+        for output, (text, answer) in zip(
+            result.completions, scored_texts(request, request.prompt), strict=True
+        ):
             own = independent(model, tokenizer, (tokenizer.bos_token if bos else "") + text, answer)
             pairs = zip(own, (token.logprob for token in output.tokens), strict=True)
             worst, texts = max(worst, *(abs(one - other) for one, other in pairs)), texts + 1
@@ -171,7 +203,11 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
     lines = (json.dumps(row) for row in make_questions(questions, facts))
     (folder / "questions.jsonl").write_text("\n".join(lines))
     given = {"path": str(folder), "count_with": "longctx/words"}
-    found: dict[str, list[tuple[float, float]]] = {"token_logprob": [], "likelihood": [], "accuracy": []}
+    found: dict[str, list[tuple[float, float]]] = {
+        "token_logprob": [],
+        "likelihood": [],
+        "accuracy": [],
+    }
     print("noise  log-probability per token      gain of the context       accuracy")
     for level in levels:
         model, tokenizer = load()
@@ -189,7 +225,9 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
                 (model, tokenizer), "any_jsonl", "4k", name=f"noise-{level}", suite=f"noise{metric}",
                 arguments={**given, **arguments}, output_path=folder / "output", quiet=True, batch_size=8,
             )  # fmt: skip
-            results[metric] = next(each for each in made.results if each.model == f"python/noise-{level}")
+            results[metric] = next(
+                each for each in made.results if each.model == f"python/noise-{level}"
+            )
         found["token_logprob"].append(_mean(results["likelihood"], "token_logprob"))
         found["likelihood"].append(_mean(results["likelihood"], "longctx_score"))
         found["accuracy"].append(_mean(results[""], "longctx_score"))
@@ -213,11 +251,17 @@ def _mean(result: Any, name: str) -> tuple[float, float]:
 
 def main() -> None:
     """Read the arguments and measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=("exact", "serve", "server", "noise"))
-    parser.add_argument("what", nargs="?", default="echo", help="the way to serve, or the address of a server")
+    parser.add_argument(
+        "what", nargs="?", default="echo", help="the way to serve, or the address of a server"
+    )
     parser.add_argument("--questions", type=int, default=100)
-    parser.add_argument("--levels", type=float, nargs="+", default=NOISE, help="noise of the models of `noise`")
+    parser.add_argument(
+        "--levels", type=float, nargs="+", default=NOISE, help="noise of the models of `noise`"
+    )
     parser.add_argument("--facts", type=int, default=1, help="facts of each question of `noise`")
     parser.add_argument("--seconds", type=int, default=300, help="how long to serve")
     parser.add_argument("--bos", action="store_true")

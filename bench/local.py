@@ -91,22 +91,34 @@ def count_differences(path: str, dtype: str, questions: int) -> None:
         write_questions(Path("questions"), questions // 2)
         entry = "any_jsonl:path=questions,length=4k,style=completion,num_output_tokens=6"
         one, many = (
-            lc.evaluate({"path": path, "dtype": dtype}, entry, suite=f"batch-{size}", batch_size=size).answers
+            lc.evaluate(
+                {"path": path, "dtype": dtype}, entry, suite=f"batch-{size}", batch_size=size
+            ).answers
             for size in (1, BATCH)
         )
     both = one.merge(many, on="instance", suffixes=("", "_many"))
-    texts, scores = ((both[column] != both[f"{column}_many"]).sum() for column in ("answer", "score"))
+    texts, scores = (
+        (both[column] != both[f"{column}_many"]).sum() for column in ("answer", "score")
+    )
     right = both["score"].mean()
-    print(f"{dtype}: of {len(both)} answers {texts} differ, of their scores {scores}; {right:.1%} are right")
+    print(
+        f"{dtype}: of {len(both)} answers {texts} differ, of their scores {scores}; {right:.1%} are right"
+    )
 
 
 def main() -> None:
     """Print the seconds of each program."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--lm-eval", metavar="PYTHON", help="a Python that has lm-evaluation-harness")
+    parser.add_argument(
+        "--lm-eval", metavar="PYTHON", help="a Python that has lm-evaluation-harness"
+    )
     parser.add_argument("--kinds", default="shared,apart")
-    parser.add_argument("--differences", metavar="DTYPE", help="a type of numbers, such as bfloat16")
+    parser.add_argument(
+        "--differences", metavar="DTYPE", help="a type of numbers, such as bfloat16"
+    )
     options = parser.parse_args()
     from helm_longctx.environment import ignore_broken_torchvision
     from helm_longctx.models.local.packaged import SMOLLM2, find_model
@@ -116,11 +128,16 @@ def main() -> None:
     if options.differences:
         count_differences(path, options.differences, options.questions)
         return
-    ways = {"one at a time": (sys.executable, OURS, "one"), "batches": (sys.executable, OURS, "batches")}
+    ways = {
+        "one at a time": (sys.executable, OURS, "one"),
+        "batches": (sys.executable, OURS, "batches"),
+    }
     if options.lm_eval:
         ways["lm-evaluation-harness"] = (options.lm_eval, LM_EVAL, "")
     for kind in options.kinds.split(","):
-        prompts = json.dumps(make_prompts(path, options.questions, PER_CONTEXT if kind == "shared" else 1))
+        prompts = json.dumps(
+            make_prompts(path, options.questions, PER_CONTEXT if kind == "shared" else 1)
+        )
         answers = {}
         for name, (python, code, way) in ways.items():
             command = [python, "-c", code, path, way, str(ANSWER), str(BATCH)]
@@ -128,8 +145,14 @@ def main() -> None:
             if done.returncode:
                 raise SystemExit(done.stderr[-2000:])
             seconds, wall, answers[name] = json.loads(done.stdout.splitlines()[-1])
-            print(f"{kind:7} {name:22} {seconds:8.1f} s of processor time, {wall:8.1f} s by the clock", flush=True)
-        same = sum(one == other for one, other in zip(answers["one at a time"], answers["batches"], strict=True))
+            print(
+                f"{kind:7} {name:22} {seconds:8.1f} s of processor time, {wall:8.1f} s by the clock",
+                flush=True,
+            )
+        same = sum(
+            one == other
+            for one, other in zip(answers["one at a time"], answers["batches"], strict=True)
+        )
         print(f"{kind:7} {same} of {options.questions} answers have the same tokens", flush=True)
 
 

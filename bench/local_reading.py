@@ -41,7 +41,9 @@ def make_prompt(length: int) -> list[int]:
     from helm_longctx.models.local.packaged import SMOLLM2, find_model
 
     pages = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
-    ids = AutoTokenizer.from_pretrained(find_model(SMOLLM2))("\n\n".join(map(Path.read_text, pages)))["input_ids"]
+    ids = AutoTokenizer.from_pretrained(find_model(SMOLLM2))(
+        "\n\n".join(map(Path.read_text, pages))
+    )["input_ids"]
     repeated: list[int] = ids * (length // len(ids) + 1)
     return repeated[:length]
 
@@ -67,20 +69,32 @@ def ways(ids: list[int], chunk: int) -> dict[str, Callable[[], list[int]]]:
         model.set_attn_implementation("sdpa")
         prompt = torch.tensor([ids])
         with torch.inference_mode():
-            written = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=1)
+            written = model.generate(
+                prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=1
+            )
         tokens: list[int] = written[0, len(ids) :].tolist()
         return tokens
 
-    return dict(zip(WAYS, (lambda: read_chunks(attention.NAME), lambda: read_chunks("sdpa"), read_whole), strict=True))
+    return dict(
+        zip(
+            WAYS,
+            (lambda: read_chunks(attention.NAME), lambda: read_chunks("sdpa"), read_whole),
+            strict=True,
+        )
+    )
 
 
 def main() -> None:
     """Print the seconds and the tokens a second of each way, and the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--length", type=int, default=4096, help="tokens of the prompt")
     parser.add_argument("--chunk", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--llama-cpp", metavar="PYTHON", help="interpreter of an environment with llama-cpp-python")
+    parser.add_argument(
+        "--llama-cpp", metavar="PYTHON", help="interpreter of an environment with llama-cpp-python"
+    )
     args = parser.parse_args()
     from helm_longctx.environment import ignore_broken_torchvision
 
@@ -94,15 +108,23 @@ def main() -> None:
             start = time.process_time()
             answers.add(tuple(function()))
             seconds[name].append(time.process_time() - start)
-            print(f"{name:7} {seconds[name][-1]:6.1f} s  {args.length / seconds[name][-1]:5.0f} tokens/s", flush=True)
+            print(
+                f"{name:7} {seconds[name][-1]:6.1f} s  {args.length / seconds[name][-1]:5.0f} tokens/s",
+                flush=True,
+            )
     best = {name: min(each) for name, each in seconds.items()}
     print(f"{len(answers)} different first token(s)")
-    print("compared with whole:", "  ".join(f"{name} {value / best['whole']:.2f}" for name, value in best.items()))
+    print(
+        "compared with whole:",
+        "  ".join(f"{name} {value / best['whole']:.2f}" for name, value in best.items()),
+    )
     if args.llama_cpp:
         from helm_longctx.models.local.packaged import SMOLLM2, find_weights
 
         command = [args.llama_cpp, "-c", LLAMA_CPP, str(find_weights(SMOLLM2))]
-        done = subprocess.run(command, input=json.dumps(ids), capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, input=json.dumps(ids), capture_output=True, text=True, check=True
+        )
         taken = float(done.stdout)
         print(f"llama.cpp {taken:.1f} s  {args.length / taken:.0f} tokens/s")
 

@@ -26,7 +26,21 @@ from cost import peak_mb
 
 WORDS = 262_144
 WINDOW = 131_072
-SOME = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "music", "1987"]
+SOME = [
+    "the",
+    "of",
+    "river",
+    "town",
+    "north",
+    "built",
+    "king",
+    "year",
+    "first",
+    "school",
+    "near",
+    "music",
+    "1987",
+]
 
 
 def fabricate(root: Path, count: int) -> Path:
@@ -62,13 +76,21 @@ def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
 
     cut = middle_cutter(Tokenizer.from_file(str(tokenizer_file)))
     task = LV_EVAL.task("loogle_SD_mixup")
-    settings = parse_entry([LV_EVAL], "lv_eval:dataset=loogle_SD_mixup,length=256k,num_samples=1000").settings
+    settings = parse_entry(
+        [LV_EVAL], "lv_eval:dataset=loogle_SD_mixup,length=256k,num_samples=1000"
+    ).settings
     examples = task.load(task, settings, DataRoot(root, mirror=True))
     kept: list[str] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         # A few whole prompts in memory at a time; the cut ones are kept.
-        while batch := [task.prompt(example).user_turn for example in islice(examples, 2 * (os.cpu_count() or 1))]:
-            kept += [fitted.prompt for fitted in pool.map(lambda prompt: cut(prompt, WINDOW - 500), batch)]
+        while batch := [
+            task.prompt(example).user_turn
+            for example in islice(examples, 2 * (os.cpu_count() or 1))
+        ]:
+            kept += [
+                fitted.prompt
+                for fitted in pool.map(lambda prompt: cut(prompt, WINDOW - 500), batch)
+            ]
     return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in kept]
 
 
@@ -86,9 +108,20 @@ def official(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
     return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in cut]
 
 
-def measure_in_process(name: str, args: argparse.Namespace, root: Path, size: float) -> dict[str, Any]:
+def measure_in_process(
+    name: str, args: argparse.Namespace, root: Path, size: float
+) -> dict[str, Any]:
     """Measure one of the two in a new process."""
-    command = [sys.executable, __file__, "--read", name, "--root", str(root), "--tokenizer", str(args.tokenizer)]
+    command = [
+        sys.executable,
+        __file__,
+        "--read",
+        name,
+        "--root",
+        str(root),
+        "--tokenizer",
+        str(args.tokenizer),
+    ]
     command += ["--lveval", str(args.lveval)]
     out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found: dict[str, Any] = json.loads(out.splitlines()[-1])
@@ -100,7 +133,9 @@ def measure_in_process(name: str, args: argparse.Namespace, root: Path, size: fl
 
 def main() -> None:
     """Print a line for each way, and the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--lveval", type=Path)
@@ -109,9 +144,20 @@ def main() -> None:
     args = parser.parse_args()
     if args.read:
         start = time.perf_counter()
-        digests = {"ours": ours, "official": official}[args.read](args.root, args.tokenizer, args.lveval)
+        digests = {"ours": ours, "official": official}[args.read](
+            args.root, args.tokenizer, args.lveval
+        )
         seconds = time.perf_counter() - start
-        print(json.dumps({"seconds": seconds, "cpu": time.process_time(), "peak_mb": peak_mb(), "digests": digests}))
+        print(
+            json.dumps(
+                {
+                    "seconds": seconds,
+                    "cpu": time.process_time(),
+                    "peak_mb": peak_mb(),
+                    "digests": digests,
+                }
+            )
+        )
         return
     with tempfile.TemporaryDirectory() as folder:
         size = fabricate(Path(folder), args.rows).stat().st_size / 1e6
@@ -121,7 +167,9 @@ def main() -> None:
             theirs = measure_in_process("official", args, Path(folder), size)
             assert mine["digests"] == theirs["digests"]
             wall, cpu = (theirs[name] / mine[name] for name in ("seconds", "cpu"))
-            print(f"official / ours: {wall:.1f} times the time, {cpu:.1f} times the processors'; all prompts equal")
+            print(
+                f"official / ours: {wall:.1f} times the time, {cpu:.1f} times the processors'; all prompts equal"
+            )
 
 
 if __name__ == "__main__":

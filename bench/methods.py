@@ -51,14 +51,20 @@ def measure_loss() -> None:
             found = []
             for number in range(QUESTIONS):
                 one = seed * QUESTIONS + number
-                question, value = scripted.make_question(30, one, 0.1, "compact", turn=300, threshold=700, kept=5000)
-                found.append(float(scripted.ask(question, "compact", scripted.lose(share, one))[0] != value))
+                question, value = scripted.make_question(
+                    30, one, 0.1, "compact", turn=300, threshold=700, kept=5000
+                )
+                found.append(
+                    float(scripted.ask(question, "compact", scripted.lose(share, one))[0] != value)
+                )
                 assert question.notes["compactions"] > 0
             interval = mean_interval(found)
             inside += interval.low <= share <= interval.high
             widths.append(interval.high - interval.low)
         mean = sum(widths) / len(widths)
-        print(f"loss of {share:.0%}: in the interval in {inside} of {SEEDS} seeds; mean width {100 * mean:.1f} points")
+        print(
+            f"loss of {share:.0%}: in the interval in {inside} of {SEEDS} seeds; mean width {100 * mean:.1f} points"
+        )
 
 
 def measure_frontier() -> None:
@@ -72,7 +78,11 @@ def measure_frontier() -> None:
                 pairs, number, number / 50, "compact", turn=1000, threshold=limit, kept=20_000
             )
             text, seen = scripted.ask(question, "compact", scripted.lose(1 / 3, number))
-            right, size, compactions = right + (text == value), size + seen, compactions + question.notes["compactions"]
+            right, size, compactions = (
+                right + (text == value),
+                size + seen,
+                compactions + question.notes["compactions"],
+            )
         print(
             f"compaction at {share:.0%}: score {right / 50:.0%}, {size / 50:,.0f} characters of prompts,"
             f" {compactions / 50:.1f} compactions"
@@ -125,7 +135,10 @@ def _fly(result: Connection, samples: int) -> None:
         return scripted.answer(prompt)
 
     folder = Path(tempfile.mkdtemp())
-    entry = f"helmet_recall:task=json_kv,length=1m,num_samples={samples},style=chat,method=map_reduce,part=8000" + MODEL
+    entry = (
+        f"helmet_recall:task=json_kv,length=1m,num_samples={samples},style=chat,method=map_reduce,part=8000"
+        + MODEL
+    )
     with serve(answer) as server:
         register_server("corp/scripted", server.address)
         arguments = runner_arguments(folder / "out", "s", folder, 64, has_cache=False)
@@ -141,7 +154,12 @@ def _fly(result: Connection, samples: int) -> None:
     )
 
 
-PARTS = {"loss": measure_loss, "frontier": measure_frontier, "kills": measure_kills, "flight": measure_flight}
+PARTS = {
+    "loss": measure_loss,
+    "frontier": measure_frontier,
+    "kills": measure_kills,
+    "flight": measure_flight,
+}
 
 
 def main() -> None:

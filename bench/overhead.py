@@ -22,10 +22,18 @@ from typing import Any
 
 from helm.benchmark.adaptation.adapter_spec import ADAPT_GENERATION, AdapterSpec
 from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
 from helm.benchmark.scenarios.scenario import Instance
-from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
+from helm.benchmark.tokenizer_config_registry import (
+    TokenizerConfig,
+    TokenizerSpec,
+    register_tokenizer_config,
+)
 from helm.benchmark.window_services.tokenizer_service import TokenizerService
 from helm.clients.simple_client import SimpleClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
@@ -44,7 +52,24 @@ LENGTHS = ("8k", "32k", "128k", "512k", "1m")
 BUDGET = 100
 SPARE = 1.02
 """A prompt that fits is shorter than its length by this factor, which leaves room for the template and the answer."""
-SYLLABLES = ["ba", "ter", "con", "ment", "ing", "lo", "ri", "sta", "per", "der", "tion", "an", "el", "is", "ver", "us"]
+SYLLABLES = [
+    "ba",
+    "ter",
+    "con",
+    "ment",
+    "ing",
+    "lo",
+    "ri",
+    "sta",
+    "per",
+    "der",
+    "tion",
+    "an",
+    "el",
+    "is",
+    "ver",
+    "us",
+]
 RNG = random.Random(1)
 WORDS = ["".join(RNG.choices(SYLLABLES, k=RNG.randint(1, 4))) for _ in range(20_000)]
 
@@ -60,14 +85,18 @@ class InstantClient(SimpleClient):
 
 def main() -> None:
     """Print a line for each figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tokenizer", type=Path)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     logging.disable()
     with tempfile.TemporaryDirectory() as folder:
-        tokenizer = Tokenizer.from_file(str(args.tokenizer)) if args.tokenizer else train_tokenizer()
+        tokenizer = (
+            Tokenizer.from_file(str(args.tokenizer)) if args.tokenizer else train_tokenizer()
+        )
         register(tokenizer, Path(folder))
         seconds = measure(tokenizer, Path(folder), args.repeats)
     found = {"seconds": seconds, "ratios": ratios(seconds)}
@@ -82,11 +111,22 @@ def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float
     """Return the median seconds of a request for each way and length."""
     rate = 100_000 / len(tokenizer.encode(text(100_000)).ids)  # characters a token
     chars = {name: int(STANDARD[name] * rate / SPARE) for name in LENGTHS}
-    stock, ours = make_way("bench/tokenizer", folder, ADAPT_GENERATION), make_way("bench/tokenizer", folder)
+    stock, ours = (
+        make_way("bench/tokenizer", folder, ADAPT_GENERATION),
+        make_way("bench/tokenizer", folder),
+    )
     ways: dict[str, tuple[Way, str, int]] = {
-        "bare tokenization, 128k": (lambda instance: bare(tokenizer, instance), "128k", chars["128k"]),
+        "bare tokenization, 128k": (
+            lambda instance: bare(tokenizer, instance),
+            "128k",
+            chars["128k"],
+        ),
         "stock, 128k": (stock, "128k", chars["128k"]),
-        "stock, 128k, no tokenizer": (make_way("bench/none", folder, ADAPT_GENERATION), "128k", chars["128k"]),
+        "stock, 128k, no tokenizer": (
+            make_way("bench/none", folder, ADAPT_GENERATION),
+            "128k",
+            chars["128k"],
+        ),
         "ours, 128k, no tokenizer": (make_way("bench/none", folder), "128k", chars["128k"]),
         "ours, 128k, 3 times over": (ours, "128k", 3 * chars["128k"]),
         **{f"ours, {name}": (ours, name, size) for name, size in chars.items()},
@@ -94,7 +134,9 @@ def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(repeats + 1):
         for name, (way, length, size) in ways.items():
-            made = [instance(length, size) for _ in range(10 if name.endswith("no tokenizer") else 1)]
+            made = [
+                instance(length, size) for _ in range(10 if name.endswith("no tokenizer") else 1)
+            ]
             start = time.perf_counter()
             for each in made:
                 way(each)
@@ -105,13 +147,18 @@ def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float
 
 def ratios(seconds: dict[str, float]) -> dict[str, float]:
     """Return the ratios of the figures."""
-    ours, sizes = {name: seconds[f"ours, {name}"] for name in LENGTHS}, {n: STANDARD[n] for n in LENGTHS}
+    ours, sizes = (
+        {name: seconds[f"ours, {name}"] for name in LENGTHS},
+        {n: STANDARD[n] for n in LENGTHS},
+    )
     slope = (ours["128k"] - ours["8k"]) / (sizes["128k"] - sizes["8k"])
     return {
         "ours / bare": ours["128k"] / seconds["bare tokenization, 128k"],
         "stock / ours": seconds["stock, 128k"] / ours["128k"],
-        "ours / stock, no tokenizer": seconds["ours, 128k, no tokenizer"] / seconds["stock, 128k, no tokenizer"],
-        "1m / line through 8k and 128k": ours["1m"] / (ours["8k"] + slope * (sizes["1m"] - sizes["8k"])),
+        "ours / stock, no tokenizer": seconds["ours, 128k, no tokenizer"]
+        / seconds["stock, 128k, no tokenizer"],
+        "1m / line through 8k and 128k": ours["1m"]
+        / (ours["8k"] + slope * (sizes["1m"] - sizes["8k"])),
         "3 times over / fits": seconds["ours, 128k, 3 times over"] / ours["128k"],
     }
 
@@ -162,11 +209,15 @@ def register(tokenizer: Tokenizer, folder: Path) -> None:
     PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder / "tokenizer")
     arguments = {"pretrained_model_name_or_path": str(folder / "tokenizer")}
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
-    register_tokenizer_config(TokenizerConfig("bench/words", TokenizerSpec(kind, arguments), "", ""))
+    register_tokenizer_config(
+        TokenizerConfig("bench/words", TokenizerSpec(kind, arguments), "", "")
+    )
     register_model_metadata(ModelMetadata("bench/model", "bench", "bench", "", "open", None, []))
     client, window = ClientSpec("__main__.InstantClient"), 2 * STANDARD["1m"]
     for deployment in (
-        ModelDeployment("bench/tokenizer", client, "bench/model", "bench/words", max_sequence_length=window),
+        ModelDeployment(
+            "bench/tokenizer", client, "bench/model", "bench/words", max_sequence_length=window
+        ),
         ModelDeployment("bench/none", client, "bench/model"),
     ):
         register_model_deployment(deployment)
@@ -176,7 +227,9 @@ def train_tokenizer() -> Tokenizer:
     """Train a byte-level BPE."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.train_from_iterator([text(200_000)], trainers.BpeTrainer(vocab_size=8000, show_progress=False))
+    tokenizer.train_from_iterator(
+        [text(200_000)], trainers.BpeTrainer(vocab_size=8000, show_progress=False)
+    )
     return tokenizer
 
 

@@ -87,9 +87,14 @@ def fabricate(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
             runs[-1].mkdir()
             for path in runs[0].iterdir():
                 os.link(path, runs[-1] / path.name)
-        schema = subprocess.run([BIN / "helm-longctx", "schema", "--suite", "s"], cwd=folder, capture_output=True)
+        schema = subprocess.run(
+            [BIN / "helm-longctx", "schema", "--suite", "s"], cwd=folder, capture_output=True
+        )
         (Path(folder) / "schema.yaml").write_bytes(schema.stdout)
-        text = sum(len(prompt.encode()) for prompt, _ in long_prompts(size.count, size.characters, size.words))
+        text = sum(
+            len(prompt.encode())
+            for prompt, _ in long_prompts(size.count, size.characters, size.words)
+        )
         yield Path(folder), runs, size.runs * text / 1e6
 
 
@@ -101,18 +106,26 @@ def summarize(folder: Path, side: str) -> Cost:
 
 def open_run_page(folder: Path, run: Path) -> tuple[float, float]:
     """Return seconds until the run page shows its first instances, and the JavaScript heap in MB, including garbage."""
-    with served(folder) as address, tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
+    with (
+        served(folder) as address,
+        tempfile.TemporaryDirectory() as profile,
+        chromium(Path(profile)) as browser,
+    ):
         browser.set_script_timeout(PATIENCE)
         browser.execute_cdp_cmd("Performance.enable", {})
         start = time.perf_counter()
         browser.get(f"{address}/#/runs/{quote(run.name, safe='')}")
-        while not browser.execute_script("return document.querySelector('[id^=instance-]') !== null"):
+        while not browser.execute_script(
+            "return document.querySelector('[id^=instance-]') !== null"
+        ):
             assert time.perf_counter() - start < PATIENCE, "the page does not open"
             time.sleep(0.02)
         browser.execute_async_script(PAINTED)
         seconds = time.perf_counter() - start
         metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-        return seconds, next(metric["value"] for metric in metrics if metric["name"] == "JSHeapUsedSize") / 1e6
+        return seconds, next(
+            metric["value"] for metric in metrics if metric["name"] == "JSHeapUsedSize"
+        ) / 1e6
 
 
 def measure(name: str) -> Iterator[Figures]:
@@ -120,7 +133,9 @@ def measure(name: str) -> Iterator[Figures]:
     with fabricate(SIZES[name]) as (folder, runs, text):
         for side in ("ours", "stock") if SIZES[name].stock else ("ours",):
             cost = summarize(folder, side)
-            yield Figures(name, side, text, cost.seconds, cost.peak_mb, *open_run_page(folder, runs[0]))
+            yield Figures(
+                name, side, text, cost.seconds, cost.peak_mb, *open_run_page(folder, runs[0])
+            )
 
 
 def main() -> None:
@@ -136,7 +151,10 @@ def main() -> None:
         for row in measure(name):
             rows.append(asdict(row))
             numbers = (row.text_mb, row.summarize_s, row.peak_mb, row.page_s, row.heap_mb)
-            print(f"{row.size:20}{row.side:8}" + "".join(f"{number:12.1f}" for number in numbers), flush=True)
+            print(
+                f"{row.size:20}{row.side:8}" + "".join(f"{number:12.1f}" for number in numbers),
+                flush=True,
+            )
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=2))
 

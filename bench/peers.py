@@ -32,7 +32,11 @@ from cost import Cost, measure_command
 from overhead import RNG, WORDS
 
 OURS = "helm-longctx"
-PEERS = {"openai": ("openai",), "lm-evaluation-harness": ("lm_eval[api]",), "inspect_ai": ("inspect_ai", "openai")}
+PEERS = {
+    "openai": ("openai",),
+    "lm-evaluation-harness": ("lm_eval[api]",),
+    "inspect_ai": ("inspect_ai", "openai"),
+}
 """What pip installs for each peer."""
 
 BARE = """
@@ -82,18 +86,36 @@ def commands(folder: Path, address: str, threads: int, length: str) -> dict[str,
     model = f"model=m,base_url={address}chat/completions,num_concurrent={threads},tokenizer_backend=None"
     return {
         OURS: [
-            *(Path(sys.executable).parent / "helm-longctx", "run", "--suite", "s", "--model-type", "chat"),
+            *(
+                Path(sys.executable).parent / "helm-longctx",
+                "run",
+                "--suite",
+                "s",
+                "--model-type",
+                "chat",
+            ),
             *("--model-url", address, "--model-name", "m", "--context", "2m", "-n", str(threads)),
             *("--entry", f"any_jsonl:path=.,length={length},count_with=longctx/words"),
         ],
         "openai": [programs["openai"] / "python", "bare.py", address, str(threads)],
         "lm-evaluation-harness": [
-            *(programs["lm-evaluation-harness"] / "lm_eval", "run", "--model", "local-chat-completions"),
+            *(
+                programs["lm-evaluation-harness"] / "lm_eval",
+                "run",
+                "--model",
+                "local-chat-completions",
+            ),
             *("--model_args", model, "--tasks", "own.yaml", "--apply_chat_template"),
             *("--output_path", "harness", "--log_samples"),
         ],
         "inspect_ai": [
-            *(programs["inspect_ai"] / "inspect", "eval", "own.py", "--model", "openai-api/local/m"),
+            *(
+                programs["inspect_ai"] / "inspect",
+                "eval",
+                "own.py",
+                "--model",
+                "openai-api/local/m",
+            ),
             *("--max-connections", str(threads), "--display", "none", "--log-dir", "inspect"),
         ],
     }
@@ -116,7 +138,10 @@ def write_inputs(folder: Path, questions: int, characters: int) -> None:
     with (folder / "questions.jsonl").open("w") as file:
         for number in range(questions):
             context = f"{number} {' '.join(RNG.choices(WORDS, k=characters // 3))}"[:characters]
-            file.write(json.dumps({"context": context, "question": "How is it?", "answers": ["fine"]}) + "\n")
+            file.write(
+                json.dumps({"context": context, "question": "How is it?", "answers": ["fine"]})
+                + "\n"
+            )
     for name, text in (("bare.py", BARE), ("own.yaml", HARNESS), ("own.py", INSPECT)):
         (folder / name).write_text(text)
 
@@ -147,15 +172,21 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, list[Cost]]:
 
 def main() -> None:
     """Install, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("peers"), help="where the environments are kept")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=Path("peers"), help="where the environments are kept"
+    )
     parser.add_argument("--questions", type=int, default=2000)
     parser.add_argument("--characters", type=int, default=16_000, help="of each context")
     parser.add_argument("--length", default="8k", help="that holds a context, for helm-longctx")
     parser.add_argument("--programs", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS])
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--after", type=float, default=0.02, help="seconds after which the server answers")
+    parser.add_argument(
+        "--after", type=float, default=0.02, help="seconds after which the server answers"
+    )
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()
     folder = args.folder.resolve()
@@ -163,9 +194,14 @@ def main() -> None:
     found = measure(folder, args)
     rows: list[dict[str, Any]] = []
     for name, costs in found.items():
-        middle = {key: statistics.median(asdict(cost)[key] for cost in costs) for key in asdict(costs[0])}
+        middle = {
+            key: statistics.median(asdict(cost)[key] for cost in costs) for key in asdict(costs[0])
+        }
         rows.append({"program": name, **middle})
-        print(f"{name:22} {middle['seconds']:6.1f} s {middle['cpu_seconds']:6.1f} s of processors", end="")
+        print(
+            f"{name:22} {middle['seconds']:6.1f} s {middle['cpu_seconds']:6.1f} s of processors",
+            end="",
+        )
         print(f" {middle['peak_mb']:6.0f} MB")
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -69,7 +69,11 @@ class Timed(Strategy):
 def write_questions(folder: Path, count: int) -> None:
     """Write questions with a context each, whose answer is what the server says."""
     rows = (
-        {"context": make_prompt(number, CHARACTERS), "question": "How is it?", "answers": ["fine", "not so bad"]}
+        {
+            "context": make_prompt(number, CHARACTERS),
+            "question": "How is it?",
+            "answers": ["fine", "not so bad"],
+        }
         for number in range(count)
     )
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -105,14 +109,21 @@ def measure(address: str, questions: int, threads: int, turns: int) -> dict[str,
             taken = {"bare": Moment(elapsed, time.process_time() - start)}
             rounds.append(taken | run_questions(folder, folder / "questions", threads))
     return {
-        name: Moment(*(statistics.median(times) for times in zip(*(each[name] for each in rounds[1:]), strict=True)))
+        name: Moment(
+            *(
+                statistics.median(times)
+                for times in zip(*(each[name] for each in rounds[1:]), strict=True)
+            )
+        )
         for name in rounds[0]
     }
 
 
 def main() -> None:
     """Print the seconds of each part, the ratio, and the milliseconds of an instance after its answer."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=2050)
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--after", type=float, default=0.05, help="seconds until an answer")
@@ -129,11 +140,17 @@ def main() -> None:
     after = [1000 * seconds / args.questions for seconds in times["score and write"]]
     for name, (elapsed, processor) in times.items():
         print(f"{name:16} {elapsed:6.2f} s, {processor:6.2f} s of the processor")
-    print(f"The run has {ratios[0]:.2f} of the bare package's pace ({ratios[1]:.2f} in processor time).")
-    print(f"Scores and files take {after[0]:.2f} ms an instance ({after[1]:.2f} ms of the processor).")
+    print(
+        f"The run has {ratios[0]:.2f} of the bare package's pace ({ratios[1]:.2f} in processor time)."
+    )
+    print(
+        f"Scores and files take {after[0]:.2f} ms an instance ({after[1]:.2f} ms of the processor)."
+    )
     if args.json:
         seconds = {name: each.elapsed for name, each in times.items()}
-        args.json.write_text(json.dumps({**seconds, "ratio": ratios[0], "ms after": after[0]}) + "\n")
+        args.json.write_text(
+            json.dumps({**seconds, "ratio": ratios[0], "ms after": after[0]}) + "\n"
+        )
 
 
 if __name__ == "__main__":

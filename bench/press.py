@@ -20,11 +20,15 @@ RATIOS = (0.0, 0.5, 0.9)
 
 def main() -> None:
     """Print a row for each compression."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--task", default="niah_single_1")
     parser.add_argument("--length", default="4k")
     parser.add_argument("--questions", type=int, default=4)
-    parser.add_argument("--count-with", help="The tokenizer that measures prompts; the model's by default.")
+    parser.add_argument(
+        "--count-with", help="The tokenizer that measures prompts; the model's by default."
+    )
     options = parser.parse_args()
 
     from helm_longctx.environment import ignore_broken_torchvision
@@ -48,7 +52,12 @@ def main() -> None:
 
         def answer(prompt: lc.Prompt) -> str:
             prompts[prompt.id] = prompt
-            made = pipe(prompt.context, question=prompt.question, press=press, max_new_tokens=prompt.max_tokens)
+            made = pipe(
+                prompt.context,
+                question=prompt.question,
+                press=press,
+                max_new_tokens=prompt.max_tokens,
+            )
             return str(made["answer"])
 
         return answer
@@ -66,16 +75,28 @@ def main() -> None:
         )
         print(result)
         for ratio in RATIOS:
-            rows = result.answers[result.answers.model == f"python/knorm-{ratio:g}"].set_index("instance")
+            rows = result.answers[result.answers.model == f"python/knorm-{ratio:g}"].set_index(
+                "instance"
+            )
             own, scores = [], []
             for number, prompt in prompts.items():
                 given = {"question": prompt.question, "max_new_tokens": prompt.max_tokens}
-                own.append(str(pipe(prompt.context, press=KnormPress(compression_ratio=ratio), **given)["answer"]))
+                own.append(
+                    str(
+                        pipe(prompt.context, press=KnormPress(compression_ratio=ratio), **given)[
+                            "answer"
+                        ]
+                    )
+                )
                 gold = rows.references[number].split(" | ")
                 scores.append(sum(each.lower() in own[-1].lower() for each in gold) / len(gold))
-            same = sum(rows.answer[number] == each for number, each in zip(prompts, own, strict=True))
+            same = sum(
+                rows.answer[number] == each for number, each in zip(prompts, own, strict=True)
+            )
             mean = sum(scores) / len(scores)
-            print(f"{ratio}: {same} of {len(own)} answers equal; evaluate {rows.score.mean():.3f}, kvpress {mean:.3f}")
+            print(
+                f"{ratio}: {same} of {len(own)} answers equal; evaluate {rows.score.mean():.3f}, kvpress {mean:.3f}"
+            )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,8 @@ class Counts:
         tree = ast.parse(source)
         self.lines += len(source.splitlines())
         self.comment_lines += sum(
-            token.type == tokenize.COMMENT for token in tokenize.generate_tokens(io.StringIO(source).readline)
+            token.type == tokenize.COMMENT
+            for token in tokenize.generate_tokens(io.StringIO(source).readline)
         )
         named: Counter[str] = Counter()
         functions: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]] = []
@@ -60,9 +61,17 @@ class Counts:
             elif isinstance(node, ast.Name | ast.Attribute):
                 named[node.id if isinstance(node, ast.Name) else node.attr] += 1
         self.lengths += [lines for _, lines in functions]
-        private = [(node, lines) for node, lines in functions if node.name[0] == "_" and node.name[:2] != "__"]
+        private = [
+            (node, lines)
+            for node, lines in functions
+            if node.name[0] == "_" and node.name[:2] != "__"
+        ]
         self.private += len(private)
-        self.once += [(f"{place}:{node.lineno} {node.name}", lines) for node, lines in private if named[node.name] == 1]
+        self.once += [
+            (f"{place}:{node.lineno} {node.name}", lines)
+            for node, lines in private
+            if named[node.name] == 1
+        ]
 
     def row(self) -> dict[str, str]:
         """Return the figures that are printed."""
@@ -99,17 +108,36 @@ def print_table(rows: dict[str, dict[str, str]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="*", type=Path, default=[SOURCE])
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--once", action="store_true")
     arguments = parser.parse_args()
     found = {str(folder): count(folder) for folder in arguments.folders}
     if arguments.once:
-        print(*(f"{lines} {place}" for c in found.values() for place, lines in c.once if lines < FEW_LINES), sep="\n")
+        print(
+            *(
+                f"{lines} {place}"
+                for c in found.values()
+                for place, lines in c.once
+                if lines < FEW_LINES
+            ),
+            sep="\n",
+        )
     if arguments.peers:
         with tempfile.TemporaryDirectory() as folder:
-            command = (sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, *PEERS.values())
+            command = (
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--target",
+                folder,
+                *PEERS.values(),
+            )
             subprocess.run(command, check=True)
             found |= {name: count(Path(folder, name)) for name in PEERS}
     print_table({name: counts.row() for name, counts in found.items()})

@@ -18,7 +18,21 @@ from pathlib import Path
 from cost import peak_mb
 
 QUESTIONS, DEPTHS, PASSAGES = 100, 6, 1000
-WORDS = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "house", "music"]
+WORDS = [
+    "the",
+    "of",
+    "river",
+    "town",
+    "north",
+    "built",
+    "king",
+    "year",
+    "first",
+    "school",
+    "near",
+    "house",
+    "music",
+]
 
 
 def fabricate(root: Path) -> None:
@@ -30,9 +44,18 @@ def fabricate(root: Path) -> None:
         with (folder / f"nq-{name}-multikilt_1000_k{passages}_dep6.jsonl").open("w") as file:
             for number in range(questions):
                 for depth in range(DEPTHS):
-                    ctxs = [{"psg_id": "1", "title": f"T {t[:9]}", "text": t} for t in rng.sample(texts, passages)]
-                    ctxs[depth * (passages - 1) // (DEPTHS - 1)]["text"] += " It is called Kiri Vel."
-                    row = {"question": f"what is {name} {number}", "answers": ["Kiri Vel"], "ctxs": ctxs}
+                    ctxs = [
+                        {"psg_id": "1", "title": f"T {t[:9]}", "text": t}
+                        for t in rng.sample(texts, passages)
+                    ]
+                    ctxs[depth * (passages - 1) // (DEPTHS - 1)]["text"] += (
+                        " It is called Kiri Vel."
+                    )
+                    row = {
+                        "question": f"what is {name} {number}",
+                        "answers": ["Kiri Vel"],
+                        "ctxs": ctxs,
+                    }
                     file.write(json.dumps(row) + "\n")
 
 
@@ -57,7 +80,10 @@ def official(root: Path, helmet: Path) -> int:
     random.seed(42)
     settings = argparse.Namespace(max_test_samples=100, shots=2, seed=42)
     kilt = root / "helmet/kilt"
-    files = [str(kilt / f"nq-{name}-multikilt_1000_k{k}_dep6.jsonl") for name, k in (("dev", PASSAGES), ("train", 3))]
+    files = [
+        str(kilt / f"nq-{name}-multikilt_1000_k{k}_dep6.jsonl")
+        for name, k in (("dev", PASSAGES), ("train", 3))
+    ]
     loaded = load_data(settings, "kilt_nq", *files)
     prompts = [loaded["prompt_template"].format(**row) for row in loaded["data"]]
     return sum(map(len, prompts))
@@ -65,11 +91,22 @@ def official(root: Path, helmet: Path) -> int:
 
 def measure_in_process(name: str, root: Path, helmet: Path) -> dict[str, float]:
     """Measure one of the loaders in a new process."""
-    command = [sys.executable, __file__, "--read", name, "--root", str(root), "--helmet", str(helmet)]
+    command = [
+        sys.executable,
+        __file__,
+        "--read",
+        name,
+        "--root",
+        str(root),
+        "--helmet",
+        str(helmet),
+    ]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found: dict[str, float] = json.loads(out.splitlines()[-1])
     size = found["characters"] / 1e6
-    print(f"{name}: {found['seconds']:.1f} s, peak {found['peak_mb']:.0f} MB, prompts {size:.0f} M characters")
+    print(
+        f"{name}: {found['seconds']:.1f} s, peak {found['peak_mb']:.0f} MB, prompts {size:.0f} M characters"
+    )
     return found
 
 

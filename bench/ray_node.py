@@ -25,7 +25,9 @@ from helm_longctx.runner.machines.ray_runner import WORKERS
 from helm_longctx.runner.runner import runner_arguments
 
 REQUESTS, THREADS = 60, 2
-ENTRY = f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"
+ENTRY = (
+    f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"
+)
 
 
 def measure(server: Server, cluster: Cluster, folder: Path) -> None:
@@ -41,10 +43,16 @@ def measure(server: Server, cluster: Cluster, folder: Path) -> None:
 
     threading.Thread(target=kill, daemon=True).start()
     spec = spec_of(f"{ENTRY},model_deployment=test/ray")
-    RayRunner(**runner_arguments(folder / "ray", "s", folder, THREADS, has_cache=False)).run_all([spec])
+    RayRunner(**runner_arguments(folder / "ray", "s", folder, THREADS, has_cache=False)).run_all(
+        [spec]
+    )
     again = asked_again(server.calls)
-    print(f"{len(server.calls)} requests for {REQUESTS}; {len(again)} of them were in flight when the node was killed")
-    LongContextRunner(**runner_arguments(folder / "one", "s", folder, 8, has_cache=False)).run_all([spec])
+    print(
+        f"{len(server.calls)} requests for {REQUESTS}; {len(again)} of them were in flight when the node was killed"
+    )
+    LongContextRunner(**runner_arguments(folder / "one", "s", folder, 8, has_cache=False)).run_all(
+        [spec]
+    )
     results = [read_all(folder / name / "runs/s" / spec.name) for name in ("ray", "one")]
     print(f"results are equal: {results[0] == results[1]}")
 
@@ -60,7 +68,9 @@ def main() -> None:
         server.cache.read = lambda found: 0  # type: ignore[method-assign]
         arguments = {"base_url": server.openai, "api_key": "sk-none"}
         client = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
-        with deployed(ModelDeployment(name="test/ray", client_spec=client, model_name="longctx/lexical")):
+        with deployed(
+            ModelDeployment(name="test/ray", client_spec=client, model_name="longctx/lexical")
+        ):
             measure(server, cluster, Path(folder))
     ray.shutdown()
     cluster.shutdown()  # type: ignore[no-untyped-call]

@@ -24,7 +24,9 @@ from helm_longctx.runner.runner import runner_arguments
 
 REQUESTS, LATENCY = int(os.environ.get("BENCH_REQUESTS", "240")), 1.0
 BAR = 3.5
-ENTRY = f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"
+ENTRY = (
+    f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"
+)
 
 
 def make(folder: Path, spec: RunSpec, workers: int) -> tuple[float, dict[str, bytes]]:
@@ -48,17 +50,25 @@ def measure(server: Server, folder: Path) -> None:
     for workers in (1, 4):
         server.forget()
         seconds[workers], results[workers] = make(folder / str(workers), spec, workers)
-        print(f"{workers} workers: {seconds[workers]:.1f} s, {len(asked_again(server.calls))} requests asked again")
-    print(f"ratio: {seconds[1] / seconds[4]:.2f} (bar: {BAR}); results are equal: {results[1] == results[4]}")
+        print(
+            f"{workers} workers: {seconds[workers]:.1f} s, {len(asked_again(server.calls))} requests asked again"
+        )
+    print(
+        f"ratio: {seconds[1] / seconds[4]:.2f} (bar: {BAR}); results are equal: {results[1] == results[4]}"
+    )
 
 
 def main() -> None:
     """Measure on a Ray of this machine."""
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000)
+    ray.init(
+        num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000
+    )
     with serve(lexical.answer) as server, tempfile.TemporaryDirectory() as folder:
         arguments = {"base_url": server.openai, "api_key": "sk-none"}
         client = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
-        with deployed(ModelDeployment(name="test/ray", client_spec=client, model_name="longctx/lexical")):
+        with deployed(
+            ModelDeployment(name="test/ray", client_spec=client, model_name="longctx/lexical")
+        ):
             measure(server, Path(folder))
     ray.shutdown()
 

@@ -45,15 +45,30 @@ LOADED = "return performance.getEntriesByType('navigation')[0].loadEventEnd / 10
 
 def main() -> None:
     """Build the report, open its pages, and check them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pictures", type=Path)
     pictures: Path | None = parser.parse_args().pictures
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         with _print_time("63 models x 7 categories x 5 lengths"):
-            write_report(None, [find_benchmark("helmet")], folder / "published", "html", published=True, server="")
+            write_report(
+                None,
+                [find_benchmark("helmet")],
+                folder / "published",
+                "html",
+                published=True,
+                server="",
+            )
         suite = folder / "runs" / "demo"
-        write_suite(suite, [f"helmet_{each}:length={n}" for each in CATEGORIES for n in LENGTHS], SKILLS, 20, TEXT)
+        write_suite(
+            suite,
+            [f"helmet_{each}:length={n}" for each in CATEGORIES for n in LENGTHS],
+            SKILLS,
+            20,
+            TEXT,
+        )
         with _print_time(f"with {len(list(suite.iterdir()))} own runs"):
             write_report(suite, BENCHMARKS, folder / "own", "html", published=True, server="")
         with chromium(folder / "profile") as browser:
@@ -68,11 +83,17 @@ def _print_time(what: str) -> Iterator[None]:
     start, processor = time.perf_counter(), time.process_time()
     yield
     seconds = time.perf_counter() - start
-    print(f"{what}: built in {seconds:.1f} s, {time.process_time() - processor:.1f} s of processor time")
+    print(
+        f"{what}: built in {seconds:.1f} s, {time.process_time() - processor:.1f} s of processor time"
+    )
 
 
 def _own_pages(folder: Path) -> list[Path]:
-    return [*folder.glob("index.html"), *folder.glob("helmet-*.html"), next(folder.glob("instances-helmet-rag-*.html"))]
+    return [
+        *folder.glob("index.html"),
+        *folder.glob("helmet-*.html"),
+        next(folder.glob("instances-helmet-rag-*.html")),
+    ]
 
 
 def _check(browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | None) -> None:
@@ -83,10 +104,20 @@ def _check(browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | N
     if pictures:
         _take_pictures(browser, page, theme, pictures)
     browser.set_script_timeout(300)
-    browser.execute_script((resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
-    found = [each for each in browser.execute_async_script(AXE, RULES) if each[0] in ("serious", "critical")]
+    browser.execute_script(
+        (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    )
+    found = [
+        each
+        for each in browser.execute_async_script(AXE, RULES)
+        if each[0] in ("serious", "critical")
+    ]
     name = f"{page.parent.name}/{page.name} {theme}"
-    print(f"{name}: loaded in {loaded:.2f} s, plots in view drawn in {drawn:.2f} s", *found, *complaints(browser))
+    print(
+        f"{name}: loaded in {loaded:.2f} s, plots in view drawn in {drawn:.2f} s",
+        *found,
+        *complaints(browser),
+    )
 
 
 def _take_pictures(browser: webdriver.Chrome, page: Path, theme: str, folder: Path) -> None:

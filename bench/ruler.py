@@ -38,7 +38,11 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.task import Settings
 
-ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+ONE_THREAD = {
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 COLUMNS = ("task", "ours, s", "ours, s of CPU", "ours, GB", "official, s", "ratio", "equal rows")
 
@@ -91,12 +95,18 @@ def ours(case: Case, root: Path, first: int) -> Outcome:
         import tiktoken
 
         tokenizer = tiktoken.get_encoding(case.tokenizer)
-    settings = Settings(case.length, seed=case.seed, num_samples=case.samples, counter=make_counter(tokenizer))
+    settings = Settings(
+        case.length, seed=case.seed, num_samples=case.samples, counter=make_counter(tokenizer)
+    )
     task = BENCHMARK.task(case.task)
     rows: list[dict[str, Any]] = []
     for example in task.load(task, settings, DataRoot(root, mirror=True)):
         prompt = task.prompt(example)
-        row = {"input": prompt.user_turn, "answer_prefix": prompt.answer_prefix, "outputs": example.references}
+        row = {
+            "input": prompt.user_turn,
+            "answer_prefix": prompt.answer_prefix,
+            "outputs": example.references,
+        }
         rows += [row] if len(rows) < first else []
     return Outcome(rows, time.process_time(), peak_mb() / 1e3)
 
@@ -109,9 +119,19 @@ def official(case: Case, checkout: Path, first: int) -> tuple[list[Any], float]:
     config = yaml.safe_load((checkout / "scripts/synthetic.yaml").read_text())[case.task]
     script = TASKS[config["task"]]
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-c", TIMED, str(checkout / f"scripts/data/synthetic/{config['task']}.py")]
+        command = [
+            sys.executable,
+            "-c",
+            TIMED,
+            str(checkout / f"scripts/data/synthetic/{config['task']}.py"),
+        ]
         options = {
-            **{"save_dir": folder, "save_name": case.task, "max_seq_length": case.length, "random_seed": case.seed},
+            **{
+                "save_dir": folder,
+                "save_name": case.task,
+                "max_seq_length": case.length,
+                "random_seed": case.seed,
+            },
             **{"tokenizer_type": "hf" if Path(case.tokenizer).is_dir() else "openai"},
             **{"tokenizer_path": case.tokenizer, "num_samples": first},
             **{"tokens_to_generate": script["tokens_to_generate"]},
@@ -143,7 +163,10 @@ def measure(case: Case, checkout: Path, root: Path, first: int) -> tuple[object,
         mine = pool.submit(ours, case, root, first).result()
         seconds = time.perf_counter() - start
     rows, expected = official(case, checkout, first)
-    equal = sum(all(row[key] == other[key] for key in row) for row, other in zip(mine.rows, rows, strict=True))
+    equal = sum(
+        all(row[key] == other[key] for key in row)
+        for row, other in zip(mine.rows, rows, strict=True)
+    )
     figures = (
         f"{seconds:.1f}",
         f"{mine.cpu:.1f}",
@@ -156,8 +179,12 @@ def measure(case: Case, checkout: Path, root: Path, first: int) -> tuple[object,
 
 def main() -> None:
     """Print the table, row by row."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", default=[task.name for task in BENCHMARK.tasks])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "tasks", nargs="*", metavar="TASK", default=[task.name for task in BENCHMARK.tasks]
+    )
     for name in ("--official", "--data"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--tokenizer", required=True)

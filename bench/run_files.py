@@ -28,7 +28,21 @@ from helm_longctx.data.root import ENVIRONMENT  # noqa: E402
 from helm_longctx.tasks.lengths import STANDARD  # noqa: E402
 
 HELM_RUN = Path(sys.executable).parent / "helm-run"
-WORDS = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "house", "music"]
+WORDS = [
+    "the",
+    "of",
+    "river",
+    "town",
+    "north",
+    "built",
+    "king",
+    "year",
+    "first",
+    "school",
+    "near",
+    "house",
+    "music",
+]
 RUNNER = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
 
 
@@ -41,8 +55,17 @@ def write_rows(path: Path, rows: Any) -> None:
 def fabricate_words(root: Path, count: int, length: str) -> None:
     """Write LV-Eval's file at a length. Each row has a different text."""
     rng, words = random.Random(1), STANDARD[length]
-    empty = {"answers": ["river"], "length": words, "language": "en", "answer_keywords": "", "confusing_facts": ""}
-    rows = ({"context": " ".join(rng.choices(WORDS, k=words)), "input": f"what is {n}?"} | empty for n in range(count))
+    empty = {
+        "answers": ["river"],
+        "length": words,
+        "language": "en",
+        "answer_keywords": "",
+        "confusing_facts": "",
+    }
+    rows = (
+        {"context": " ".join(rng.choices(WORDS, k=words)), "input": f"what is {n}?"} | empty
+        for n in range(count)
+    )
     write_rows(root / f"lveval/loogle_SD_mixup/loogle_SD_mixup_{length}.jsonl", rows)
 
 
@@ -53,12 +76,17 @@ def fabricate_depths(root: Path, questions: int) -> None:
     for name, passages in (("dev", 1000), ("train", 3)):
         rows = []
         for number in range(questions if name == "dev" else 20):
-            hay = [{"psg_id": "1", "title": f"T {text[:9]}", "text": text} for text in rng.sample(texts, passages)]
+            hay = [
+                {"psg_id": "1", "title": f"T {text[:9]}", "text": text}
+                for text in rng.sample(texts, passages)
+            ]
             gold = {"psg_id": "2", "title": "Gold", "text": f"It is called Kiri Vel {number}."}
             for depth in range(6):
                 at = depth * (passages - 1) // 5
                 ctxs = [*hay[:at], gold, *hay[at:]][:passages]
-                rows.append({"question": f"what is {name} {number}", "answers": ["Kiri Vel"], "ctxs": ctxs})
+                rows.append(
+                    {"question": f"what is {name} {number}", "answers": ["Kiri Vel"], "ctxs": ctxs}
+                )
         write_rows(root / f"helmet/kilt/nq-{name}-multikilt_1000_k{passages}_dep6.jsonl", rows)
 
 
@@ -76,7 +104,16 @@ def measure(entry: str, data: Path, arguments: list[str], address: str) -> dict[
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         local = models(folder / "models", address)
-        options: list[str | Path] = ["--run-entries", entry, "--suite", "s", "-m", "1000", "--local-path", local]
+        options: list[str | Path] = [
+            "--run-entries",
+            entry,
+            "--suite",
+            "s",
+            "-m",
+            "1000",
+            "--local-path",
+            local,
+        ]
         cost = measure_command([HELM_RUN, *options, *arguments], folder, {ENVIRONMENT: str(data)})
         (run,) = folder.glob("benchmark_output/runs/s/*/scenario_state.json")
         left = [*run.parent.rglob("*"), *(local / "cache").rglob("*"), folder / "log"]
@@ -125,16 +162,17 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()
-    recall = (
-        f"helmet_recall:task=json_kv,length=128k,num_samples={args.rows},style=chat,model=vllm/llama-3.1-8b-instruct"
-    )
+    recall = f"helmet_recall:task=json_kv,length=128k,num_samples={args.rows},style=chat,model=vllm/llama-3.1-8b-instruct"
     nq = f"helmet_rag:task=nq,length=128k,num_samples={args.questions},model=longctx/null"
     with tempfile.TemporaryDirectory() as name:
         data = Path(name)
         rows = compare("json_kv 128k, server", recall, data, args.turns)
         fabricate_words(data, args.books, "256k")
         rows += compare(
-            "lv_eval 256k", "lv_eval:dataset=loogle_SD_mixup,length=256k,model=longctx/null", data, args.turns
+            "lv_eval 256k",
+            "lv_eval:dataset=loogle_SD_mixup,length=256k,model=longctx/null",
+            data,
+            args.turns,
         )
         fabricate_depths(data, args.questions)
         rows += compare("nq 128k at six depths", nq, data, args.turns)

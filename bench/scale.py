@@ -57,30 +57,55 @@ def rows(names: Collection[str]) -> Iterator[Row]:
                 for task in category.tasks
                 if _is_there(benchmark, task, length)
             ]
-            requests = {task.name: task.sample(Settings(length)) * task.depths * task.repeats for task in tasks}
+            requests = {
+                task.name: task.sample(Settings(length)) * task.depths * task.repeats
+                for task in tasks
+            }
             prompt = length or NO_LENGTH
             if benchmark.axis and "word" in benchmark.axis.unit:
                 prompt = int(prompt * TOKENS_OF_WORD)
-            output = sum(requests[task.name] * task.output_tokens(Settings(length)) for task in tasks)
+            output = sum(
+                requests[task.name] * task.output_tokens(Settings(length)) for task in tasks
+            )
             total = sum(requests.values())
             if total:
-                yield Row(benchmark.name, length_label(length) if length else "-", total, total * prompt, output)
+                yield Row(
+                    benchmark.name,
+                    length_label(length) if length else "-",
+                    total,
+                    total * prompt,
+                    output,
+                )
 
 
 def _is_there(benchmark: Benchmark, task: Task, length: int | None) -> bool:
-    return task.exists_at(length) and (length is None or length in benchmark.lengths or task.any_length)
+    return task.exists_at(length) and (
+        length is None or length in benchmark.lengths or task.any_length
+    )
 
 
 def main() -> None:
     """Print a row for each benchmark and length, and the totals of all models."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--benchmarks", nargs="+", choices=[each.name for each in BENCHMARKS], default=NAMES)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--benchmarks", nargs="+", choices=[each.name for each in BENCHMARKS], default=NAMES
+    )
     parser.add_argument("--models", type=int, default=60)
-    parser.add_argument("--input", type=float, default=2.0, help="dollars for a million prompt tokens")
-    parser.add_argument("--output", type=float, default=8.0, help="dollars for a million output tokens")
-    parser.add_argument("--tokens-per-minute", type=float, default=2e6, help="of each model's endpoint")
+    parser.add_argument(
+        "--input", type=float, default=2.0, help="dollars for a million prompt tokens"
+    )
+    parser.add_argument(
+        "--output", type=float, default=8.0, help="dollars for a million output tokens"
+    )
+    parser.add_argument(
+        "--tokens-per-minute", type=float, default=2e6, help="of each model's endpoint"
+    )
     args = parser.parse_args()
-    print("| benchmark | length | requests | prompt tokens | most output tokens | disk |\n|---|---|---|---|---|---|")
+    print(
+        "| benchmark | length | requests | prompt tokens | most output tokens | disk |\n|---|---|---|---|---|---|"
+    )
     total = Row("all", "", 0, 0, 0)
     for row in rows(args.benchmarks):
         _print(row)

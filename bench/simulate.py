@@ -32,14 +32,22 @@ from tests.support.programs import BIN
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
 from helm_longctx.data.root import ENVIRONMENT
 
-ROW = {"context": "The town lies at the river. " * 10, "answers": ["river"], "length": 60, "language": "en"}
+ROW = {
+    "context": "The town lies at the river. " * 10,
+    "answers": ["river"],
+    "length": 60,
+    "language": "en",
+}
 
 
 def write_data(root: Path, dataset: str, length: str, count: int) -> None:
     """Write a file of LV-Eval with short contexts."""
     path = root / f"lveval/{dataset}/{dataset}_{length}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = ({**ROW, "input": f"What is {n}?", "answer_keywords": "", "confusing_facts": []} for n in range(count))
+    rows = (
+        {**ROW, "input": f"What is {n}?", "answer_keywords": "", "confusing_facts": []}
+        for n in range(count)
+    )
     with path.open("w") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
 
@@ -64,9 +72,16 @@ def run_all(folder: Path, runs: int, instances: int, processes: int) -> float:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--instances", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=55, help="at most 55: each has a data set and a length of LV-Eval")
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=55,
+        help="at most 55: each has a data set and a length of LV-Eval",
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()

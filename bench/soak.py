@@ -39,7 +39,11 @@ from typing import Any, ClassVar
 
 from clients import OURS, REPLY, make_prompt, make_request, response
 from cost import measure_command
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
 from helm.common.local_context import LocalContext
 
@@ -81,7 +85,13 @@ TIMEOUT, LOAD_TIMEOUT = 5.0, 120.0
 MOST_GROWTH = 0.05
 """Largest growth of memory and of open files from the first to the last tenth."""
 
-FAULTS = {"status 500": 0.03, "status 429": 0.02, "status 503": 0.01, "dropped": 0.035, "silent": 0.005}
+FAULTS = {
+    "status 500": 0.03,
+    "status 429": 0.02,
+    "status 503": 0.01,
+    "dropped": 0.035,
+    "silent": 0.005,
+}
 """Shares of the requests that fail."""
 
 _LONGEST_HEAD = 10_000
@@ -128,7 +138,9 @@ class Faulty(asyncio.Protocol):
         if fault == "dropped":
             self._transport.close()
         elif fault.startswith("status"):
-            self._transport.write(b"HTTP/1.1 %s Error\r\nContent-Length: 2\r\n\r\n{}" % fault.split()[1].encode())
+            self._transport.write(
+                b"HTTP/1.1 %s Error\r\nContent-Length: 2\r\n\r\n{}" % fault.split()[1].encode()
+            )
 
 
 def serve(connection: Connection, has_faults: bool) -> None:
@@ -145,7 +157,9 @@ def serve(connection: Connection, has_faults: bool) -> None:
     def tell() -> None:
         connection.recv()
         twice = sum(number > 1 for number in Faulty.answers.values())
-        connection.send({"answered": len(Faulty.answers), "paid_twice": twice, "faults": dict(Faulty.faults)})
+        connection.send(
+            {"answered": len(Faulty.answers), "paid_twice": twice, "faults": dict(Faulty.faults)}
+        )
 
     asyncio.run(run())
 
@@ -188,32 +202,53 @@ class Sampling(Asking):
         return super().count(*arguments)
 
 
-def make_run(folder: Path, prompts: Iterable[str], context: LocalContext, threads: int, kind: type[Asking]) -> int:
+def make_run(
+    folder: Path, prompts: Iterable[str], context: LocalContext, threads: int, kind: type[Asking]
+) -> int:
     """Make a run, and return the number of failed requests."""
     folder.mkdir(exist_ok=True)
     with Spool(folder) as spool, Journal(folder) as journal:
-        pending = [PendingRequest(make_request(number, prompt, spool)) for number, prompt in enumerate(prompts)]
+        pending = [
+            PendingRequest(make_request(number, prompt, spool))
+            for number, prompt in enumerate(prompts)
+        ]
         spending = Spending(OURS, Limit(None))
         asking = kind(make_sender(context, OURS), journal, spending, len(pending))
         states = ask_all(pending, asking, threads)
     return sum(state.result is None or failure_of(state.result) is not None for state in states)
 
 
-def soak(folder: Path, runs: int, requests: int, threads: int, counts: Connection) -> dict[str, Any]:
+def soak(
+    folder: Path, runs: int, requests: int, threads: int, counts: Connection
+) -> dict[str, Any]:
     """Make all runs, and return the figures."""
     context = LocalContext(str(folder), digest_cache(str(folder)))
     failed, start = 0, time.monotonic()
     for run in range(-WARM_UP, runs):
-        prompts = [make_prompt((run + WARM_UP) * requests + number, CHARACTERS) for number in range(requests)]
+        prompts = [
+            make_prompt((run + WARM_UP) * requests + number, CHARACTERS)
+            for number in range(requests)
+        ]
         kind_of_first = Sampling if run >= 0 else Asking
         for path, kind in (("run", kind_of_first), ("run", Asking), ("again", Asking)):
             failures = make_run(folder / f"{path}{run}", prompts, context, threads, kind)
             failed += failures if kind is Sampling else 0
-        print(f"{(run + 1) * requests} requests, {time.monotonic() - start:.0f} s, {resident_mb():.0f} MB", flush=True)
+        print(
+            f"{(run + 1) * requests} requests, {time.monotonic() - start:.0f} s, {resident_mb():.0f} MB",
+            flush=True,
+        )
     counts.send(None)
     tenth = max(1, len(Sampling.samples) // 10)
-    first, last = statistics.fmean(Sampling.samples[:tenth]), statistics.fmean(Sampling.samples[-tenth:])
-    figures = {"requests": runs * requests, "failed": failed, **counts.recv(), "seconds": time.monotonic() - start}
+    first, last = (
+        statistics.fmean(Sampling.samples[:tenth]),
+        statistics.fmean(Sampling.samples[-tenth:]),
+    )
+    figures = {
+        "requests": runs * requests,
+        "failed": failed,
+        **counts.recv(),
+        "seconds": time.monotonic() - start,
+    }
     return {**figures, "first_tenth_mb": first, "last_tenth_mb": last, "growth": last / first - 1}
 
 
@@ -275,18 +310,26 @@ def load(threads: int) -> dict[str, Any]:
         figures["runs"] = write_suite(Path(name) / "benchmark_output/runs/s")
         program = Path(sys.executable).parent / "helm-longctx"
         for command in ("summarize", "report"):
-            figures[command] = asdict(measure_command([program, command, "--suite", "s"], Path(name)))
+            figures[command] = asdict(
+                measure_command([program, command, "--suite", "s"], Path(name))
+            )
             print(command, json.dumps(figures[command]), flush=True)
     return figures
 
 
 def main() -> None:
     """Print the figures. The exit status is 1 if something was paid twice, or memory or open files grew by over 5 %."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--requests", type=int, default=5_000, help="of each run")
     parser.add_argument("--threads", type=int, default=64)
-    parser.add_argument("--load", action="store_true", help="send 20,000 short and 200 long requests, without faults")
+    parser.add_argument(
+        "--load",
+        action="store_true",
+        help="send 20,000 short and 200 long requests, without faults",
+    )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     logging.disable()

@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = [sys.executable, "-m", "helm_longctx"]
-COMPLETION = {"_HELM_LONGCTX_COMPLETE": "complete_bash", "COMP_WORDS": "helm-longctx su", "COMP_CWORD": "1"}
+COMPLETION = {
+    "_HELM_LONGCTX_COMPLETE": "complete_bash",
+    "COMP_WORDS": "helm-longctx su",
+    "COMP_CWORD": "1",
+}
 BAD_YAML = "suite: a\ntusks: [helmet_recall]\n"
 COMMANDS: dict[str, tuple[list[str], float]] = {
     "--help": (["--help"], 0.3),
@@ -28,7 +32,10 @@ COMMANDS: dict[str, tuple[list[str], float]] = {
     "completion": ([], 0.3),
     "list": (["list"], 0.8),
     "a mistyped command": (["lisd"], 0.8),
-    "a mistyped task": (["run", "--model", "longctx/lexical", "--tasks", "helmet_recal", "--suite", "s"], 0.8),
+    "a mistyped task": (
+        ["run", "--model", "longctx/lexical", "--tasks", "helmet_recal", "--suite", "s"],
+        0.8,
+    ),
     "a mistyped entry": (
         [
             "estimate",
@@ -57,7 +64,9 @@ def measure(command: list[str], folder: Path, **variables: str) -> float:
         check=False,
     )
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
 
 
 class FirstRequest(ThreadingHTTPServer):
@@ -86,9 +95,21 @@ def measure_first_request(folder: Path) -> float:
     """Return the processor time of `run` until its first request."""
     server = FirstRequest()
     url = f"http://127.0.0.1:{server.server_port}/v1"
-    options = ["--model-url", url, "--tasks", "helmet_recall:task=json_kv", "--length", "8k", "--suite", "s"]
+    options = [
+        "--model-url",
+        url,
+        "--tasks",
+        "helmet_recall:task=json_kv",
+        "--length",
+        "8k",
+        "--suite",
+        "s",
+    ]
     process = subprocess.Popen(
-        [*PROGRAM, "run", *options], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*PROGRAM, "run", *options],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         assert server.has_request.wait(300), "no request arrived"
@@ -113,23 +134,35 @@ def measure_all(turns: int) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for what, (arguments, limit) in COMMANDS.items():
             variables = {} if arguments else COMPLETION
-            seconds = min(measure([*PROGRAM, *arguments], folder, **variables) for _ in range(turns))
+            seconds = min(
+                measure([*PROGRAM, *arguments], folder, **variables) for _ in range(turns)
+            )
             rows.append({"what": what, "seconds": seconds, "limit": limit})
-        helm = min(measure([sys.executable, "-c", "import helm.benchmark.run"], folder) for _ in range(turns))
+        helm = min(
+            measure([sys.executable, "-c", "import helm.benchmark.run"], folder)
+            for _ in range(turns)
+        )
         first = min(measure_first_request(folder) for _ in range(turns))
-    rows.append({"what": "run until its first request", "seconds": first, "limit": helm + MOST_OVER_HELM})
+    rows.append(
+        {"what": "run until its first request", "seconds": first, "limit": helm + MOST_OVER_HELM}
+    )
     return [*rows, {"what": "import helm.benchmark.run", "seconds": helm, "limit": None}]
 
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = measure_all(args.turns)
     for row in rows:
-        print(f"{row['seconds']:6.2f} s   {row['what']}", *([f"(at most {row['limit']:.2f})"] if row["limit"] else []))
+        print(
+            f"{row['seconds']:6.2f} s   {row['what']}",
+            *([f"(at most {row['limit']:.2f})"] if row["limit"] else []),
+        )
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
 

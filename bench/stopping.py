@@ -54,7 +54,9 @@ def ask(first: Scores, second: Scores, difference: float) -> Outcome:
         found = compare_parts([Pairs(first[:size], second[:size], range(size), 1.0)], tuple(looks))
         is_decided = found.p_value < SIGNIFICANCE
         if is_decided or size == len(first):
-            return Outcome(difference, size, len(first), np.sign(found.effect.mean) if is_decided else 0)
+            return Outcome(
+                difference, size, len(first), np.sign(found.effect.mean) if is_decided else 0
+            )
 
 
 def published_outcomes(rounds: int, rng: np.random.Generator) -> Iterator[Outcome]:
@@ -62,7 +64,11 @@ def published_outcomes(rounds: int, rng: np.random.Generator) -> Iterator[Outcom
     text = resources.files("helm_longctx.benchmarks.helmet").joinpath("published.csv").read_text()
     rows = [row for row in csv.DictReader(text.splitlines()) if row["length"] == "128k"]
     names = [name for name in rows[0] if name not in ("model", "length")]
-    means = [fmean(float(row[name]) for name in names) / 100 for row in rows if all(row[name] for name in names)]
+    means = [
+        fmean(float(row[name]) for name in names) / 100
+        for row in rows
+        if all(row[name] for name in names)
+    ]
     for number in range(rounds):
         first, second = rng.choice(means, 2) if number % 2 else [rng.choice(means)] * 2
         answers = [(rng.random(SAMPLE) < mean).astype(float) for mean in (first, second)]
@@ -81,9 +87,13 @@ def babilong_outcomes(folder: Path, rounds: int, rng: np.random.Generator) -> It
             assert isinstance(run, OutputRun)
             task = BABILONG.task(path.name.partition("_")[0])
             scores = [
-                task.scores({**output.record, "prediction": output.prediction or "", "references": output.references})[
-                    "accuracy"
-                ]
+                task.scores(
+                    {
+                        **output.record,
+                        "prediction": output.prediction or "",
+                        "references": output.references,
+                    }
+                )["accuracy"]
                 for output in run.outputs
             ]
             tables[f"{run.entry} {len(scores)}"][run.model] = np.array(scores)
@@ -99,7 +109,11 @@ def summarize(outcomes: list[Outcome]) -> list[dict[str, float]]:
     """Return the pairs, the share of questions asked, and the shares of decisions and errors, for each bin."""
     rows = []
     for low, high in BINS:
-        chosen = [each for each in outcomes if low < abs(each.difference) <= high or (high == 0 == each.difference)]
+        chosen = [
+            each
+            for each in outcomes
+            if low < abs(each.difference) <= high or (high == 0 == each.difference)
+        ]
         decided = [each for each in chosen if each.sign]
         if chosen:
             rows.append(
@@ -121,7 +135,9 @@ def _is_right(outcome: Outcome) -> bool:
 
 def main() -> None:
     """Print a line for each source of pairs and bin of differences."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--babilong", type=Path, help="a clone of booydar/babilong")
     parser.add_argument("--json", type=Path)
@@ -129,7 +145,9 @@ def main() -> None:
     rng = np.random.default_rng(1)
     found = {"published averages": summarize(list(published_outcomes(args.rounds, rng)))}
     if args.babilong:
-        found["BABILong's outputs"] = summarize(list(babilong_outcomes(args.babilong, args.rounds, rng)))
+        found["BABILong's outputs"] = summarize(
+            list(babilong_outcomes(args.babilong, args.rounds, rng))
+        )
     for name, rows in found.items():
         for row in rows:
             print(

@@ -31,8 +31,24 @@ INSTANCES = 5_000
 """Of each run."""
 
 STATISTICS = (
-    *("exact_match", "f1", "substring_exact_match", "rougeL_f1", "rougeL_recall", "longctx_score", "json_kv_score"),
-    *("depth", "input_tokens", "request_failed", "request_too_long", "request_seconds", "prompt_cut", "generated_data"),
+    *(
+        "exact_match",
+        "f1",
+        "substring_exact_match",
+        "rougeL_f1",
+        "rougeL_recall",
+        "longctx_score",
+        "json_kv_score",
+    ),
+    *(
+        "depth",
+        "input_tokens",
+        "request_failed",
+        "request_too_long",
+        "request_seconds",
+        "prompt_cut",
+        "generated_data",
+    ),
 )
 """Of each instance."""
 
@@ -57,7 +73,9 @@ class Figures:
 def write_published(folder: Path) -> None:
     """Write all published results, and two runs."""
     for benchmark in ("helmet", "lv_eval"):
-        subprocess.run([BIN / "helm-longctx", "reference", benchmark, "--suite", "s"], cwd=folder, check=True)
+        subprocess.run(
+            [BIN / "helm-longctx", "reference", benchmark, "--suite", "s"], cwd=folder, check=True
+        )
     for model in ("null", "lexical"):
         entry = f"helmet_recall:task=json_kv,length=128k,model=longctx/{model}"
         write_run(folder / "benchmark_output/runs/s", entry, long_prompts(100, 2_000))
@@ -73,26 +91,46 @@ def write_many(folder: Path) -> None:
         for row in rows:
             row["stats"] = [stat(name, round(rng.random(), 3)) for name in STATISTICS]
         (run / "per_instance_stats.json").write_text(json.dumps(rows, indent=2))
-        (run / "stats.json").write_text(json.dumps([stat(name, 0.5) for name in STATISTICS], indent=2))
+        (run / "stats.json").write_text(
+            json.dumps([stat(name, 0.5) for name in STATISTICS], indent=2)
+        )
 
 
 def stat(name: str, value: float) -> dict[str, object]:
     """Return the JSON of HELM's `Stat` with one value."""
-    counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
-    return {"name": {"name": name, "split": "test", "sub_split": "json_kv"}, **counts, "variance": 0.0, "stddev": 0.0}
+    counts = {
+        "count": 1,
+        "sum": value,
+        "sum_squared": value**2,
+        "min": value,
+        "max": value,
+        "mean": value,
+    }
+    return {
+        "name": {"name": name, "split": "test", "sub_split": "json_kv"},
+        **counts,
+        "variance": 0.0,
+        "stddev": 0.0,
+    }
 
 
 def summarize(folder: Path) -> tuple[float, float, float, int]:
     """Return seconds, processor seconds, peak memory in MB, and the number of our errors."""
     cost = measure_command([BIN / "helm-longctx", "summarize", "--suite", "s"], folder)
     # NLTK, which HELM imports, writes other lines if there is no network.
-    errors = sum(line.startswith("helm-longctx") for line in (folder / "log").read_text().splitlines())
+    errors = sum(
+        line.startswith("helm-longctx") for line in (folder / "log").read_text().splitlines()
+    )
     return cost.seconds, cost.cpu_seconds, cost.peak_mb, errors
 
 
 def open_first_page(folder: Path) -> tuple[float, float]:
     """Return seconds until the leaderboard shows its rows, and MB sent."""
-    with served(folder) as address, tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
+    with (
+        served(folder) as address,
+        tempfile.TemporaryDirectory() as profile,
+        chromium(Path(profile)) as browser,
+    ):
         start = time.perf_counter()
         browser.get(f"{address}/#/leaderboard")
         while not browser.execute_script("return document.querySelector('tbody td') !== null"):
@@ -113,7 +151,9 @@ def measure() -> Iterator[Figures]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     args = parser.parse_args()
     rows = []

@@ -32,11 +32,18 @@ def load_counter(name: str) -> Callable[[str], int]:
 
 def main() -> None:
     """Print the error for each tokenizer."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("prompts", type=Path, help="what `helm-longctx prompts` printed")
-    parser.add_argument("tokenizers", nargs="+", help="encodings of tiktoken, or folders with tokenizer.json")
+    parser.add_argument(
+        "tokenizers", nargs="+", help="encodings of tiktoken, or folders with tokenizer.json"
+    )
     arguments = parser.parse_args()
-    prompts = [json.loads(line)["prompt"] for line in arguments.prompts.read_text(encoding="utf-8").splitlines()]
+    prompts = [
+        json.loads(line)["prompt"]
+        for line in arguments.prompts.read_text(encoding="utf-8").splitlines()
+    ]
     for name in arguments.tokenizers:
         counted = sum(map(load_counter(name), prompts))
         estimated = sum(estimate_tokens(prompt, splits_digits(name)) for prompt in prompts)

@@ -25,7 +25,9 @@ _LINK = re.compile(r"(?<=\]\()[^)#\s:]+\.md(?=[)#])")
 
 def find_readmes() -> dict[str, Path]:
     """Return the README of each folder by the name of its page, such as `aa-lcr.md`, sorted by their titles."""
-    readmes = sorted(BENCHMARKS.rglob("README.md"), key=lambda path: path.read_text(encoding="utf-8").lower())
+    readmes = sorted(
+        BENCHMARKS.rglob("README.md"), key=lambda path: path.read_text(encoding="utf-8").lower()
+    )
     return {f"{path.parent.name.replace('_', '-')}.md": path for path in readmes}
 
 
@@ -52,7 +54,9 @@ def on_page_markdown(markdown: str, page: Page, **further: Any) -> str:
 
     def name_page(match: re.Match[str]) -> str:
         target = Path(os.path.normpath(here / match[0]))
-        name = pages.get(target) or (target.relative_to(DOCS).as_posix() if target.is_relative_to(DOCS) else "")
+        name = pages.get(target) or (
+            target.relative_to(DOCS).as_posix() if target.is_relative_to(DOCS) else ""
+        )
         return os.path.relpath(name, Path(page.file.src_uri).parent) if name else match[0]
 
     return _LINK.sub(name_page, markdown)

@@ -70,7 +70,11 @@ def _commands() -> Iterator[str]:
 def _parameters(name: str, command: Any) -> Iterator[str]:
     for each in command.params:
         if each.name not in ("help", "install_completion", "show_completion"):
-            names = (*each.opts, *each.secondary_opts) if each.param_type_name == "option" else (each.name.upper(),)
+            names = (
+                (*each.opts, *each.secondary_opts)
+                if each.param_type_name == "option"
+                else (each.name.upper(),)
+            )
             yield from (f"command {name} {option}" for option in names)
     for child, each in getattr(command, "commands", {}).items():
         yield f"command {name} {child}"
@@ -120,7 +124,9 @@ def _classes() -> Iterator[str]:
     clients = [each.client_path for each in provider.our_providers()]
     for name in (*clients, LOCAL_CLIENT):
         arguments = inspect.signature(get_class_by_name(name)).parameters.values()
-        yield from (f"class {name} {each.name}" for each in arguments if each.kind is not each.VAR_KEYWORD)
+        yield from (
+            f"class {name} {each.name}" for each in arguments if each.kind is not each.VAR_KEYWORD
+        )
     for name in clients:
         yield from (f"class {name} {field.name}" for field in dataclasses.fields(Settings))
     for benchmark in BENCHMARKS:
@@ -152,16 +158,24 @@ def _files() -> Iterator[str]:
 
 def _variables() -> Iterator[str]:
     for path in (ROOT / "src").rglob("*.py"):
-        yield from (f"variable {name}" for name in _VARIABLE.findall(path.read_text(encoding="utf-8")))
+        yield from (
+            f"variable {name}" for name in _VARIABLE.findall(path.read_text(encoding="utf-8"))
+        )
 
 
 def _extensions() -> Iterator[str]:
-    yield from (f"entry-point {group}" for group in (app.GROUP, registry.GROUP, methods.GROUP, provider.GROUP))
+    yield from (
+        f"entry-point {group}"
+        for group in (app.GROUP, registry.GROUP, methods.GROUP, provider.GROUP)
+    )
     for name in benchmark_interface.__all__:
         yield from _members(f"helm_longctx.tasks.{name}", getattr(benchmark_interface, name))
     for name in helm_longctx.__all__:
         yield from _members(f"helm_longctx.{name}", getattr(helm_longctx, name))
-    yield from (f"python helm_longctx.evaluate {name}" for name in inspect.signature(helm_longctx.evaluate).parameters)
+    yield from (
+        f"python helm_longctx.evaluate {name}"
+        for name in inspect.signature(helm_longctx.evaluate).parameters
+    )
     for kind in (provider.Provider, provider.HelmClient, app.App, app.Command, app.ReportPage):
         yield from _members(f"{kind.__module__}.{kind.__name__}", kind)
 

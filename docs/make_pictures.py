@@ -51,7 +51,9 @@ WIDTH = 1400
 def main() -> None:
     """Run the demo and take all pictures."""
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(sys.argv[1]).resolve().parent if len(sys.argv) > 1 else _run_demo(Path(temporary))
+        folder = (
+            Path(sys.argv[1]).resolve().parent if len(sys.argv) > 1 else _run_demo(Path(temporary))
+        )
         with chromium(Path(temporary) / "profile") as browser:
             with served(folder, "demo") as address:
                 _take_leaderboard(browser, address)
@@ -72,7 +74,9 @@ def _take_leaderboard(browser: webdriver.Chrome, address: str) -> None:
     browser.set_window_size(WIDTH, 900)
     open_page(browser, f"{address}/#/leaderboard/helmet_128k")
     shown(browser, "GPT-4o-08", "Summ")
-    browser.execute_script("document.body.style.zoom = 0.66")  # all columns are to be in the picture
+    browser.execute_script(
+        "document.body.style.zoom = 0.66"
+    )  # all columns are to be in the picture
     _save(browser, "leaderboard")
 
 
@@ -100,7 +104,9 @@ def _take_small_model(browser: webdriver.Chrome, report: Path) -> None:
 
 def _take_answers(browser: webdriver.Chrome, folder: Path) -> None:
     write_suite(folder / "suite", ["helmet_rag:length=32k"], SKILLS, 20, "by the old harbour")
-    write_report(folder / "suite", BENCHMARKS, folder / "report", "html", published=False, server="")
+    write_report(
+        folder / "suite", BENCHMARKS, folder / "report", "html", published=False, server=""
+    )
     open_site(browser, next(folder.glob("report/instances-*.html")))
     browser.execute_script("document.querySelectorAll('.instances summary')[1].click()")
     _save(browser, "report-instances")
@@ -115,16 +121,23 @@ def _draw_judges(folder: Path) -> None:
     characters = Characters(checks(DataRoot(folder / "mirror", mirror=True)))
     with ExitStack() as stack:
         servers = {name: stack.enter_context(serve(getattr(characters, name))) for name in JUDGES}
-        write_judges(folder / "prod_env", {f"simulated/{name}": server.openai for name, server in servers.items()})
+        write_judges(
+            folder / "prod_env",
+            {f"simulated/{name}": server.openai for name, server in servers.items()},
+        )
         for name in JUDGES:
-            _check_judges(folder, "--judge", f"simulated/{name}", "--repeats", "2", "--save", f"{name}.json")
+            _check_judges(
+                folder, "--judge", f"simulated/{name}", "--repeats", "2", "--save", f"{name}.json"
+            )
     files = [f"{name}.json" for name in JUDGES]
     _check_judges(folder, "--compare", *files, "--plot", str(IMAGES / "judge-check.png"))
 
 
 def _check_judges(folder: Path, *arguments: str) -> None:
     command = [str(BIN / "helm-longctx"), "judge-check", *arguments]
-    subprocess.run(command, cwd=folder, check=True, env={**os.environ, ENVIRONMENT: str(folder / "mirror")})
+    subprocess.run(
+        command, cwd=folder, check=True, env={**os.environ, ENVIRONMENT: str(folder / "mirror")}
+    )
 
 
 def _save(browser: webdriver.Chrome, name: str) -> None:

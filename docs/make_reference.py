@@ -56,7 +56,10 @@ def files() -> dict[str, str]:
         "commands": _commands(),
     }
     return {
-        **{f"docs/reference/{name}.md": "\n".join(lines).rstrip() + "\n" for name, lines in reference.items()},
+        **{
+            f"docs/reference/{name}.md": "\n".join(lines).rstrip() + "\n"
+            for name, lines in reference.items()
+        },
         "README.md": _with_published(_with_benchmarks("README.md", "")),
         "docs/index.md": _with_benchmarks("docs/index.md", "../"),
         "NOTICE": _notice(),
@@ -75,23 +78,31 @@ def _with_benchmarks(path: str, to_root: str) -> str:
     rows = [*(row for _, row in sorted(_benchmark_rows(to_root))), OTHER_SCENARIOS]
     table = "\n".join(_table(("benchmark", "run entries", "lengths"), rows))
     page = re.sub(r"\[\d+ benchmarks\]", f"[{len(rows) - 1} benchmarks]", _read(path))
-    return re.sub(r"\| benchmark \| run entries \|(.*\n\|)*.*\n", lambda match: table, page, count=1)
+    return re.sub(
+        r"\| benchmark \| run entries \|(.*\n\|)*.*\n", lambda match: table, page, count=1
+    )
 
 
 def _benchmark_rows(to_root: str) -> Iterator[tuple[tuple[bool, str], tuple[str, ...]]]:
     """Yield a row for each folder, after its place: benchmarks that lead come first, the others follow by name."""
     for module, folder in _find_folders().items():
         benchmarks = benchmarks_in(module)
-        title, _, about = (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".").partition(": ")
+        title, _, about = (
+            (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".").partition(": ")
+        )
         link = f"[{title}]({to_root}{folder.as_posix()}/README.md)"
-        entries = " ".join(f"`{entry}`" for benchmark in benchmarks for entry in benchmark.shown_entries)
+        entries = " ".join(
+            f"`{entry}`" for benchmark in benchmarks for entry in benchmark.shown_entries
+        )
         place = (not any(benchmark.leads for benchmark in benchmarks), title.lower())
         yield place, (f"{link}: {about}", entries, _range(benchmarks[0]))
 
 
 def _find_folders() -> dict[str, Path]:
     """Return the folders of our benchmarks, relative to the repository, by module."""
-    return {module: SOURCE / folder.relative_to(FOLDER) for module, folder in read_folders().items()}
+    return {
+        module: SOURCE / folder.relative_to(FOLDER) for module, folder in read_folders().items()
+    }
 
 
 def _range(benchmark: Benchmark) -> str:
@@ -105,12 +116,20 @@ def _range(benchmark: Benchmark) -> str:
 
 def _with_published(readme: str) -> str:
     """Write into the README how many models with published results each benchmark has. Floors are not models."""
-    models = {each.title: {row.model for row in each.published()} - {*each.floors} for each in BENCHMARKS}
+    models = {
+        each.title: {row.model for row in each.published()} - {*each.floors} for each in BENCHMARKS
+    }
     counts = [f"{len(names)} for {title}" for title, names in sorted(models.items()) if names]
     text = f"`helm-longctx reference` adds results of models: {', '.join(counts[:-1])} and {counts[-1]}."
     item = f"- **Published results beside yours.** {text}"
-    lines = textwrap.fill(item, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
-    return re.sub(r"- \*\*Published results beside yours\.\*\*.*\n(  .*\n)*", lambda match: f"{lines}\n", readme)
+    lines = textwrap.fill(
+        item, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
+    return re.sub(
+        r"- \*\*Published results beside yours\.\*\*.*\n(  .*\n)*",
+        lambda match: f"{lines}\n",
+        readme,
+    )
 
 
 def _notice() -> str:
@@ -132,7 +151,9 @@ def _reference(text: str) -> Iterator[str]:
     """Yield the lines of a reference. The text is `authors (year): *title* (notes), address`; data can lack a year."""
     match = _CITATION.fullmatch(text)
     if not match:
-        raise ValueError(f"'{text}' is not a citation; write: authors (year): *title* (notes), address")
+        raise ValueError(
+            f"'{text}' is not a citation; write: authors (year): *title* (notes), address"
+        )
     yield f"  - type: {'article' if match['year'] else 'data'}\n"
     yield f'    title: "{match["title"]}"\n'
     yield f'    notes: "{match["notes"]}"\n' if match["notes"] else ""
@@ -147,16 +168,24 @@ def _reference(text: str) -> Iterator[str]:
 
 def _section(folder: Path, title: str) -> str:
     """Return a section of the README of a benchmark's folder; empty if it has none of that title."""
-    return _read(f"{folder.as_posix()}/README.md").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    return (
+        _read(f"{folder.as_posix()}/README.md")
+        .partition(f"\n## {title}\n")[2]
+        .partition("\n## ")[0]
+    )
 
 
 def _notice_rows() -> Iterator[str]:
     for folder in _find_folders().values():
-        for item in re.findall(r"^- (.*(?:\n  .*)*)", _section(folder, "Text of others"), re.MULTILINE):
+        for item in re.findall(
+            r"^- (.*(?:\n  .*)*)", _section(folder, "Text of others"), re.MULTILINE
+        ):
             names, _, source = " ".join(item.split()).partition(": ")
             for name in re.findall(r"`([^`]+)`", names):
                 yield f"{name if (ROOT / name).exists() else (folder / name).as_posix()}\n"
-            yield textwrap.fill(source, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+            yield textwrap.fill(
+                source, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+            )
             yield "\n\n"
 
 
@@ -170,7 +199,15 @@ def _tasks() -> Iterator[str]:
         yield f"## {benchmark.title}\n"
         yield f"{benchmark.description}. Version: [{benchmark.revision}]({benchmark.url}).\n"
         yield from _table(
-            ("entry", f"`{benchmark.task_argument}`", "lengths", "sample", "output tokens", "score", "arguments"),
+            (
+                "entry",
+                f"`{benchmark.task_argument}`",
+                "lengths",
+                "sample",
+                "output tokens",
+                "score",
+                "arguments",
+            ),
             (
                 _task_row(entry, task, benchmark, is_variant=task in category.variants)
                 for entry, category in benchmark.entries.items()
@@ -232,7 +269,17 @@ def _data() -> Iterator[str]:
     for benchmark in BENCHMARKS:
         yield f"## {benchmark.title}\n"
         if cards := make_cards(benchmark):
-            head = ("source", "revision", "check", "license", "size", "seen", "files", "fetched", "tasks")
+            head = (
+                "source",
+                "revision",
+                "check",
+                "license",
+                "size",
+                "seen",
+                "files",
+                "fetched",
+                "tasks",
+            )
             yield from _table(head, (_card(card, len(benchmark.tasks)) for card in cards))
         else:
             yield "The data is generated, or is the user's own.\n"
@@ -273,7 +320,13 @@ def _releases() -> Iterator[str]:
     ]
     rows: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for each in places:
-        key = (each.row.vendor, each.row.model, each.row.effort, each.protocol.family, describe_runs(each))
+        key = (
+            each.row.vendor,
+            each.row.model,
+            each.row.effort,
+            each.protocol.family,
+            describe_runs(each),
+        )
         rows[(*key, each.row.source.title)][each.protocol.point] = each.row.number_text
     yield f"{len(places)} numbers of {len({each.row.model for each in places})} models.\n"
     for vendor in sorted({key[0] for key in rows}, key=str.lower):
@@ -281,7 +334,14 @@ def _releases() -> Iterator[str]:
         yield from _table(
             ("model", "effort", "number", "published", "can be run", "source"),
             (
-                (model, effort, family, ", ".join(f"{point}: {text}" for point, text in values.items()), runs, source)
+                (
+                    model,
+                    effort,
+                    family,
+                    ", ".join(f"{point}: {text}" for point, text in values.items()),
+                    runs,
+                    source,
+                )
                 for (maker, model, effort, family, runs, source), values in sorted(rows.items())
                 if maker == vendor
             ),
@@ -300,7 +360,9 @@ def _users(benchmark: Benchmark, metric: str) -> str:
 
 def _commands() -> Iterator[str]:
     yield "# Commands\n"
-    yield from _table(("exit status", "meaning"), ((str(status), text) for status, text in EXIT_STATUSES.items()))
+    yield from _table(
+        ("exit status", "meaning"), ((str(status), text) for status, text in EXIT_STATUSES.items())
+    )
     yield "`helm-longctx --install-completion` installs completion for the shell that you use.\n"
     parser: Any = load_parser()
     for panel in PANELS:
@@ -326,8 +388,14 @@ def _command(name: str, command: Any) -> Iterator[str]:
 def _parameter(parameter: Any) -> tuple[str, str]:
     names = ", ".join(f"`{each}`" for each in (*parameter.opts, *parameter.secondary_opts))
     default = parameter.default
-    given = f" Default: `{default}`." if default not in (None, "", False, ()) and not callable(default) else ""
-    return names + (" (required)" if parameter.required else ""), _text(getattr(parameter, "help", "") or "") + given
+    given = (
+        f" Default: `{default}`."
+        if default not in (None, "", False, ()) and not callable(default)
+        else ""
+    )
+    return names + (" (required)" if parameter.required else ""), _text(
+        getattr(parameter, "help", "") or ""
+    ) + given
 
 
 def _text(text: str) -> str:

@@ -23,9 +23,7 @@ MOVED = {
 }
 """Old pages, and the pages and sections to which they lead."""
 
-PAGE = (
-    '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=../{0}"><a href="../{0}">Moved</a>'
-)
+PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=../{0}"><a href="../{0}">Moved</a>'
 
 
 def on_post_build(config: Any) -> None:

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 BASELINES = ("longctx/lexical", "longctx/null")
 
-REGISTRIES: tuple[list[Any], ...] = (registry.ALL_MODEL_DEPLOYMENTS, ALL_MODELS_METADATA, ALL_TOKENIZER_CONFIGS)
+REGISTRIES: tuple[list[Any], ...] = (
+    registry.ALL_MODEL_DEPLOYMENTS,
+    ALL_MODELS_METADATA,
+    ALL_TOKENIZER_CONFIGS,
+)
 
 # Machines differ, and the first example of a test pays for imports. The examples of a commit are always the same, so that
 # a failure belongs to a change; `HELM_LONGCTX_NEW_EXAMPLES=1 pytest` draws others.
@@ -116,7 +120,9 @@ def short_registries() -> Iterator[None]:
     yield
     for entries, length in zip(REGISTRIES, lengths, strict=True):
         if len(entries) > length:
-            last = {entry.name: entry for entry in reversed(entries)}  # HELM takes a model's last deployment
+            last = {
+                entry.name: entry for entry in reversed(entries)
+            }  # HELM takes a model's last deployment
             entries[:] = reversed(last.values())
 
 
@@ -157,5 +163,7 @@ def _reset_loggers() -> None:
 
 
 def _set_level(logger: logging.Logger, level: int) -> None:
-    if logger.level != level:  # because each change makes all loggers forget what they have found out
+    if (
+        logger.level != level
+    ):  # because each change makes all loggers forget what they have found out
         logger.setLevel(level)

@@ -19,12 +19,17 @@ def test_a_folder_that_cannot_be_imported_is_left_out(
     broken = {"helm_longctx.benchmarks.broken": registry.FOLDER / "broken"}
     monkeypatch.setattr(registry, "read_folders", lambda: broken | folders)
     assert registry.load_benchmarks() == registry.BENCHMARKS
-    assert "benchmark helm_longctx.benchmarks.broken is left out: ModuleNotFoundError" in caplog.text
+    assert (
+        "benchmark helm_longctx.benchmarks.broken is left out: ModuleNotFoundError" in caplog.text
+    )
     assert [*map(registry.about_of, registry.BENCHMARKS)] == lines
 
 
 def test_lines_about_benchmarks() -> None:
     """The line about a benchmark is in its folder's module; for a benchmark of another package it is its description."""
     helmet = registry.find_benchmark("helmet")
-    assert sys.modules["helm_longctx.benchmarks.helmet"].__doc__ == f"HELMET: {registry.about_of(helmet)}."
+    assert (
+        sys.modules["helm_longctx.benchmarks.helmet"].__doc__
+        == f"HELMET: {registry.about_of(helmet)}."
+    )
     assert registry.about_of(replace(helmet, description="Theirs")) == "Theirs"

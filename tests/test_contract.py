@@ -57,7 +57,11 @@ def entries_of(benchmark: Benchmark, category: Category) -> Iterator[str]:
                 yield ",".join([*at, f"{benchmark.task_argument}={task.argument}"])
 
 
-CATEGORIES = {name: (benchmark, category) for benchmark in BENCHMARKS for name, category in benchmark.entries.items()}
+CATEGORIES = {
+    name: (benchmark, category)
+    for benchmark in BENCHMARKS
+    for name, category in benchmark.entries.items()
+}
 
 
 @cache
@@ -69,7 +73,9 @@ def group_names() -> set[str]:
 @pytest.mark.parametrize("name", CATEGORIES)
 def test_run_specs(name: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests) -> None:
     """Every entry builds a run spec whose classes exist, whose groups are in the schema and whose metrics are known."""
-    monkeypatch.setattr(Entry, "check_machine", lambda entry: None)  # what this machine lacks is no matter
+    monkeypatch.setattr(
+        Entry, "check_machine", lambda entry: None
+    )  # what this machine lacks is no matter
     for arguments in entries_of(*CATEGORIES[name]):
         with subtests.test(arguments=arguments):
             check_run_spec(f"{name}:{arguments}".removesuffix(":"))
@@ -77,17 +83,29 @@ def test_run_specs(name: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.
 
 def check_run_spec(entry: str) -> None:
     """Build the run spec of an entry, and check its parts."""
-    (spec,) = construct_run_specs(parse_object_spec(f"{entry}{',' if ':' in entry else ':'}model=longctx/lexical"))
+    (spec,) = construct_run_specs(
+        parse_object_spec(f"{entry}{',' if ':' in entry else ':'}model=longctx/lexical")
+    )
     scenario = create_scenario(spec.scenario_spec)
     assert scenario.get_metadata().name == spec.groups[0]
-    names = {metadata.name for metric in spec.metric_specs for metadata in create_metric(metric).get_metadata()}
+    names = {
+        metadata.name
+        for metric in spec.metric_specs
+        for metadata in create_metric(metric).get_metadata()
+    }
     assert MAIN_METRIC in names
     assert set(spec.groups) <= group_names()
     settings = scenario.entry.settings
-    assert spec.adapter_spec.max_tokens == max(task.output_tokens(settings) for task in scenario.entry.tasks)
+    assert spec.adapter_spec.max_tokens == max(
+        task.output_tokens(settings) for task in scenario.entry.tasks
+    )
     judged = any(task.has_judge for task in scenario.entry.tasks)
-    assert [a.class_name for a in spec.annotators or []] == ([scenario.entry.category.judge] if judged else [])
-    assert all(issubclass(get_class_by_name(a.class_name), JudgeAnnotator) for a in spec.annotators or [])
+    assert [a.class_name for a in spec.annotators or []] == (
+        [scenario.entry.category.judge] if judged else []
+    )
+    assert all(
+        issubclass(get_class_by_name(a.class_name), JudgeAnnotator) for a in spec.annotators or []
+    )
 
 
 def test_clients_whose_form_is_known_exist() -> None:
@@ -100,7 +118,9 @@ def test_clients_whose_form_is_known_exist() -> None:
 
 def test_no_argument_is_a_run_expander() -> None:
     """No argument of ours has the name of a run expander, because HELM would take the argument for it."""
-    assert not {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} & set(RUN_EXPANDERS)
+    assert not {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} & set(
+        RUN_EXPANDERS
+    )
     # The error about other names of this limit sends users to HELM's.
     assert "num_output_tokens" in RUN_EXPANDERS
     assert not {*OUTPUT_LIMITS} & set(RUN_EXPANDERS)
@@ -124,7 +144,9 @@ def test_table_is_consistent(benchmark) -> None:
     for task in benchmark.tasks:
         assert set(task.headline) <= set(task.metrics)
         assert bool(task.headline) != bool(task.unscored)
-        assert not (task.check_machine and any(task in category.tasks for category in benchmark.categories))
+        assert not (
+            task.check_machine and any(task in category.tasks for category in benchmark.categories)
+        )
         sizes = [task.sizes[length] for length in sorted(task.sizes)]
         assert sizes == sorted(sizes)
         assert task.any_length or all(task.sources(length) for length in task.sizes or [None])
@@ -138,19 +160,42 @@ def find_metric_faults(benchmark: Benchmark) -> list[str]:
     described = [metric.name for metric in benchmark.metrics]
     return [
         *(f"{name} has no description" for name in sorted(returned - set(described))),
-        *(f"{name} is described, but no task returns it" for name in sorted(set(described) - returned)),
-        *(f"{name} is described twice" for name in sorted(set(described)) if described.count(name) > 1),
-        *(f"{m.name} has an empty text" for m in benchmark.metrics if not (m.title and m.description)),
-        *(f"{name} is a name of ours" for name in sorted(set(described) & {MAIN_METRIC, *CONDITIONS})),
+        *(
+            f"{name} is described, but no task returns it"
+            for name in sorted(set(described) - returned)
+        ),
+        *(
+            f"{name} is described twice"
+            for name in sorted(set(described))
+            if described.count(name) > 1
+        ),
+        *(
+            f"{m.name} has an empty text"
+            for m in benchmark.metrics
+            if not (m.title and m.description)
+        ),
+        *(
+            f"{name} is a name of ours"
+            for name in sorted(set(described) & {MAIN_METRIC, *CONDITIONS})
+        ),
     ]
 
 
 def test_a_metric_without_a_description_is_found() -> None:
     """The check finds a missing description, an unused one, a repeated one and an empty one."""
     task = replace(BENCHMARKS[0].tasks[0], metrics=("a", "b", "depth"))
-    described = tuple(Metric(name, name.upper(), text) for name, text in (("b", ""), ("c", "C."), ("c", "C.")))
+    described = tuple(
+        Metric(name, name.upper(), text) for name, text in (("b", ""), ("c", "C."), ("c", "C."))
+    )
     made_up = Benchmark(
-        "x", "X", "", "r", 1, "u", (Category("", "X", (task,)),), (*described, Metric("depth", "D", "D."))
+        "x",
+        "X",
+        "",
+        "r",
+        1,
+        "u",
+        (Category("", "X", (task,)),),
+        (*described, Metric("depth", "D", "D.")),
     )
     assert find_metric_faults(made_up) == [
         "a has no description",
@@ -168,7 +213,9 @@ def test_comparability_is_told_twice_alike(benchmark) -> None:
     assert f"**Comparability {benchmark.comparability}.**" in readme
     name, category = next(iter(benchmark.entries.items()))
     arguments = next(entries_of(benchmark, category))
-    (spec,) = construct_run_specs(parse_object_spec(f"{name}:{arguments},model=longctx/null".replace(":,", ":")))
+    (spec,) = construct_run_specs(
+        parse_object_spec(f"{name}:{arguments},model=longctx/null".replace(":,", ":"))
+    )
     assert spec.scenario_spec.args["comparability"] == benchmark.comparability
     assert spec.metric_specs[0].args["package"] == VERSION
 
@@ -180,15 +227,26 @@ def test_comparability_is_told_twice_alike(benchmark) -> None:
         ("helmet_recall:task=json_kv,length=8k",),
         ("helmet_recall:length=10000",),
         ("helmet_rag:context=none,length=8k", "helmet_ruler:length=4k"),
-        ("aa_lcr", "longproc:length=0.5k", "longproc:task=pseudo_to_code,length=2k", "mrcr:needles=2,length=8k"),
+        (
+            "aa_lcr",
+            "longproc:length=0.5k",
+            "longproc:task=pseudo_to_code,length=2k",
+            "mrcr:needles=2,length=8k",
+        ),
     ],
 )
 def test_schema_is_valid(entries: tuple[str, ...]) -> None:
     """HELM accepts the whole schema and one cut to a suite's groups, which has only these groups and the tables that show them."""
-    raw = suite_schema(make_entry_boards(*entries)) if entries else make_schema(all_sections(BENCHMARKS))
+    raw = (
+        suite_schema(make_entry_boards(*entries))
+        if entries
+        else make_schema(all_sections(BENCHMARKS))
+    )
     groups = {name for entry in entries for name in parse_entry(BENCHMARKS, entry).groups}
     schema = dacite.from_dict(Schema, raw)
-    assert [str(m) for m in validate_schema(schema, strict=False) if m.severity.value == "error"] == []
+    assert [
+        str(m) for m in validate_schema(schema, strict=False) if m.severity.value == "error"
+    ] == []
     # A category without a name can also be the table of all categories at its length.
     leaves = {group.name for group in schema.run_groups if group.metric_groups}
     assert leaves == (groups or leaves)
@@ -202,7 +260,9 @@ def test_helm_reads_the_conf_files(tmp_path: Path) -> None:
         entries = read_run_entries([str(tmp_path / name)]).entries
         assert entries
         assert all(get_run_spec_function(entry.description.split(":")[0]) for entry in entries)
-    names = {f"{each.name}_{length_label(length)}.conf" for each in BENCHMARKS for length in each.lengths}
+    names = {
+        f"{each.name}_{length_label(length)}.conf" for each in BENCHMARKS for length in each.lengths
+    }
     # Their questions or texts are the user's.
     names -= {f"{name}_{label}.conf" for name in ("any_jsonl", "ppl") for label in STANDARD}
     assert names <= {path.name for path in tmp_path.iterdir()}
@@ -211,7 +271,9 @@ def test_helm_reads_the_conf_files(tmp_path: Path) -> None:
 def test_deployments_are_known_to_helm() -> None:
     """HELM registers the package's model files, and every deployment has a client class."""
     register_configs_from_directory(str(SOURCE / "models"))
-    for row in yaml.safe_load((SOURCE / "models/model_deployments.yaml").read_text())["model_deployments"]:
+    for row in yaml.safe_load((SOURCE / "models/model_deployments.yaml").read_text())[
+        "model_deployments"
+    ]:
         deployment = get_model_deployment(row["name"])
         assert "." in deployment.client_spec.class_name
 
@@ -229,7 +291,9 @@ from helm_longctx.tasks.entry import parse_entry
 list(map(create_metric, make_entry_spec(parse_entry(BENCHMARKS, "lv_eval:length=16k")).metric_specs))
 print(set(sys.modules) - before)
 """
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     heavy = "sklearn torch transformers datasets scipy nltk pandas jieba tree_sitter tiktoken"
     assert not set(heavy.split()) & set(re.findall(r"'([^']*)'", loaded))
 
@@ -267,7 +331,9 @@ def test_imports_go_one_way() -> None:
     imported: dict[str, set[str]] = {room: set() for room in ROOMS}
     for path in SOURCE.rglob("*.py"):
         if (room := room_of(path)) in ROOMS:
-            imported[room] |= {name.split(".")[1] for name in imports(path) if name.startswith("helm_longctx.")}
+            imported[room] |= {
+                name.split(".")[1] for name in imports(path) if name.startswith("helm_longctx.")
+            }
     order = list(ROOMS)
     assert {room: names - BASE - {room} for room, names in imported.items()} == ROOMS
     assert all(set(order[: order.index(room)]) >= allowed for room, allowed in ROOMS.items())
@@ -276,12 +342,18 @@ def test_imports_go_one_way() -> None:
 @pytest.mark.parametrize("folder", NO_HELM)
 def test_rooms_without_helm(folder: str) -> None:
     """Data, tasks, statistics and benchmarks import nothing of HELM, so that another host than HELM can use them."""
-    paths = [path for each in SOURCE.glob(folder) for path in ([each] if each.suffix == ".py" else each.rglob("*.py"))]
+    paths = [
+        path
+        for each in SOURCE.glob(folder)
+        for path in ([each] if each.suffix == ".py" else each.rglob("*.py"))
+    ]
     assert paths
     for path in paths:
         if path.name != "judge.py":
             names = [
-                name for name in imports(path) if name.split(".")[0] == "helm" or name.startswith(f"{PACKAGE}.helm")
+                name
+                for name in imports(path)
+                if name.split(".")[0] == "helm" or name.startswith(f"{PACKAGE}.helm")
             ]
             assert names == [], path
 
@@ -301,14 +373,19 @@ def test_nothing_imports_an_analysis() -> None:
         own = f"{PACKAGE}.apps.{rest[0]}" if room == "apps" and rest[1:] else f"{PACKAGE}.apps.app"
         others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.apps.")]
         allowed = (own, f"{PACKAGE}.apps.app")
-        assert room in ("cli", "evaluation") or [each for each in others if not each.startswith(allowed)] == [], path
+        assert (
+            room in ("cli", "evaluation")
+            or [each for each in others if not each.startswith(allowed)] == []
+        ), path
 
 
 def test_the_page_on_architecture_is_true() -> None:
     """The page on architecture has the same table of rooms as this test, and the modules that it names exist."""
     page = (SOURCE.parents[1] / "docs/architecture.md").read_text(encoding="utf-8")
     table = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.splitlines()
+        if line.startswith("| `")
     ]
     assert {row[0].strip("`"): set(re.findall(r"`([\w.]+)`", row[2])) for row in table} == ROOMS
     named = re.findall(r"`([\w/]+\.py)`", page)
@@ -327,7 +404,11 @@ def imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             # `from helm_longctx import errors` imports a module, `from helm_longctx.errors import InputError` a name.
-            yield from (f"{node.module}.{a.name}" for a in node.names) if "." not in node.module else (node.module,)
+            yield from (
+                (f"{node.module}.{a.name}" for a in node.names)
+                if "." not in node.module
+                else (node.module,)
+            )
 
 
 def test_generic_folders_name_no_benchmark() -> None:
@@ -338,7 +419,9 @@ def test_generic_folders_name_no_benchmark() -> None:
     for path in SOURCE.rglob("*.py"):
         if path.relative_to(SOURCE).parts[0] != "benchmarks":
             # Keys of Perplexity start with a name, too.
-            named = {text for text in words(path) if named_anywhere.search(text.replace("pplx-", ""))}
+            named = {
+                text for text in words(path) if named_anywhere.search(text.replace("pplx-", ""))
+            }
             assert not named, path
 
 
@@ -347,11 +430,17 @@ def words(path: Path) -> Iterator[str]:
     nodes = list(ast.walk(ast.parse(path.read_text())))
     told = [node.value for node in nodes if isinstance(node, ast.Expr)]
     told += [
-        node.value for node in nodes if isinstance(node, ast.keyword) and node.arg in ("help", "description", "example")
+        node.value
+        for node in nodes
+        if isinstance(node, ast.keyword) and node.arg in ("help", "description", "example")
     ]
-    left_out = {id(each) for node in told if isinstance(node, ast.Constant) for each in ast.walk(node)}
+    left_out = {
+        id(each) for node in told if isinstance(node, ast.Constant) for each in ast.walk(node)
+    }
     for node in nodes:
-        texts = (getattr(node, field, None) for field in ("id", "attr", "arg", "name", "module", "value"))
+        texts = (
+            getattr(node, field, None) for field in ("id", "attr", "arg", "name", "module", "value")
+        )
         yield from (text for text in texts if isinstance(text, str) and id(node) not in left_out)
 
 
@@ -372,5 +461,7 @@ PUBLISHED = {
 @pytest.mark.parametrize("entry", PUBLISHED)
 def test_published_tasks_are_fixed(entry: str) -> None:
     """The tasks of a published category are fixed, because a further one would change the mean that others published."""
-    category = next(benchmark.entries[entry] for benchmark in BENCHMARKS if entry in benchmark.entries)
+    category = next(
+        benchmark.entries[entry] for benchmark in BENCHMARKS if entry in benchmark.entries
+    )
     assert " ".join(task.name for task in category.tasks) == PUBLISHED[entry]

@@ -26,7 +26,9 @@ from helm_longctx.tasks.task import Task
 from tests.support.tasks import entry_of, page_of
 
 ROOT = Path(__file__).parents[1]
-ELSEWHERE = {f"helm_longctx/benchmarks/{name}/README.md" for name in ("any_jsonl", "helmet", "mrcr_v2")}
+ELSEWHERE = {
+    f"helm_longctx/benchmarks/{name}/README.md" for name in ("any_jsonl", "helmet", "mrcr_v2")
+}
 """Pages without a row for each task: HELMET's table is in docs/run-entries.md."""
 LINK = re.compile(r"(?<=\]\()[^)#\s:]+(?=[)#])")
 """The path in a relative link."""
@@ -36,7 +38,11 @@ OFFICIAL = list(STANDARD.values())[:6]
 def rows(path: str) -> list[list[str]]:
     """Return the table rows of a Markdown file, with stripped cells."""
     lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if line.startswith("|")
+    ]
 
 
 SUITES = [
@@ -44,7 +50,10 @@ SUITES = [
     for each in BENCHMARKS
     if (page := page_of(each)) not in ELSEWHERE
     for task in each.tasks
-    if task.alias not in {other.name for other in each.tasks}  # such a task repeats the other one, and has its row
+    if task.alias
+    not in {
+        other.name for other in each.tasks
+    }  # such a task repeats the other one, and has its row
 ]
 
 
@@ -59,7 +68,10 @@ def test_pages_of_suites(page: str, task: Task) -> None:
 
 @pytest.mark.parametrize(
     ("page", "is_meant"),
-    [("fidelity.md", lambda task: task.cut != "nothing"), ("methods.md", load_methods()["retrieve"].can_ask)],
+    [
+        ("fidelity.md", lambda task: task.cut != "nothing"),
+        ("methods.md", load_methods()["retrieve"].can_ask),
+    ],
     ids=("cut", "methods"),
 )
 def test_tables_name_all_benchmarks(page: str, is_meant: Callable[[Task], bool]) -> None:
@@ -67,7 +79,11 @@ def test_tables_name_all_benchmarks(page: str, is_meant: Callable[[Task], bool])
     cells = "\n".join(row[0] for row in rows(f"docs/{page}")).lower()
     meant = [each for each in BENCHMARKS if any(map(is_meant, each.tasks))]
     assert meant
-    missing = [each.title for each in meant if each.title.lower() not in cells and page_of(each).lower() not in cells]
+    missing = [
+        each.title
+        for each in meant
+        if each.title.lower() not in cells and page_of(each).lower() not in cells
+    ]
     assert missing == []
 
 
@@ -84,7 +100,11 @@ def test_run_entries_table(task) -> None:
     _, _, data, sizes, sample, budget, headline = row
     given = ", ".join(str(task.sizes[length]) for length in OFFICIAL) + f" {task.unit}"
     assert sizes == ("the length in tokens" if task.unit == "tokens" else given)
-    assert (sample, budget, headline) == (str(task.num_samples), str(task.max_tokens), headline_text(task))
+    assert (sample, budget, headline) == (
+        str(task.num_samples),
+        str(task.max_tokens),
+        headline_text(task),
+    )
     assert data == ("official file or generated" if task.any_length else described(task))
 
 
@@ -114,7 +134,9 @@ def test_ready_deployments_table() -> None:
     assert [name for name in documented if "/" in name] == [name for name, *_ in ready]
     for name, server, key, window in ready:
         assert documented[name][:3] == [server, f"`{key}`" if key else "none", window]
-        assert bool(re.fullmatch(r"\[\d{4}-\d\d-\d\d\]\(https://.*\)", documented[name][3])) == bool(key)
+        assert bool(
+            re.fullmatch(r"\[\d{4}-\d\d-\d\d\]\(https://.*\)", documented[name][3])
+        ) == bool(key)
 
 
 def test_readme_names_every_run_entry() -> None:
@@ -127,11 +149,17 @@ def test_readme_names_every_run_entry() -> None:
 def test_generated_texts_are_up_to_date() -> None:
     """`make reference` would change nothing."""
     # In a process of its own, because other tests change benchmarks.
-    script = "import json, runpy; print(json.dumps(runpy.run_path('docs/make_reference.py')['files']()))"
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    script = (
+        "import json, runpy; print(json.dumps(runpy.run_path('docs/make_reference.py')['files']()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     files = json.loads(done.stdout)
     assert {path: (ROOT / path).read_text(encoding="utf-8") for path in files} == files
-    assert {f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").iterdir()} <= set(files)
+    assert {f"docs/reference/{path.name}" for path in (ROOT / "docs/reference").iterdir()} <= set(
+        files
+    )
 
 
 def test_the_site_builds(tmp_path: Path) -> None:
@@ -162,7 +190,9 @@ def test_links_lead_to_files() -> None:
         *(ROOT / "docs").rglob("*.md"),
         *(each / "README.md" for each in read_folders().values()),
     ]
-    links = [(page, link) for page in pages for link in LINK.findall(page.read_text(encoding="utf-8"))]
+    links = [
+        (page, link) for page in pages for link in LINK.findall(page.read_text(encoding="utf-8"))
+    ]
     assert len(links) > 300
     assert [f"{page}: {link}" for page, link in links if not (page.parent / link).exists()] == []
 

@@ -54,7 +54,11 @@ def examples(page: Path) -> Iterator[Example]:
         for part in text.split(" && "):
             part = re.sub(r"^(\w+=\S+ )+", "", part.strip())
             if part.startswith(("helm-longctx ", "helm-run ")) and "…" not in part:
-                yield Example(page.name, number + 1, shlex.split(re.sub(r"( > | \| ).*", "", part), comments=True))
+                yield Example(
+                    page.name,
+                    number + 1,
+                    shlex.split(re.sub(r"( > | \| ).*", "", part), comments=True),
+                )
 
 
 ALL = [example for page in PAGES for example in examples(page)]
@@ -73,7 +77,9 @@ def test_command(example: Example) -> None:
         assert arguments[0].startswith("-") or arguments[0] in getattr(parser, "commands", {})
         while arguments and (found := getattr(parser, "commands", {}).get(arguments[0])):
             parser, arguments = found, arguments[1:]
-        with suppress(typer.Exit):  # of options such as --version, which print something while they are parsed
+        with suppress(
+            typer.Exit
+        ):  # of options such as --version, which print something while they are parsed
             parser.make_context(program, arguments).close()
     for entry in entries:
         check(entry)
@@ -81,7 +87,11 @@ def test_command(example: Example) -> None:
 
 def find_entries(words: list[str]) -> Iterator[str]:
     """Yield the run entries among a command's words. Entries of `--tasks` get the first length of `--length`."""
-    lengths = words[words.index("--length") + 1].split(",") if "--tasks" in words and "--length" in words else []
+    lengths = (
+        words[words.index("--length") + 1].split(",")
+        if "--tasks" in words and "--length" in words
+        else []
+    )
     for before, word in pairwise(words):
         if ":" in word and word.partition(":")[0] in ENTRIES:
             yield f"{word},length={lengths[0]}" if before == "--tasks" and lengths else word
@@ -91,7 +101,11 @@ def check(entry: str) -> None:
     """Check a run entry as a run does, without the arguments that HELM itself takes."""
     name, arguments = split_entry(entry)
     if name in ENTRIES:
-        arguments = {key: value for key, value in arguments.items() if key not in ("model", "model_deployment")}
+        arguments = {
+            key: value
+            for key, value in arguments.items()
+            if key not in ("model", "model_deployment")
+        }
         pairs = ",".join(f"{key}={value}" for key, value in arguments.items())
         parse_entry(BENCHMARKS, f"{name}:{pairs}" if pairs else name)
 

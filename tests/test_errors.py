@@ -10,7 +10,8 @@ TASKS = ["json_kv", "ruler_niah_mk_2", "nq"]
 
 
 @pytest.mark.parametrize(
-    ("value", "nearest"), [("json_vk", "json_kv"), ("JSON_KV", "json_kv"), ("niah_mk_2", "ruler_niah_mk_2")]
+    ("value", "nearest"),
+    [("json_vk", "json_kv"), ("JSON_KV", "json_kv"), ("niah_mk_2", "ruler_niah_mk_2")],
 )
 def test_a_typo_gets_the_nearest_name(value: str, nearest: str) -> None:
     """The error for a typo suggests the nearest name before it lists all names."""
@@ -31,5 +32,12 @@ def test_errors_of_data() -> None:
     class GroupError(Exception):
         exceptions = (TypeError(), OSError())
 
-    assert all(map(is_format_error, (KeyError(), UnicodeError(), OverflowError(), RecursionError(), GroupError())))
-    assert not any(map(is_format_error, (OSError(), MemoryError(), KeyboardInterrupt(), RuntimeError())))
+    assert all(
+        map(
+            is_format_error,
+            (KeyError(), UnicodeError(), OverflowError(), RecursionError(), GroupError()),
+        )
+    )
+    assert not any(
+        map(is_format_error, (OSError(), MemoryError(), KeyboardInterrupt(), RuntimeError()))
+    )

@@ -58,12 +58,18 @@ COMMANDS = [
 
 def test_all_else_works_without_the_extras(mirror: DataRoot, tmp_path: Path) -> None:
     """A run of a judged category and the commands work without the extras, and `export` leaves out only the plot."""
-    environment = {**os.environ, ENVIRONMENT: str(mirror.path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {
+        **os.environ,
+        ENVIRONMENT: str(mirror.path),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     command = [sys.executable, "-c", WITHOUT, json.dumps(MODULES), json.dumps(COMMANDS)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[[")]
-    assert [(arguments, code) for arguments, code, *_ in results] == [(arguments, 0) for arguments in COMMANDS], results
+    assert [(arguments, code) for arguments, code, *_ in results] == [
+        (arguments, 0) for arguments in COMMANDS
+    ], results
     exported = results[-1][2]
     assert "averages.csv" in exported
     assert "scores.png needs vl_convert; install with: pip install 'helm-longctx[plot]'" in exported
@@ -120,7 +126,9 @@ def run_without(
     """Run a command, with a mirror if one is given, in a process that cannot import the modules of an extra."""
     command = [sys.executable, "-c", BLOCKED, json.dumps(EXTRAS[extra]), *arguments]
     environment = {**os.environ, ENVIRONMENT: str(data.path)} if data else None
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=environment, check=False
+    )
 
 
 def missing(extra: str, purpose: str) -> str:
@@ -132,7 +140,10 @@ def missing(extra: str, purpose: str) -> str:
 def test_a_command_says_what_to_install(tmp_path: Path) -> None:
     """A command shows the whole line that says what to install."""
     done = run_without("judges", "judge-check", "--judge", "longctx/lexical", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (2, f"helm-longctx: error: {missing('judges', 'judge-check')}\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"helm-longctx: error: {missing('judges', 'judge-check')}\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,13 +152,17 @@ def test_a_command_says_what_to_install(tmp_path: Path) -> None:
         ("retrieval", "helmet_recall:task=json_kv,length=8k,method=retrieve", "method=retrieve"),
     ],
 )
-def test_a_task_says_what_to_install(extra: str, entry: str, task: str, mirror: DataRoot, tmp_path: Path) -> None:
+def test_a_task_says_what_to_install(
+    extra: str, entry: str, task: str, mirror: DataRoot, tmp_path: Path
+) -> None:
     """A run of a task or a method whose extra is missing ends in one line before the model is asked."""
     arguments = ("run", "--entry", entry, "--model", "longctx/lexical", "--suite", "s")
     done = run_without(extra, *arguments, folder=tmp_path, data=mirror)
     assert done.returncode == 2
     *_, line = done.stderr.splitlines()
-    assert line.startswith(f"helm-longctx: error: 1 of 1 runs were not made: {entry.partition(':')[0]}")
+    assert line.startswith(
+        f"helm-longctx: error: 1 of 1 runs were not made: {entry.partition(':')[0]}"
+    )
     assert line.endswith(f": {missing(extra, task)}")
 
 
@@ -161,11 +176,16 @@ def test_tasks_name_extras_that_exist() -> None:
 def test_helmet_and_lv_eval_need_no_extra() -> None:
     """The mandatory packages are enough for all scores of HELMET and LV-Eval that need no model."""
     assert {
-        extra for name in ("helmet", "lv_eval") for task in find_benchmark(name).tasks for extra in task.extras
+        extra
+        for name in ("helmet", "lv_eval")
+        for task in find_benchmark(name).tasks
+        for extra in task.extras
     } == set()
     config = configparser.ConfigParser()
     config.read(SETUP)
-    assert {"jieba==0.42.1", "pytrec-eval-terrier>=0.5.9"} <= set(config["options"]["install_requires"].split())
+    assert {"jieba==0.42.1", "pytrec-eval-terrier>=0.5.9"} <= set(
+        config["options"]["install_requires"].split()
+    )
 
 
 DEPLOYMENTS = """
@@ -188,15 +208,25 @@ def test_doctor_says_what_to_do(tmp_path: Path) -> None:
     (own,) = (line for line in lines if "my/model" in line)
     assert own.endswith(f"my/model was not checked: {missing('openai', 'OpenAIClient')}")
     (other,) = (line for line in lines if "my/other" in line)
-    assert f"api_key_env='{variable}': the environment variable {variable} is not set; name " in other
+    assert (
+        f"api_key_env='{variable}': the environment variable {variable} is not set; name " in other
+    )
     assert other.endswith("holds the key")
 
 
 @pytest.mark.parametrize(
     ("torch", "vision", "fault"),
     [
-        (("2.13.0+cpu", False), ("0.28.0", "2.13.0", True), "0.28.0 is built for CUDA, but torch 2.13.0+cpu is not"),
-        (("2.13.0", False), ("0.27.0", "2.12.0", False), "0.27.0 needs torch 2.12.0, but torch 2.13.0 is installed"),
+        (
+            ("2.13.0+cpu", False),
+            ("0.28.0", "2.13.0", True),
+            "0.28.0 is built for CUDA, but torch 2.13.0+cpu is not",
+        ),
+        (
+            ("2.13.0", False),
+            ("0.27.0", "2.12.0", False),
+            "0.27.0 needs torch 2.12.0, but torch 2.13.0 is installed",
+        ),
         (("2.13.0", True), ("0.28.0", "2.13.0", True), ""),
         (("2.13.0+cpu", False), ("0.28.0+cpu", "2.13.0", False), ""),
         (None, ("0.28.0", "2.13.0", True), ""),
@@ -207,12 +237,18 @@ def test_a_torchvision_that_does_not_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A torchvision for another torch, or for CUDA beside a build without it, is found in the installed files."""
-    files = {"torchvision/_C.so": b"\x7fELF libtorch_cuda.so" if vision[2] else b"\x7fELF libtorch_cpu.so"}
+    files = {
+        "torchvision/_C.so": b"\x7fELF libtorch_cuda.so"
+        if vision[2]
+        else b"\x7fELF libtorch_cpu.so"
+    }
     files["torchvision.dist-info/METADATA"] = (
         f"Metadata-Version: 2.1\nName: torchvision\nVersion: {vision[0]}\nRequires-Dist: torch (=={vision[1]})\n".encode()
     )
     if torch:
-        files["torch.dist-info/METADATA"] = f"Metadata-Version: 2.1\nName: torch\nVersion: {torch[0]}\n".encode()
+        files["torch.dist-info/METADATA"] = (
+            f"Metadata-Version: 2.1\nName: torch\nVersion: {torch[0]}\n".encode()
+        )
         files["torch/lib/libtorch_cuda.so" if torch[1] else "torch/lib/libtorch.so"] = b""
     for path, content in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -228,7 +264,9 @@ def test_importing_helms_metrics_downloads_nothing() -> None:
     assert "nltk_data" not in done.stdout + done.stderr
 
 
-QUESTION = JudgeRequest("Is it right?", json.loads, max_tokens=9, temperature=0.0, top_p=1.0, seed=None)
+QUESTION = JudgeRequest(
+    "Is it right?", json.loads, max_tokens=9, temperature=0.0, top_p=1.0, seed=None
+)
 
 
 def test_a_failed_judgement_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

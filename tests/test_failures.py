@@ -11,7 +11,13 @@ import pytest
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import ErrorFlags, GeneratedOutput, RequestResult
 
-from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, label_error
+from helm_longctx.failures import (
+    Failure,
+    failure_of,
+    failure_of_error,
+    failure_of_text,
+    label_error,
+)
 from tests.support.http import HTTP
 from tests.support.servers.closed import closed_address
 
@@ -28,19 +34,54 @@ def status_error(status: int, message: str, code: str | None = None) -> openai.A
 
 
 STATUSES = [
-    (400, "This model's maximum context length is 8192 tokens. However, you requested 9000.", None, "TOO_LONG"),
+    (
+        400,
+        "This model's maximum context length is 8192 tokens. However, you requested 9000.",
+        None,
+        "TOO_LONG",
+    ),
     (400, "Too much.", "context_length_exceeded", "TOO_LONG"),
-    (400, "The decoder prompt (length 9000) is longer than the maximum model length of 8192.", None, "TOO_LONG"),
+    (
+        400,
+        "The decoder prompt (length 9000) is longer than the maximum model length of 8192.",
+        None,
+        "TOO_LONG",
+    ),
     (400, "prompt is too long: 205000 tokens > 200000 maximum", None, "TOO_LONG"),
-    (400, "input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000", None, "TOO_LONG"),
+    (
+        400,
+        "input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000",
+        None,
+        "TOO_LONG",
+    ),
     (400, "`inputs` tokens + `max_new_tokens` must be <= 4096", None, "TOO_LONG"),
-    (400, "The input token count (1100000) exceeds the maximum number of tokens allowed.", None, "TOO_LONG"),
+    (
+        400,
+        "The input token count (1100000) exceeds the maximum number of tokens allowed.",
+        None,
+        "TOO_LONG",
+    ),
     (413, "Request exceeds the maximum size", "request_too_large", "TOO_LONG"),
-    (400, "Invalid prompt: your prompt was flagged as potentially violating our usage policy.", None, "REFUSED"),
-    (400, "The response was filtered due to Azure OpenAI's content management policy.", "content_filter", "REFUSED"),
+    (
+        400,
+        "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+        None,
+        "REFUSED",
+    ),
+    (
+        400,
+        "The response was filtered due to Azure OpenAI's content management policy.",
+        "content_filter",
+        "REFUSED",
+    ),
     (400, "Output blocked by content filtering policy", None, "REFUSED"),
     (403, "Content violates usage guidelines.", None, "REFUSED"),
-    (404, "The model `gpt-9` does not exist or you do not have access to it.", "model_not_found", "UNKNOWN_MODEL"),
+    (
+        404,
+        "The model `gpt-9` does not exist or you do not have access to it.",
+        "model_not_found",
+        "UNKNOWN_MODEL",
+    ),
     (404, "The model `gpt-9` does not exist.", None, "UNKNOWN_MODEL"),
     (404, "models/gemini-0 is not found for API version v1beta", None, "UNKNOWN_MODEL"),
     (404, "model: claude-0", "not_found_error", "UNKNOWN_MODEL"),
@@ -53,14 +94,24 @@ STATUSES = [
     (429, "You exceeded your current quota, please check your plan", "insufficient_quota", "QUOTA"),
     (402, "Insufficient balance", None, "QUOTA"),
     (400, "Your credit balance is too low to access the API", None, "QUOTA"),
-    (429, "Request too large for m in organization o on tokens per min (TPM): Limit 1, Requested 2.", None, "QUOTA"),
+    (
+        429,
+        "Request too large for m in organization o on tokens per min (TPM): Limit 1, Requested 2.",
+        None,
+        "QUOTA",
+    ),
     (429, "You exceeded your current quota. Please retry in 34.1s.", None, "TEMPORARY"),
     (429, "Rate limit reached", "rate_limit_exceeded", "TEMPORARY"),
     (500, "Internal error: the prompt is too long for this worker", None, "TEMPORARY"),
     (503, "No model was flagged healthy", None, "TEMPORARY"),
     (529, "Overloaded", None, "TEMPORARY"),
     (408, "Timeout", None, "TEMPORARY"),
-    (400, "Unsupported parameter: 'max_tokens' is not supported with this model.", None, "BAD_REQUEST"),
+    (
+        400,
+        "Unsupported parameter: 'max_tokens' is not supported with this model.",
+        None,
+        "BAD_REQUEST",
+    ),
     (422, "Field required", None, "BAD_REQUEST"),
 ]
 
@@ -81,7 +132,9 @@ def test_statuses(status: int, message: str, code: str | None, kind: str) -> Non
 def caught(address: str) -> BaseException:
     """Return the exception that the library raises at an address."""
     with pytest.raises(openai.OpenAIError) as raised:
-        openai.OpenAI(api_key="x", base_url=address, max_retries=0).chat.completions.create(model="m", messages=[])
+        openai.OpenAI(api_key="x", base_url=address, max_retries=0).chat.completions.create(
+            model="m", messages=[]
+        )
     return raised.value
 
 
@@ -97,7 +150,9 @@ def test_connections() -> None:
     dropped = openai.APIConnectionError(request=REQUEST)
     dropped.__cause__ = HTTP.RemoteProtocolError("Server disconnected without sending a response.")
     assert failure_of_error(dropped) is Failure.TEMPORARY
-    assert failure_of_text(f"OpenAI error: {refused}") is failure_of_text(f"OpenAI error: {dropped}")
+    assert failure_of_text(f"OpenAI error: {refused}") is failure_of_text(
+        f"OpenAI error: {dropped}"
+    )
     assert failure_of_error(openai.APITimeoutError(request=REQUEST)) is Failure.TEMPORARY
     assert failure_of_error(anthropic.APITimeoutError(request=REQUEST)) is Failure.TEMPORARY
 
@@ -111,7 +166,12 @@ class AmazonError(Exception):
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (OptionalDependencyNotInstalled("Optional dependency openai is not installed. Please run"), "MISSING_PACKAGE"),
+        (
+            OptionalDependencyNotInstalled(
+                "Optional dependency openai is not installed. Please run"
+            ),
+            "MISSING_PACKAGE",
+        ),
         (ModuleNotFoundError("No module named 'vllm'"), "MISSING_PACKAGE"),
         (json.JSONDecodeError("Expecting value", "<html>", 0), "MALFORMED"),
         (TypeError("'NoneType' object is not subscriptable"), "MALFORMED"),
@@ -157,7 +217,10 @@ FLAGGED = "The prompt violates OpenAI's content policy. See https://labs.openai.
         (result(success=False, error="Content blocked: No candidates in response: …"), "REFUSED"),
         (result(success=False, error="Received refusal from OpenAI API: No."), "REFUSED"),
         (result(success=False, error="Anthropic response has empty content"), "MALFORMED"),
-        (result(success=False, error="no", error_flags=ErrorFlags(is_retriable=False)), "BAD_REQUEST"),
+        (
+            result(success=False, error="no", error_flags=ErrorFlags(is_retriable=False)),
+            "BAD_REQUEST",
+        ),
         (result(success=False, error="no"), "UNKNOWN"),
         (result(success=False), "UNKNOWN"),
     ],
@@ -169,7 +232,11 @@ def test_results(answer: RequestResult, kind: str | None) -> None:
 
 def test_a_prompt_in_an_error_is_not_read() -> None:
     """Words of a prompt that an error quotes do not decide the kind of failure."""
-    prompt = "Once. " * 300 + "The connection was refused: connection refused, model_not_found. " + "The end. " * 200
+    prompt = (
+        "Once. " * 300
+        + "The connection was refused: connection refused, model_not_found. "
+        + "The end. " * 200
+    )
     assert failure_of_text(f"NonRetriableException: not so: {prompt}") is Failure.UNKNOWN
 
 

@@ -49,11 +49,19 @@ def clone(tmp_path: Path) -> Path:
 def lint_commands(folder: Path) -> list[list[str]]:
     """Return the commands of `make lint` with the programs of this environment, without the installation."""
     done = subprocess.run(
-        ["make", "--dry-run", "lint", "BIN=bin"], cwd=folder, capture_output=True, text=True, check=True
+        ["make", "--dry-run", "lint", "BIN=bin"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     commands = [line.split() for line in done.stdout.splitlines()]
     programs = Path(sys.executable).parent
-    return [[str(programs / name[4:]), *rest] for name, *rest in commands if re.fullmatch(r"bin/(?!pip)\w+", name)]
+    return [
+        [str(programs / name[4:]), *rest]
+        for name, *rest in commands
+        if re.fullmatch(r"bin/(?!pip)\w+", name)
+    ]
 
 
 def test_the_linters_read_no_files_of_users(clone: Path) -> None:
@@ -65,7 +73,9 @@ def test_the_linters_read_no_files_of_users(clone: Path) -> None:
             pytest.skip(f"{command[0]} is not installed")
         # mypy's cache of `make lint` saves a minute.
         env = {**os.environ, "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}
-        done = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=clone, env=env, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 
@@ -76,12 +86,17 @@ def test_the_linters_read_our_files(clone: Path, file: str, fault: str) -> None:
     """The linters find a fault in a file of ours."""
     (clone / file).write_text(fault)
     commands = [command for command in lint_commands(clone) if not command[0].endswith("mypy")]
-    assert any(subprocess.run(command, cwd=clone, capture_output=True, check=False).returncode for command in commands)
+    assert any(
+        subprocess.run(command, cwd=clone, capture_output=True, check=False).returncode
+        for command in commands
+    )
 
 
 def test_ci_runs_the_commands_of_the_readme() -> None:
     """CI runs the commands of the README in the same order, in one clone."""
-    block = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Start\n")[1].split("\n## ")[0]
+    block = (
+        (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Start\n")[1].split("\n## ")[0]
+    )
     readme = re.findall(r"^ +(make \S+)", block, re.MULTILINE)
     ci = re.findall(r"^make \S+", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE)
     assert readme

@@ -23,7 +23,9 @@ CLASSES = {
     "helm_longctx.report.LongContextSummarizer": "helm_longctx.results.leaderboard.LongContextSummarizer",
     "helm_longctx.running.LongContextRunner": "helm_longctx.runner.LongContextRunner",
     "helm_longctx.scaling.RayRunner": "helm_longctx.runner.machines.RayRunner",
-    "helm_longctx.scaling.slurm_runner.SlurmRunner": ("helm_longctx.runner.machines.slurm_runner.SlurmRunner"),
+    "helm_longctx.scaling.slurm_runner.SlurmRunner": (
+        "helm_longctx.runner.machines.slurm_runner.SlurmRunner"
+    ),
     "helm_longctx.sources.jsonl.JsonLines": "helm_longctx.data.jsonl.JsonLines",
 }
 """Class paths that users wrote, with the new ones."""
@@ -51,18 +53,26 @@ def test_names_of_classes() -> None:
         assert current_name(old) == current_name(new) == new
         assert current_name(former_name(new)) == new
     client = "helm_longctx.models.apis.OpenAIClient"
-    assert former_name(client) == former_name("helm_longctx.apis.OpenAIClient") == "helm_longctx.apis.OpenAIClient"
+    assert (
+        former_name(client)
+        == former_name("helm_longctx.apis.OpenAIClient")
+        == "helm_longctx.apis.OpenAIClient"
+    )
     for name in ("helm.clients.simple_client.SimpleClient", "helm_longctx.runs.journal.Journal"):
         assert current_name(name) == former_name(name) == name
 
 
 def test_one_warning() -> None:
     """An old name gives one warning in a process, which has the new name; a new name gives none."""
-    code = "import helm_longctx.runner; " + "from helm_longctx.running import LongContextRunner; " * 3
+    code = (
+        "import helm_longctx.runner; " + "from helm_longctx.running import LongContextRunner; " * 3
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     warnings = [line for line in done.stderr.splitlines() if "FutureWarning" in line]
     assert len(warnings) == 1
-    assert warnings[0].endswith("helm_longctx.running is now helm_longctx.runner. The old name still works in 1.x.")
+    assert warnings[0].endswith(
+        "helm_longctx.running is now helm_longctx.runner. The old name still works in 1.x."
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.* is now .*:FutureWarning")

@@ -30,7 +30,9 @@ LINES = [
 def test_a_fork_is_as_the_installed_program(line: tuple[str, ...], tmp_path: Path) -> None:
     """A fork and the installed program have the same output, errors and exit status."""
     forked = run(*line, folder=tmp_path)
-    installed = subprocess.run([str(BIN / line[0]), *line[1:]], cwd=tmp_path, capture_output=True, text=True)
+    installed = subprocess.run(
+        [str(BIN / line[0]), *line[1:]], cwd=tmp_path, capture_output=True, text=True
+    )
     assert forked.returncode == installed.returncode
     for ours, theirs in ((forked.stdout, installed.stdout), (forked.stderr, installed.stderr)):
         assert re.sub(TIMES, "", ours) == re.sub(TIMES, "", theirs)
@@ -45,7 +47,9 @@ def test_the_environment(tmp_path: Path) -> None:
     assert "Invalid -W option ignored" in warned
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)]
+)
 def test_signals(number: signal.Signals, status: int, tmp_path: Path) -> None:
     """A program gets signals, and its status says how it ended."""
     with serve(str, faults.share(1, [Fault.TIMEOUT])) as server:

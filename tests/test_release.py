@@ -39,7 +39,11 @@ def setup() -> configparser.ConfigParser:
 
 def steps(workflow: Path) -> list[dict[str, Any]]:
     """Return the steps of all jobs of a workflow."""
-    return [step for job in yaml.safe_load(workflow.read_text())["jobs"].values() for step in job["steps"]]
+    return [
+        step
+        for job in yaml.safe_load(workflow.read_text())["jobs"].values()
+        for step in job["steps"]
+    ]
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
@@ -62,7 +66,9 @@ def test_actions_are_pinned(path: Path) -> None:
 
 def test_the_workflow_tests_the_supported_pythons() -> None:
     """The workflow tests on Linux and macOS each version of Python that setup.cfg names."""
-    matrix = yaml.safe_load(read(".github/workflows/test.yml"))["jobs"]["pythons"]["strategy"]["matrix"]
+    matrix = yaml.safe_load(read(".github/workflows/test.yml"))["jobs"]["pythons"]["strategy"][
+        "matrix"
+    ]
     classifiers = setup()["metadata"]["classifiers"]
     assert matrix["python"] == re.findall(r"Python :: (3\.\d+)$", classifiers, re.MULTILINE)
     assert matrix["os"] == ["ubuntu-latest", "macos-latest"]
@@ -73,7 +79,10 @@ def test_one_recipe() -> None:
     recipe = read("README.md").split("## Start")[1].split("\n\nYou need")[0]
     torch, package = PIP.findall(recipe)
     container, action = PIP.findall(read("Containerfile")), PIP.findall(read("action.yml"))
-    assert container == [torch, package.replace("'helm-longctx[", '"$(echo /tmp/*.whl)[').replace("'", '"')]
+    assert container == [
+        torch,
+        package.replace("'helm-longctx[", '"$(echo /tmp/*.whl)[').replace("'", '"'),
+    ]
     default = yaml.safe_load(read("action.yml"))["inputs"]["package"]["default"]
     assert action == [torch, 'pip install "$PACKAGE"']
     assert package == f"pip install '{default}'"
@@ -93,12 +102,15 @@ def test_the_composition_runs_a_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "unsure", "ends"), [(0, "fail", 0), (1, "fail", 1), (2, "fail", 2), (3, "fail", 3), (3, "pass", 0)]
+    ("status", "unsure", "ends"),
+    [(0, "fail", 0), (1, "fail", 1), (2, "fail", 2), (3, "fail", 3), (3, "pass", 0)],
 )
 def test_the_action_ends_as_the_gate(status: int, unsure: str, ends: int, tmp_path: Path) -> None:
     """The action's script gives the gate its inputs word by word, shows what it prints, and ends with its status."""
     (script,) = (
-        step["run"] for step in yaml.safe_load(read("action.yml"))["runs"]["steps"] if step.get("id") == "gate"
+        step["run"]
+        for step in yaml.safe_load(read("action.yml"))["runs"]["steps"]
+        if step.get("id") == "gate"
     )
     program = tmp_path / "bin/helm-longctx"
     program.parent.mkdir()
@@ -109,7 +121,9 @@ def test_the_action_ends_as_the_gate(status: int, unsure: str, ends: int, tmp_pa
         "ARGUMENTS": "--subset ci", "LOCAL_PATH": "my files", "UNSURE": unsure,
         "GITHUB_OUTPUT": "output", "GITHUB_STEP_SUMMARY": "summary",
     }  # fmt: skip
-    done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == ends
     given = ["gate", "a/b", "c/d; touch x", "--local-path", "my files", "--subset", "ci"]
     assert done.stdout.splitlines() == given
@@ -120,7 +134,11 @@ def test_the_action_ends_as_the_gate(status: int, unsure: str, ends: int, tmp_pa
 
 def test_the_action_comments(tmp_path: Path) -> None:
     """The action's comment has the verdict and the end of what the gate printed, and its words run nothing."""
-    (step,) = (each for each in yaml.safe_load(read("action.yml"))["runs"]["steps"] if each.get("id") == "comment")
+    (step,) = (
+        each
+        for each in yaml.safe_load(read("action.yml"))["runs"]["steps"]
+        if each.get("id") == "comment"
+    )
     program = tmp_path / "bin/gh"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >given\n')
@@ -148,7 +166,12 @@ def test_an_sdist_is_the_same_everywhere(tmp_path: Path) -> None:
         with tarfile.open(tmp_path / f"{name}.tar.gz", "w:gz") as archive:
             for path in [*files][::order]:
                 member = tarfile.TarInfo(path)
-                member.size, member.mtime, member.uname, member.uid = len(files[path]), seconds, user, seconds
+                member.size, member.mtime, member.uname, member.uid = (
+                    len(files[path]),
+                    seconds,
+                    user,
+                    seconds,
+                )
                 member.mode = 0o770 if path == "p/run" else 0o600 + seconds % 2 * 0o044
                 archive.addfile(member, io.BytesIO(files[path]))
         command = [sys.executable, ROOT / ".ci/reproduce.py", tmp_path / f"{name}.tar.gz"]
@@ -168,7 +191,11 @@ def test_an_sdist_is_the_same_everywhere(tmp_path: Path) -> None:
     [
         (f"v{VERSION}", f"## [{VERSION}] - 2026-12-01\n", ""),
         (f"v{VERSION}", "## [Unreleased]\n", f"CHANGELOG.md has no section [{VERSION}]\n"),
-        ("v0.0.1", "", f"the tag v0.0.1 does not name the version {VERSION} of src/helm_longctx/_version.py\n"),
+        (
+            "v0.0.1",
+            "",
+            f"the tag v0.0.1 does not name the version {VERSION} of src/helm_longctx/_version.py\n",
+        ),
     ],
 )
 def test_a_tag_names_the_version(tag: str, changelog: str, told: str, tmp_path: Path) -> None:
@@ -177,64 +204,98 @@ def test_a_tag_names_the_version(tag: str, changelog: str, told: str, tmp_path: 
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(read(path))
     (tmp_path / "CHANGELOG.md").write_text(changelog)
-    done = subprocess.run(["bash", tmp_path / ".ci/check-tag", tag], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", tmp_path / ".ci/check-tag", tag], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (1 if told else 0, told)
 
 
 def test_one_address() -> None:
     """The metadata and the site name the same address of the documentation, and no code names it, which has no owner yet."""
-    urls = dict(line.split(" = ") for line in setup()["metadata"]["project_urls"].strip().splitlines())
+    urls = dict(
+        line.split(" = ") for line in setup()["metadata"]["project_urls"].strip().splitlines()
+    )
     assert f"site_url: {urls['Documentation']}\n" in read("mkdocs.yml")
-    code = [path for path in (ROOT / "src").rglob("*.py") if "readthedocs" in path.read_text(encoding="utf-8")]
+    code = [
+        path
+        for path in (ROOT / "src").rglob("*.py")
+        if "readthedocs" in path.read_text(encoding="utf-8")
+    ]
     assert code == []
 
 
 def test_pages_that_errors_name_exist() -> None:
     """Each page and anchor that an error names is in the documentation."""
     source = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
-    named = {name for text in source for name in re.findall(r"""page_address\(["']([\w/#-]+)["']\)""", text)}
+    named = {
+        name
+        for text in source
+        for name in re.findall(r"""page_address\(["']([\w/#-]+)["']\)""", text)
+    }
     assert {"judges", "judges#keys", "running", "reference/data"} <= named
     for name in named:
         path, _, anchor = page_address(name).partition("#")
         heads = re.findall(r"^#+ (.*)", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
-        assert not anchor or anchor in {re.sub(r"[^\w-]+", "-", head.lower()).strip("-") for head in heads}, name
+        assert not anchor or anchor in {
+            re.sub(r"[^\w-]+", "-", head.lower()).strip("-") for head in heads
+        }, name
 
 
 def test_the_wheel_has_the_pages(tmp_path: Path) -> None:
     """A package that is built has all pages, links between files lead to files of it, and errors name these pages."""
     built = tmp_path / "built"
-    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(tmp_path), "build_py", "-d", str(built)]
+    command = [
+        sys.executable,
+        "setup.py",
+        "-q",
+        "egg_info",
+        "--egg-base",
+        str(tmp_path),
+        "build_py",
+        "-d",
+        str(built),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     pages = built / "helm_longctx/pages"
     of_clone = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     assert {path.relative_to(pages) for path in pages.rglob("*.md")} == of_clone
     links = [
-        (page, link) for page in pages.rglob("*.md") for link in re.findall(r"\]\(([^)#\s:]+\.md)", page.read_text())
+        (page, link)
+        for page in pages.rglob("*.md")
+        for link in re.findall(r"\]\(([^)#\s:]+\.md)", page.read_text())
     ]
     assert len(links) > 100
     assert [f"{page}: {link}" for page, link in links if not (page.parent / link).is_file()] == []
     code = "from helm_longctx.environment import page_address; print(page_address('judges#keys'))"
-    told = subprocess.run([sys.executable, "-c", code], cwd=built, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=built, capture_output=True, text=True, check=True
+    ).stdout
     assert told == f"{pages / 'judges.md'}#keys\n"
 
 
 def test_the_description_has_only_absolute_links(tmp_path: Path) -> None:
     """The description in the metadata has no relative link, and its links into the repository lead to files at the tag."""
-    names = "setup.py setup.cfg pyproject.toml README.md LICENSE NOTICE src/helm_longctx/_version.py"
+    names = (
+        "setup.py setup.cfg pyproject.toml README.md LICENSE NOTICE src/helm_longctx/_version.py"
+    )
     for path in names.split():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes((ROOT / path).read_bytes())
     (tmp_path / "metadata").mkdir()
     build = "from setuptools.build_meta import prepare_metadata_for_build_wheel as make; make('metadata')"
-    done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     (metadata,) = tmp_path.glob("metadata/*/METADATA")
     header, _, text = metadata.read_text(encoding="utf-8").partition("\n\n")
     assert "Description-Content-Type: text/markdown" in header
     targets = re.findall(r"\]\(\s*<?([^)\s>]+)", text)
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
-    inside = re.compile(rf"{re.escape(setup()['metadata']['url'])}/(?:blob|raw)/v{re.escape(VERSION)}/([^#]+)")
+    inside = re.compile(
+        rf"{re.escape(setup()['metadata']['url'])}/(?:blob|raw)/v{re.escape(VERSION)}/([^#]+)"
+    )
     paths = [found[1] for found in map(inside.match, targets) if found]
     relative = re.findall(r"\]\((?!https?://|#)[^)]+\)", read("README.md"))
     assert len(paths) == len(relative) > 30

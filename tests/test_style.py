@@ -25,13 +25,17 @@ SMALL_LINES, SMALL_MODULES = 40, 0.10
 
 _IRREGULAR = "drawn found given held kept known left made put read said sent shown told written"
 _PARTICIPLE = re.compile(rf"_*(?:\w*ed|(?:\w*_)?(?:{'|'.join(_IRREGULAR.split())}))")
-_OTHER_WORDS = re.compile(r"_*(?:can|has|is|was)_\w+|_*(?:\w*_)?(?:embed|exceed|feed|need|proceed|seed|speed|read|put)")
+_OTHER_WORDS = re.compile(
+    r"_*(?:can|has|is|was)_\w+|_*(?:\w*_)?(?:embed|exceed|feed|need|proceed|seed|speed|read|put)"
+)
 """Questions (`is_kept`), and verbs and nouns that only look like participles; `read` is first of all a command."""
 
 FEWEST_WORDS = 4
 """A sentence that says what a test checks has a subject, a verb and an object."""
 
-_REFERS_BACK = re.compile(r"(It|Its|They|Their|That|Those|This|These|He|Nor|But|Also|And|So|Not|Never|Nothing but)\b")
+_REFERS_BACK = re.compile(
+    r"(It|Its|They|Their|That|Those|This|These|He|Nor|But|Also|And|So|Not|Never|Nothing but)\b"
+)
 """Words with which a sentence goes on; a docstring has no sentence before it."""
 
 
@@ -66,23 +70,38 @@ def test_functions_are_named_by_verbs_or_results() -> None:
 
 def test_participles_are_told_from_other_names() -> None:
     """The check finds participles, and accepts other words of similar form."""
-    assert all(map(is_participle, ("adapted", "_known", "said", "_renumbered", "_best_of_raw_and_parsed")))
+    assert all(
+        map(is_participle, ("adapted", "_known", "said", "_renumbered", "_best_of_raw_and_parsed"))
+    )
     assert not any(
-        map(is_participle, ("adapt", "text_seed", "send_seed", "need", "_read", "is_kept", "read_rows", "words"))
+        map(
+            is_participle,
+            ("adapt", "text_seed", "send_seed", "need", "_read", "is_kept", "read_rows", "words"),
+        )
     )
 
 
 def test_modules_are_whole_thoughts() -> None:
     """At most one in ten modules is tiny, apart from `prompts.py`, which holds a protocol's constants and nothing else."""
-    modules = [path for path in sorted(SOURCE.rglob("*.py")) if path.name not in ("__init__.py", "prompts.py")]
+    modules = [
+        path
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.name not in ("__init__.py", "prompts.py")
+    ]
     small = [p for p in modules if len(p.read_text(encoding="utf-8").splitlines()) <= SMALL_LINES]
-    assert len(small) < SMALL_MODULES * len(modules), [str(path.relative_to(SOURCE)) for path in small]
+    assert len(small) < SMALL_MODULES * len(modules), [
+        str(path.relative_to(SOURCE)) for path in small
+    ]
 
 
 def unclear(docstring: str) -> bool:
     """Return whether the first paragraph of a docstring is no full sentence that can be read alone."""
     first = " ".join(docstring.partition("\n\n")[0].split())
-    return len(first.split()) < FEWEST_WORDS or not first.endswith(".") or bool(_REFERS_BACK.match(first))
+    return (
+        len(first.split()) < FEWEST_WORDS
+        or not first.endswith(".")
+        or bool(_REFERS_BACK.match(first))
+    )
 
 
 def test_docstrings_of_tests_are_full_sentences() -> None:
@@ -112,26 +131,51 @@ def imports_of(source: str) -> list[str]:
 
 def misplaces_helpers(source: str) -> bool:
     """Return whether a file imports a module of tests, or switches off ruff's check of names that are defined twice."""
-    of_tests = (name for name in imports_of(source) if re.match(r"(tests|bench)\.(\w+\.)*test_\w+", name))
+    of_tests = (
+        name for name in imports_of(source) if re.match(r"(tests|bench)\.(\w+\.)*test_\w+", name)
+    )
     return any(of_tests) or bool(re.search(r"#\s*noqa\b.*F811", source))
 
 
 def test_helpers_are_not_in_test_modules() -> None:
     """No file imports from a module of tests: fixtures are in a `conftest.py`, and helpers of tests in `support`."""
-    folders = [folder for name in ("tests", "bench", "docs") if (folder := TESTS.parent / name).is_dir()]
+    folders = [
+        folder for name in ("tests", "bench", "docs") if (folder := TESTS.parent / name).is_dir()
+    ]
     paths = [path for folder in folders for path in folder.rglob("*.py") if path != Path(__file__)]
     assert len(paths) > 300
-    assert [str(path) for path in paths if misplaces_helpers(path.read_text(encoding="utf-8"))] == []
+    assert [
+        str(path) for path in paths if misplaces_helpers(path.read_text(encoding="utf-8"))
+    ] == []
 
 
 def test_misplaced_helpers_are_found() -> None:
     """The check finds each kind of import from a module of tests, and accepts imports of helpers."""
-    wrong = ("from tests.cli.test_cli import Command", "from tests.cli import test_cli", "import tests.test_docs")
+    wrong = (
+        "from tests.cli.test_cli import Command",
+        "from tests.cli import test_cli",
+        "import tests.test_docs",
+    )
     assert all(map(misplaces_helpers, (*wrong, "def test_it(run):  # noqa: F811\n    pass")))
-    assert not any(map(misplaces_helpers, ("from tests.support.commands import Command", "import tests.e2e.commands")))
+    assert not any(
+        map(
+            misplaces_helpers,
+            ("from tests.support.commands import Command", "import tests.e2e.commands"),
+        )
+    )
 
 
 def test_riddles_are_told_from_sentences() -> None:
     """The check finds fragments and sentences that refer back, and accepts full sentences."""
-    assert all(map(unclear, ("It is named.", "Nobody listens.", "Tables and JSON.", "They are sent as they are now.")))
+    assert all(
+        map(
+            unclear,
+            (
+                "It is named.",
+                "Nobody listens.",
+                "Tables and JSON.",
+                "They are sent as they are now.",
+            ),
+        )
+    )
     assert not unclear("A file that is cut off is named.")

@@ -63,7 +63,9 @@ class _OldNames:
     It has the methods of Python's finders and loaders. Their abstract classes are slow to import.
     """
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         loader: Any = self
         return ModuleSpec(name, loader, is_package=True) if new_name(name) else None
 
@@ -73,7 +75,9 @@ class _OldNames:
     def exec_module(self, module: ModuleType) -> None:
         old, new = module.__name__, new_name(module.__name__)
         assert new
-        warnings.warn(f"{old} is now {new}. The old name still works in 1.x.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            f"{old} is now {new}. The old name still works in 1.x.", FutureWarning, stacklevel=2
+        )
         # Python's import returns what stands here after this call.
         sys.modules[old] = import_module(new)
 

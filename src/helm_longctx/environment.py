@@ -32,7 +32,10 @@ EXTRAS = {
     "local": ("gguf", "accelerate"),
     "judges": ("authlib", "genai_prices", "krippendorff"),
     "citations": ("google.protobuf", "sentencepiece"),
-    "code": ("tree_sitter", *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript"))),
+    "code": (
+        "tree_sitter",
+        *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript")),
+    ),
     "plot": ("vl_convert",),
     "pooling": ("choix",),
     "report": ("vl_convert",),
@@ -75,7 +78,9 @@ def number_setting(name: str, default: float, whole: bool = False) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < 1e6 or (whole and number % 1):
-        raise InputError(f"{name}={value!r} is invalid; give a {'whole ' if whole else ''}number above 0")
+        raise InputError(
+            f"{name}={value!r} is invalid; give a {'whole ' if whole else ''}number above 0"
+        )
     return number
 
 
@@ -112,7 +117,9 @@ def require_modules(modules: Sequence[str], purpose: str, install: str) -> None:
         install: what pip has to install.
     """
     if missing := [module for module in modules if not is_installed(module)]:
-        raise InputError(f"{purpose} needs {' and '.join(missing)}; install with: pip install '{install}'")
+        raise InputError(
+            f"{purpose} needs {' and '.join(missing)}; install with: pip install '{install}'"
+        )
 
 
 def is_installed(module: str) -> bool:

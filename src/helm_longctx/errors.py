@@ -28,7 +28,11 @@ def is_format_error(error: BaseException) -> bool:
         return False
     kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
     group = getattr(error, "exceptions", ())
-    return isinstance(error, kinds) or type(error).__name__ == "PanicException" or any(map(is_format_error, group))
+    return (
+        isinstance(error, kinds)
+        or type(error).__name__ == "PanicException"
+        or any(map(is_format_error, group))
+    )
 
 
 def error_text(error: BaseException) -> str:
@@ -41,7 +45,9 @@ def error_text(error: BaseException) -> str:
     return f"{text} - {body}" if lacks_body else text
 
 
-def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:
+def bad_argument(
+    where: str, name: str, value: object, allowed: Iterable[object] | str
+) -> InputError:
     """Return an `InputError` with an argument, its value, and what is allowed: names, or a text that describes it."""
     advice = f"give {allowed}" if isinstance(allowed, str) else list_choices(value, allowed)
     return InputError(f"{where}: {name}={shorten(value)} is invalid; {advice}")
@@ -72,14 +78,22 @@ def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
     return f"; did you mean {', '.join(similar)}?" if similar else ""
 
 
-def find_similar(value: object, names: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
+def find_similar(
+    value: object, names: Iterable[str], most: int = 1, likeness: float = 0.6
+) -> list[str]:
     """Return up to `most` names with a similar spelling, the most similar first. Equal names have the likeness 1."""
     by_lower = {name.lower(): name for name in names if len(name) <= _LONGEST_NAME}
-    similar = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=most, cutoff=likeness)
+    similar = get_close_matches(
+        str(value)[:_LONGEST_NAME].lower(), by_lower, n=most, cutoff=likeness
+    )
     return [by_lower[name] for name in similar]
 
 
 def shorten(value: object, limit: int = 80) -> str:
     """Return the start of a value's `repr`, so that errors never contain a whole prompt or output."""
     text = value if isinstance(value, str) else repr(value)
-    return repr(text if len(text) <= limit else text[:limit] + "…") if isinstance(value, str) else text[:limit]
+    return (
+        repr(text if len(text) <= limit else text[:limit] + "…")
+        if isinstance(value, str)
+        else text[:limit]
+    )

@@ -74,7 +74,10 @@ class FailureError(Exception):
 _TEXT_PATTERNS = [
     (kind, re.compile(pattern, re.IGNORECASE | re.DOTALL))
     for kind, pattern in [
-        (Failure.MISSING_PACKAGE, r"optional dependency .{1,60} is not installed|no module named|cannot import name"),
+        (
+            Failure.MISSING_PACKAGE,
+            r"optional dependency .{1,60} is not installed|no module named|cannot import name",
+        ),
         # Python's TypeErrors for a wrong argument in `client_spec.args`, which `_MALFORMED` matches, too.
         (Failure.BAD_REQUEST, r"unexpected keyword argument|missing \d+ required"),
         # OpenAI's message for a single request above the limit per minute, for which waiting does not help. It must
@@ -104,7 +107,10 @@ _TEXT_PATTERNS = [
             r"|server is pinned to",  # transformers serve
         ),
         # For a limit per minute Google uses the same words, but adds when to retry.
-        (Failure.QUOTA, r"insufficient_quota|exceeded your current quota(?!.*retry)|credit balance|payment required"),
+        (
+            Failure.QUOTA,
+            r"insufficient_quota|exceeded your current quota(?!.*retry)|credit balance|payment required",
+        ),
         (
             Failure.BAD_KEY,
             r"(?:invalid|incorrect|wrong|missing|no|valid) (?:api[ _-]?|x-api-)key|invalid_api_key|api key (?:is )?not"
@@ -187,7 +193,9 @@ def failure_of(result: RequestResult) -> Failure | None:
     reasons = [(completion.finish_reason or {}).get("reason") for completion in result.completions]
     if kind := next(filter(None, map(failure_of_reason, reasons)), None):
         return kind
-    if not result.completions or any(not isinstance(completion.text, str) for completion in result.completions):
+    if not result.completions or any(
+        not isinstance(completion.text, str) for completion in result.completions
+    ):
         return Failure.MALFORMED
     return None
 
@@ -214,11 +222,16 @@ def failure_of_error(error: BaseException) -> Failure:
     # This comes before texts and statuses, because the message of an ImportError can contain any module's name.
     if any(isinstance(each, ImportError) for each in chain):
         return Failure.MISSING_PACKAGE
-    if kind := next((_KIND_BY_CODE[code] for each in chain for code in _codes(each) if code in _KIND_BY_CODE), None):
+    if kind := next(
+        (_KIND_BY_CODE[code] for each in chain for code in _codes(each) if code in _KIND_BY_CODE),
+        None,
+    ):
         return kind
     status = next((found for each in chain if (found := http_status(each)) is not None), None)
     # Some of HELM's clients wrap a provider's exception in their own, so the useful text is often in the cause.
-    kind = _classify_text("; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain), status)
+    kind = _classify_text(
+        "; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain), status
+    )
     return _resolve_unknown(kind, any(isinstance(each, NonRetriableException) for each in chain))
 
 
@@ -270,7 +283,11 @@ _FAILURES = {
 def ending_of(reason: object) -> Ending | None:
     """Return what a finish reason of any protocol says; None if it is unknown. An answer without a reason is whole."""
     word = str(getattr(reason, "value", "unknown" if reason in (None, "") else reason)).lower()
-    return Ending.REFUSED if "content policy" in word else _ENDING_OF.get(word.removeprefix("finish_reason_"))
+    return (
+        Ending.REFUSED
+        if "content policy" in word
+        else _ENDING_OF.get(word.removeprefix("finish_reason_"))
+    )
 
 
 def failure_of_reason(reason: object) -> Failure | None:
@@ -323,7 +340,9 @@ def list_causes(error: BaseException) -> Iterator[BaseException]:
         yield following
         seen.append(following)
         # `raise … from None` hides the context.
-        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
+        following = following.__cause__ or (
+            None if following.__suppress_context__ else following.__context__
+        )
 
 
 def _codes(error: BaseException) -> Iterator[str]:
@@ -332,7 +351,9 @@ def _codes(error: BaseException) -> Iterator[str]:
     inner = body.get("error") if isinstance(body, dict) else None
     for part in (body, inner):
         if isinstance(part, dict):
-            yield from (str(part[name]) for name in ("code", "type") if isinstance(part.get(name), str))
+            yield from (
+                str(part[name]) for name in ("code", "type") if isinstance(part.get(name), str)
+            )
 
 
 def http_status(error: BaseException) -> int | None:
@@ -347,4 +368,6 @@ def http_status(error: BaseException) -> int | None:
     ]
     if isinstance(response, dict):  # Amazon's
         places.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
-    return next((int(place) for place in places if isinstance(place, int) and 400 <= place < 600), None)
+    return next(
+        (int(place) for place in places if isinstance(place, int) and 400 <= place < 600), None
+    )

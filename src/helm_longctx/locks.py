@@ -65,10 +65,14 @@ def lock_run(folder: Path, timeout: float = 0) -> Iterator[None]:
         name = ""
         with suppress(OSError, UnicodeError):  # the holder may not have written its name yet
             name = holder.read_text(encoding="utf-8")
-        return InputError(f"{folder} is in use by {name or 'another process'}; wait until that process ends, or end it")
+        return InputError(
+            f"{folder} is in use by {name or 'another process'}; wait until that process ends, or end it"
+        )
 
     with hold_lock(folder / LOCK, "another process can make the same run", timeout, busy):
-        with suppress(OSError):  # on a full or read-only disk the lock works without the holder's name
+        with suppress(
+            OSError
+        ):  # on a full or read-only disk the lock works without the holder's name
             name = f"process {os.getpid()} on host {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
             holder.write_text(name, encoding="utf-8")
         try:

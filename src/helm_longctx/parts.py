@@ -81,7 +81,9 @@ def check_type(name: str, value: object, hint: Any) -> None:
         _make_validator(hint).validate_python((value,))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise InputError(f"{'.'.join(map(str, (name, *first['loc'][1:])))}: {first['msg']}") from None
+        raise InputError(
+            f"{'.'.join(map(str, (name, *first['loc'][1:])))}: {first['msg']}"
+        ) from None
 
 
 @cache

@@ -39,15 +39,23 @@ ROUNDS: dict[str, Round] = {
 def main() -> None:
     """Make rounds until the time is over. The first has the seed `CHAOS_SEED`, the next the one after it."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("kinds", nargs="*", default=list(ROUNDS), metavar="kind", help=f"of {', '.join(ROUNDS)}")
-    parser.add_argument("--rounds", type=int, help="how many of each kind, instead of CHAOS_SECONDS")
+    parser.add_argument(
+        "kinds", nargs="*", default=list(ROUNDS), metavar="kind", help=f"of {', '.join(ROUNDS)}"
+    )
+    parser.add_argument(
+        "--rounds", type=int, help="how many of each kind, instead of CHAOS_SECONDS"
+    )
     arguments = parser.parse_args()
     seconds = float(os.environ.get("CHAOS_SECONDS") or 600)
     first = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
     folder = Path(tempfile.mkdtemp(prefix="chaos"))
     end, number, failed = time.monotonic() + seconds, 0, 0
     with chaos(folder) as made:
-        while number < arguments.rounds * len(arguments.kinds) if arguments.rounds else time.monotonic() < end:
+        while (
+            number < arguments.rounds * len(arguments.kinds)
+            if arguments.rounds
+            else time.monotonic() < end
+        ):
             kind = arguments.kinds[number % len(arguments.kinds)]
             failed += not make_round(made, kind, first + number // len(arguments.kinds))
             number += 1

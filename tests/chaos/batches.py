@@ -52,7 +52,9 @@ def moments(protocol: str) -> list[Moment]:
     upload = ["upload", "upload+"] if protocol == "openai" else [create, create]
     submits = ["prompts", *upload, create, f"{create}+", f"{create}+", create]
     collects = [f"retrieve_{protocol}", f"{results}+", "journal"]
-    return [Moment("submit", step) for step in submits] + [Moment("collect", step) for step in collects]
+    return [Moment("submit", step) for step in submits] + [
+        Moment("collect", step) for step in collects
+    ]
 
 
 @dataclass
@@ -78,9 +80,15 @@ class BatchRun:
         batch_size: the largest number of requests in a batch.
     """
 
-    def __init__(self, server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int):
+    def __init__(
+        self, server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int
+    ):
         self._server, self._folder, self._protocol = server, folder, protocol
-        self._entry, self._batch_size, self.tally = f"{entry},model=chaos/model", batch_size, Tally()
+        self._entry, self._batch_size, self.tally = (
+            f"{entry},model=chaos/model",
+            batch_size,
+            Tally(),
+        )
         write_deployment(folder, server, protocol)
 
     @property
@@ -111,8 +119,21 @@ class BatchRun:
 
     def make(self, name: str = "helm-run") -> None:
         """Ask for all answers directly with `helm-run`, without a cache."""
-        arguments = ["helm-run", "--run-entries", self._entry, *SUITE, "-m", "9999", "--local-path", "."]
-        arguments += ["--disable-cache", "--runner-class-name", "helm_longctx.runner.LongContextRunner"]
+        arguments = [
+            "helm-run",
+            "--run-entries",
+            self._entry,
+            *SUITE,
+            "-m",
+            "9999",
+            "--local-path",
+            ".",
+        ]
+        arguments += [
+            "--disable-cache",
+            "--runner-class-name",
+            "helm_longctx.runner.LongContextRunner",
+        ]
         self._finish(name, start(self._folder, arguments))
 
     def check(self) -> None:
@@ -132,7 +153,14 @@ class BatchRun:
         assert self.run
         states = json.loads((self.run / "scenario_state.json").read_bytes())["request_states"]
         rows = json.loads((self.run / "stats.json").read_bytes())
-        delivery = (*MEASURED, "request_cached", "cached_tokens", "cached_share", "cache_write_tokens", "dollars")
+        delivery = (
+            *MEASURED,
+            "request_cached",
+            "cached_tokens",
+            "cached_share",
+            "cache_write_tokens",
+            "dollars",
+        )
         texts = [[answer["text"] for answer in state["result"]["completions"]] for state in states]
         return texts, [row for row in rows if row["name"]["name"] not in delivery]
 
@@ -189,13 +217,21 @@ def write_deployment(folder: Path, server: BatchServer, protocol: str) -> None:
     write_judges(folder, {"chaos/model": address})
     path = folder / "model_deployments.yaml"
     content = yaml.safe_load(path.read_text())
-    spec = {"class_name": f"helm_longctx.models.apis.{client}", "args": {"base_url": address, "model": "m"}}
+    spec = {
+        "class_name": f"helm_longctx.models.apis.{client}",
+        "args": {"base_url": address, "model": "m"},
+    }
     content["model_deployments"][0]["client_spec"] = spec
     path.write_text(yaml.safe_dump(content))
 
 
 def disturb(
-    server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int, when: Sequence[Moment]
+    server: BatchServer,
+    folder: Path,
+    protocol: str,
+    entry: str,
+    batch_size: int,
+    when: Sequence[Moment],
 ) -> tuple[Tally, Tally]:
     """Make a run by batches under kills and another one directly, and return what happened in both.
 
@@ -231,7 +267,10 @@ def kill_collect(chaos: Chaos, rng: random.Random, folder: Path) -> None:
 def _kill(chaos: Chaos, rng: random.Random, folder: Path, commands: Sequence[str]) -> None:
     protocol = rng.choice(("openai", "anthropic"))
     known = moments(protocol)
-    when = [rng.choice([moment for moment in known if moment.command == command]) for command in commands]
+    when = [
+        rng.choice([moment for moment in known if moment.command == command])
+        for command in commands
+    ]
     with serve_batches(lexical.answer) as server:
         server.polls = rng.randint(0, 2)
         tally, _ = disturb(server, folder, protocol, ENTRY, rng.choice((4, 6, 12)), when)

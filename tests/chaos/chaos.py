@@ -33,7 +33,10 @@ from tests.support.servers import faults
 from tests.support.servers.faults import Fault
 
 ROOT = Path(__file__).parents[2]
-ENTRIES = ("helmet_recall:task=json_kv,length=4k,num_samples=24", "helmet_recall:length=4k,num_samples=5")
+ENTRIES = (
+    "helmet_recall:task=json_kv,length=4k,num_samples=24",
+    "helmet_recall:length=4k,num_samples=5",
+)
 KINDS = (
     Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.OVERLOADED, Fault.UNAUTHORIZED, Fault.TIMEOUT, Fault.DROPPED,
     Fault.CUT, Fault.ENDED, Fault.MALFORMED, Fault.PAGE, Fault.STRANGE, Fault.REFUSED, Fault.FILTERED,
@@ -71,9 +74,12 @@ class Tally:
 
     def __str__(self) -> str:
         done = f"{self.attempts} attempts, {self.requests} requests, {self.restarts} restarts"
-        ended = f"{self.torn} torn journals, at most {self.slowest_end:.1f} s from a signal to the end"
+        ended = (
+            f"{self.torn} torn journals, at most {self.slowest_end:.1f} s from a signal to the end"
+        )
         counts = (
-            f"{name}: " + ", ".join(f"{each} {count}" for each, count in getattr(self, name).most_common())
+            f"{name}: "
+            + ", ".join(f"{each} {count}" for each, count in getattr(self, name).most_common())
             for name in ("rounds", "events", "signals", "faults")
         )
         return "\n".join((f"{done}, {ended}", *counts))
@@ -151,7 +157,15 @@ class Run:
         write_deployment(folder, server.openai)
         server.forget()
         cache = [] if rng.random() < 0.5 else ["--disable-cache"]
-        self.arguments = ["--run-entries", f"{entry},model=chaos/model", "--suite", "s", "-m", "999", *cache]
+        self.arguments = [
+            "--run-entries",
+            f"{entry},model=chaos/model",
+            "--suite",
+            "s",
+            "-m",
+            "999",
+            *cache,
+        ]
         self.arguments += ["--local-path", str(folder), "--num-threads", str(rng.randint(1, 4))]
         self.arguments += ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
 
@@ -164,13 +178,19 @@ class Run:
     def is_complete(self) -> bool:
         """Return whether all files exist and no answer is missing."""
         path = self.path
-        return path is not None and (path / "per_instance_stats.json").exists() and not answer_files(path)
+        return (
+            path is not None
+            and (path / "per_instance_stats.json").exists()
+            and not answer_files(path)
+        )
 
     def attempt_disturbed(self, **order: Any) -> None:
         """Start the command while the server fails, and maybe restart the one and kill the other."""
         rng = self._rng
         kinds = rng.sample(KINDS, rng.randint(1, 4))
-        self._server.plan = faults.share(rng.choice([0.05, 0.2, 0.5]), kinds, seed=rng.randrange(2**32))
+        self._server.plan = faults.share(
+            rng.choice([0.05, 0.2, 0.5]), kinds, seed=rng.randrange(2**32)
+        )
         self._server.model.slow = rng.choice([0.0, 0.1])
         attempt = self.start(**order)
         if rng.random() < 0.3:
@@ -204,7 +224,9 @@ class Run:
     def await_moment(self, attempt: Attempt) -> None:
         """Wait for a random moment: while the process starts, sends requests, or writes the results."""
         until, due = time.monotonic() + self._rng.uniform(0, 4), self._rng.randint(0, 30)
-        while len(self._server.calls) < due and time.monotonic() < until and not attempt.ended(0.002):
+        while (
+            len(self._server.calls) < due and time.monotonic() < until and not attempt.ended(0.002)
+        ):
             pass
         attempt.ended(self._rng.uniform(0, 0.1))
 
@@ -254,10 +276,14 @@ class Run:
         asked = {tag(call.prompt) for call in self._server.calls}
         self._tally.requests += len(self._server.calls)
         if again := asked & self.journaled:
-            raise ChaosError(f"{len(again)} requests were asked again, though their answers stand in the journal")
+            raise ChaosError(
+                f"{len(again)} requests were asked again, though their answers stand in the journal"
+            )
         journals = answer_files(self.path) if self.path else []
         # A last line without its end is no answer.
-        self.journaled = tags(b"".join(journal.read_bytes().rpartition(b"\n")[0] for journal in journals))
+        self.journaled = tags(
+            b"".join(journal.read_bytes().rpartition(b"\n")[0] for journal in journals)
+        )
 
     def results(self) -> dict[str, Any]:
         """Return the results that must be the same whatever happened during the run."""
@@ -269,10 +295,16 @@ class Run:
         return {
             "statistics": [row for row in stats if row["name"]["name"] not in DELIVERY],
             "statistics of instances": [
-                (row["instance_id"], [s for s in row["stats"] if s["name"]["name"] not in DELIVERY]) for row in each
+                (row["instance_id"], [s for s in row["stats"] if s["name"]["name"] not in DELIVERY])
+                for row in each
             ],
-            "answers": [[answer["text"] for answer in state["result"]["completions"]] for state in states],
-            "prompts": {state["instance"]["id"]: full_prompt(path, state["instance"]["id"]) for state in states},
+            "answers": [
+                [answer["text"] for answer in state["result"]["completions"]] for state in states
+            ],
+            "prompts": {
+                state["instance"]["id"]: full_prompt(path, state["instance"]["id"])
+                for state in states
+            },
         }
 
 

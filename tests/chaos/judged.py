@@ -60,7 +60,9 @@ class JudgedRun:
         servers: the servers of the judges, by the judges' names.
     """
 
-    def __init__(self, chaos: Chaos, folder: Path, entry: str, servers: dict[str, Server], **environment: str):
+    def __init__(
+        self, chaos: Chaos, folder: Path, entry: str, servers: dict[str, Server], **environment: str
+    ):
         self._chaos, self._folder, self._servers, self._kills = chaos, folder, servers, 0
         write_judges(folder, {name: server.openai for name, server in servers.items()})
         data = {"HELM_LONGCTX_DATA": str(_mirror(chaos)), "XDG_CACHE_HOME": str(folder / "user")}
@@ -73,20 +75,35 @@ class JudgedRun:
         Raises:
             ChaosError: the run does not end.
         """
-        arguments = ["--run-entries", self._entry, "--suite", "s", "-m", "99", "--local-path", str(self._folder)]
+        arguments = [
+            "--run-entries",
+            self._entry,
+            "--suite",
+            "s",
+            "-m",
+            "99",
+            "--local-path",
+            str(self._folder),
+        ]
         runner = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
         return self._wait(self._start([*arguments, *runner]), rng)
 
     def judge_again(self) -> None:
         """Ask for the verdicts that are missing."""
-        self._wait(self._start(["helm-longctx", "rejudge", "--suite", "s", "--local-path", str(self._folder)]))
+        self._wait(
+            self._start(
+                ["helm-longctx", "rejudge", "--suite", "s", "--local-path", str(self._folder)]
+            )
+        )
 
     def scores(self) -> dict[str, Any]:
         """Return the statistics by instance, without the statistics of requests."""
         (path,) = self._folder.glob("benchmark_output/runs/s/*/per_instance_stats.json")
         return {
             row["instance_id"]: {
-                stat["name"]["name"]: stat["mean"] for stat in row["stats"] if "request" not in stat["name"]["name"]
+                stat["name"]["name"]: stat["mean"]
+                for stat in row["stats"]
+                if "request" not in stat["name"]["name"]
             }
             for row in json.loads(path.read_bytes())
         }
@@ -99,9 +116,14 @@ class JudgedRun:
         """
         for name, server in self._servers.items():
             # A question that was in flight can fail several times before it is answered again.
-            again = {call.question for call in asked_again(call for call in server.calls if call.prompt != PROMPT)}
+            again = {
+                call.question
+                for call in asked_again(call for call in server.calls if call.prompt != PROMPT)
+            }
             if len(again) > self._kills * PARALLEL:
-                raise ChaosError(f"{name} was asked {len(again)} questions again that it had answered")
+                raise ChaosError(
+                    f"{name} was asked {len(again)} questions again that it had answered"
+                )
 
     def log(self) -> str:
         """Return what the commands printed."""
@@ -173,7 +195,9 @@ def kill_a_judge(chaos: Chaos, rng: random.Random, folder: Path) -> None:
             rng.choice((Fault.SERVER_ERROR, Fault.DROPPED, Fault.UNAUTHORIZED, Fault.PAGE)),
         )
         alive = rng.randint(1, 5)
-        dead.plan = lambda prompt, before: how if prompt != PROMPT and len(dead.calls) > alive else None
+        dead.plan = lambda prompt, before: (
+            how if prompt != PROMPT and len(dead.calls) > alive else None
+        )
         if rng.random() < 0.5:
             run.make(rng)
         run.make()
@@ -188,7 +212,10 @@ def slow_down_judges(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     with _judges() as servers:
         run = JudgedRun(chaos, folder, entry, servers)
         for server in servers.values():
-            server.delay, server.plan = rng.choice((0.0, 0.2)), faults.share(0.1, [Fault.TIMEOUT], rng.randrange(2**32))
+            server.delay, server.plan = (
+                rng.choice((0.0, 0.2)),
+                faults.share(0.1, [Fault.TIMEOUT], rng.randrange(2**32)),
+            )
         for _ in range(rng.randint(1, 2)):
             run.make(rng)
         chaos.tally.events["runs with slow judges"] += 1
@@ -202,7 +229,9 @@ def change_keys(chaos: Chaos, rng: random.Random, folder: Path) -> None:
         ChaosError: the run does not end with a line about the key, or a key is shown.
     """
     entry = rng.choice(ENTRIES)
-    run, undisturbed = (chaos.make_run(folder / name, entry, rng) for name in ("run", "undisturbed"))
+    run, undisturbed = (
+        chaos.make_run(folder / name, entry, rng) for name in ("run", "undisturbed")
+    )
     server, keys = chaos.server, [f"sk-{secrets.token_hex(16)}" for _ in range(3)]
     for each in (run, undisturbed):
         _change_clients(each.folder, "helm_longctx.models.apis.OpenAIClient", **OF_OUR_CLIENT)
@@ -210,14 +239,18 @@ def change_keys(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     undisturbed.attempt_calmly()
     try:
         for key in keys[:-1]:
-            due = rng.randint(1, 9)  # both keys together answer fewer requests than a run of `ENTRIES` has
+            due = rng.randint(
+                1, 9
+            )  # both keys together answer fewer requests than a run of `ENTRIES` has
             server.accepts = _first_calls(server, key, due)
             attempt = run.start(environment={"CHAOS_KEY": key})
             run.wait(attempt)
             run.check()
             log = (run.folder / "log").read_text()
             if attempt.status == 0 or "bad_key" not in log or "Traceback" in log:
-                raise ChaosError(f"status {attempt.status} with a key that was withdrawn: {log[-500:]}")
+                raise ChaosError(
+                    f"status {attempt.status} with a key that was withdrawn: {log[-500:]}"
+                )
             if any(key in log for key in keys):
                 raise ChaosError("the log has a key")
             chaos.tally.events["keys that were withdrawn"] += 1
@@ -253,7 +286,11 @@ def expire_tokens(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     with _judges() as servers, serve_tokens(life=rng.choice((1.0, 2.0, 3600.0))) as tokens:
         for server in servers.values():
             server.accepts, server.delay = _valid_token(tokens), 0.05
-        client = {"CLIENT_ID": CLIENT_ID, "CLIENT_SECRET": CLIENT_SECRET, "TOKEN_URL": f"{tokens.url}/token"}
+        client = {
+            "CLIENT_ID": CLIENT_ID,
+            "CLIENT_SECRET": CLIENT_SECRET,
+            "TOKEN_URL": f"{tokens.url}/token",
+        }
         environment = {f"GPT_JUDGE_{name}": value for name, value in client.items()}
         run = JudgedRun(chaos, folder, entry, servers, **environment)
         _change_clients(folder, api_key=None)
@@ -263,7 +300,9 @@ def expire_tokens(chaos: Chaos, rng: random.Random, folder: Path) -> None:
             run.make()
         chaos.tally.events["tokens"] += len(tokens.asked)
         _finish(chaos, run, entry)
-        written = b"".join(path.read_bytes() for path in (folder / "benchmark_output").rglob("*") if path.is_file())
+        written = b"".join(
+            path.read_bytes() for path in (folder / "benchmark_output").rglob("*") if path.is_file()
+        )
         shown = run.log().encode() + written
         if any(token.encode() in shown for token in (*tokens.tokens, CLIENT_SECRET)):
             raise ChaosError("a token or the secret is shown")

@@ -30,7 +30,9 @@ def kill_ray(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     Raises:
         ChaosError: the run does not go on, or a request that was not in flight was answered twice.
     """
-    run = chaos.make_run(folder, ENTRIES[0], rng, environment={WORKERS: "2", "RAY_USAGE_STATS_ENABLED": "0"})
+    run = chaos.make_run(
+        folder, ENTRIES[0], rng, environment={WORKERS: "2", "RAY_USAGE_STATS_ENABLED": "0"}
+    )
     expected = chaos.results_undisturbed(run.entry)
     plain, run.arguments = run.arguments, [RAY if word == OURS else word for word in run.arguments]
     chaos.server.plan, chaos.server.model.slow = faults.none, 0.8
@@ -66,7 +68,9 @@ def _workers(process: int) -> Iterator[int]:
     """Yield the processes of Ray's workers that ask the requests of a command."""
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (path / "cmdline").read_bytes().startswith(b"ray::ask_shard") and process in _ancestors(int(path.name)):
+            if (path / "cmdline").read_bytes().startswith(
+                b"ray::ask_shard"
+            ) and process in _ancestors(int(path.name)):
                 yield int(path.name)
 
 

@@ -48,7 +48,9 @@ class Attempt:
             lines = Path(f"/proc/{self.process}/status").read_text().splitlines()
         except OSError:
             return 0.0
-        return next((int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), 0.0)
+        return next(
+            (int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), 0.0
+        )
 
     def send(self, what: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""
@@ -74,7 +76,9 @@ def start(
     line = list(arguments) if arguments[0] in COMMANDS else ["helm-run", *arguments]
     changes = partial(_prepare, [tuple(jump) for jump in clock], file_limit)
     variables = {"HELM_LONGCTX_WAIT": "0.01", **(environment or {})}
-    return Attempt(programs.start(*line, folder=folder, output=folder / log, prepare=changes, **variables))
+    return Attempt(
+        programs.start(*line, folder=folder, output=folder / log, prepare=changes, **variables)
+    )
 
 
 def _prepare(jumps: Sequence[tuple[float, float]], file_limit: int) -> None:
@@ -82,6 +86,8 @@ def _prepare(jumps: Sequence[tuple[float, float]], file_limit: int) -> None:
     sleep, now, begin = time.sleep, time.time, time.monotonic()
     time.sleep = lambda seconds: sleep(min(seconds, LONGEST_WAIT))
     if jumps:
-        time.time = lambda: now() + sum(by for after, by in jumps if time.monotonic() - begin > after)
+        time.time = lambda: (
+            now() + sum(by for after, by in jumps if time.monotonic() - begin > after)
+        )
     if file_limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))

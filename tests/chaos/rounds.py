@@ -59,7 +59,10 @@ def fill_disk(chaos: Chaos, rng: random.Random, folder: Path) -> None:
         run.wait(attempt)
         run.check()
         log = (folder / "log").read_text()
-        if attempt.status == 0 or "File too large; the answers are kept in" not in log.splitlines()[-1]:
+        if (
+            attempt.status == 0
+            or "File too large; the answers are kept in" not in log.splitlines()[-1]
+        ):
             raise ChaosError(f"status {attempt.status} with a full disk: {log[-300:]}")
         if "Traceback" in log or not run.journaled:
             raise ChaosError("a traceback, or no answer is kept")
@@ -113,7 +116,8 @@ def run_shards(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     options = [entry, "--suite", "s", "-m", "999", "--local-path", str(folder), "--disable-cache"]
     chaos.server.forget()
     attempts = [
-        start(folder, ["helm-longctx", "shard", f"{number}/2", *options], log=f"shard{number}") for number in (1, 2)
+        start(folder, ["helm-longctx", "shard", f"{number}/2", *options], log=f"shard{number}")
+        for number in (1, 2)
     ]
     is_interrupted = rng.random() < 0.5
     if is_interrupted:

@@ -23,7 +23,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chaos]:
 ELSEWHERE = ("ray", "slow", "submit", "collect")
 LONG = ("report", "jury")
 CASES = [
-    pytest.param(kind, 1, marks=pytest.mark.long if kind in LONG else ()) for kind in ROUNDS if kind not in ELSEWHERE
+    pytest.param(kind, 1, marks=pytest.mark.long if kind in LONG else ())
+    for kind in ROUNDS
+    if kind not in ELSEWHERE
 ]
 
 

@@ -34,7 +34,9 @@ def _suite(folder: Path) -> Path:
     """Return an output folder with a suite of six runs."""
     for entry in ENTRIES:
         for model in MODELS:
-            write_run(folder / "benchmark_output/runs/s", f"{entry},model={model}", long_prompts(20, 4000))
+            write_run(
+                folder / "benchmark_output/runs/s", f"{entry},model={model}", long_prompts(20, 4000)
+            )
     return folder / "benchmark_output"
 
 
@@ -56,7 +58,18 @@ def _disturb(chaos: Chaos, rng: random.Random, folder: Path, command: str, form:
     """
     output = _suite(chaos.folder)
     before = _digest(output)
-    arguments = ["helm-longctx", command, "--suite", "s", "--format", form, "-o", str(output), "--to", "out"]
+    arguments = [
+        "helm-longctx",
+        command,
+        "--suite",
+        "s",
+        "--format",
+        form,
+        "-o",
+        str(output),
+        "--to",
+        "out",
+    ]
     expected, seconds = _undisturbed(chaos, command, form, tuple(arguments))
     folder.mkdir()
     for _ in range(rng.randint(1, 3)):
@@ -68,19 +81,27 @@ def _disturb(chaos: Chaos, rng: random.Random, folder: Path, command: str, form:
         _await_end(attempt)
     if _digest(output) != before:
         raise ChaosError("the command changed the suite")
-    if form == "lm-eval":  # its files have the time in their names, so those of a killed command remain
+    if (
+        form == "lm-eval"
+    ):  # its files have the time in their names, so those of a killed command remain
         shutil.rmtree(folder / "out", ignore_errors=True)
     attempt = start(folder, arguments)
     _await_end(attempt)
     if attempt.status:
         raise ChaosError(f"status {attempt.status}: {(folder / 'log').read_text()[-500:]}")
     if (found := _content(folder / "out")) != expected:
-        names = {name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)}
-        raise ChaosError(f"the files of {form} differ from an undisturbed command's: {sorted(names)[:5]}")
+        names = {
+            name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name)
+        }
+        raise ChaosError(
+            f"the files of {form} differ from an undisturbed command's: {sorted(names)[:5]}"
+        )
 
 
 @cache
-def _undisturbed(chaos: Chaos, command: str, form: str, arguments: tuple[str, ...]) -> tuple[dict[str, bytes], float]:
+def _undisturbed(
+    chaos: Chaos, command: str, form: str, arguments: tuple[str, ...]
+) -> tuple[dict[str, bytes], float]:
     """Return what a command writes, and the seconds that it takes."""
     folder = chaos.folder / f"undisturbed-{command}-{form}"
     folder.mkdir()
@@ -106,7 +127,11 @@ def _content(folder: Path) -> dict[str, bytes]:
 def _comparable(path: Path) -> bytes:
     content = path.read_bytes()
     if path.suffix == ".pdf":
-        return b"whole" if content.startswith(b"%PDF") and content.rstrip().endswith(b"%%EOF") else content
+        return (
+            b"whole"
+            if content.startswith(b"%PDF") and content.rstrip().endswith(b"%%EOF")
+            else content
+        )
     return _TIMES.sub(b"TIME", content)
 
 

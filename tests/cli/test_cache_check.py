@@ -18,8 +18,22 @@ from hypothesis import strategies as st
 from helm_longctx.apps.cache_check.boundary import find_boundary
 from helm_longctx.apps.cache_check.prompts import TEXTS, Question, lines_for
 from helm_longctx.apps.cache_check.sections import cache_blocks, open_cells
-from helm_longctx.apps.cache_check.states import BEGINNING, COLD, CONTROL, Reply, find_build, find_cached
-from helm_longctx.apps.cache_check.verdict import distance, find_small, judge, judge_builds, needed_wins, smallest_share
+from helm_longctx.apps.cache_check.states import (
+    BEGINNING,
+    COLD,
+    CONTROL,
+    Reply,
+    find_build,
+    find_cached,
+)
+from helm_longctx.apps.cache_check.verdict import (
+    distance,
+    find_small,
+    judge,
+    judge_builds,
+    needed_wins,
+    smallest_share,
+)
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.cached_server import CachedServer
@@ -46,11 +60,16 @@ class Shown(NamedTuple):
 def run_script(script: Path, environment: dict[str, str]) -> list[Shown]:
     """Run a reproduction with nothing but a shell and curl, and return the answers that it shows."""
     assert shutil.which("curl"), "the test needs curl"
-    done = subprocess.run(["/bin/sh", script], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", script], env=environment, capture_output=True, text=True, check=True
+    )
     titles = re.findall(r"^(.*)\. The right values are (.*):$", done.stdout, re.MULTILINE)
     replies = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     answers = [each["choices"][0]["message"]["content"].split(", ") for each in replies]
-    return [Shown(title, values.split(", "), answer) for (title, values), answer in zip(titles, answers, strict=True)]
+    return [
+        Shown(title, values.split(", "), answer)
+        for (title, values), answer in zip(titles, answers, strict=True)
+    ]
 
 
 def test_an_equal_server(command: Command) -> None:
@@ -75,8 +94,17 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CACHE_KEY", KEY)
     server = CachedServer(fault="overwritten")
     with server.serve() as url:
-        options = ("--questions", "10", "--states", "warm; A, B, A; evicted", "--api-key-env", "CACHE_KEY")
-        assert command("cache-check", "--model-url", url, *OPTIONS, *options) == 1, command.out + command.err
+        options = (
+            "--questions",
+            "10",
+            "--states",
+            "warm; A, B, A; evicted",
+            "--api-key-env",
+            "CACHE_KEY",
+        )
+        assert command("cache-check", "--model-url", url, *OPTIONS, *options) == 1, (
+            command.out + command.err
+        )
         assert "depend on its cache: A, B, A; the shortest length is 1k" in command.out
         script = Path("out/reproduce-A-B-A-1024.sh")
         assert str(script) in command.out
@@ -84,8 +112,15 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
         alone = {"CACHE_KEY": KEY}  # nothing else of this environment is needed
         cold, after = run_script(script, alone)
     assert "Bearer $CACHE_KEY" in script.read_text()
-    assert not [path for path in Path().rglob("*") if path.is_file() and KEY in path.read_text(errors="replace")]
-    assert [each.title for each in (cold, after)] == ["Cold", "After the same prompt, and another question about it"]
+    assert not [
+        path
+        for path in Path().rglob("*")
+        if path.is_file() and KEY in path.read_text(errors="replace")
+    ]
+    assert [each.title for each in (cold, after)] == [
+        "Cold",
+        "After the same prompt, and another question about it",
+    ]
     assert cold.answer == cold.values
     assert after.answer != after.values
 
@@ -93,7 +128,14 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
 def test_cold_answers_to_the_same_prompts(command: Command) -> None:
     """With fields that keep a request away from the cache, cold answers are to the prompts of the states. A block that
     is read wrongly is found; a server without a fault passes. Fields that are no object are refused."""
-    fields = ("--cold", '{"cache_salt": "RANDOM"}', "--states", "warm; same beginning", "--questions", "20")
+    fields = (
+        "--cold",
+        '{"cache_salt": "RANDOM"}',
+        "--states",
+        "warm; same beginning",
+        "--questions",
+        "20",
+    )
     assert check(command, CachedServer(has_logprobs=True), *fields, "--dry-run") == 0
     assert "160 requests" in command.out
     assert check(command, CachedServer(has_logprobs=True), *fields) == 0, command.out
@@ -112,7 +154,12 @@ def test_cold_answers_to_the_same_prompts(command: Command) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "state"),
-    [("wrong block", "same beginning"), ("aborted", "aborted"), ("mixed", "parallel"), ("dropped", "same beginning")],
+    [
+        ("wrong block", "same beginning"),
+        ("aborted", "aborted"),
+        ("mixed", "parallel"),
+        ("dropped", "same beginning"),
+    ],
 )
 def test_the_state_is_named(command: Command, fault: str, state: str) -> None:
     """The state in which a fault shows is named."""
@@ -133,7 +180,16 @@ def test_failures_are_counted(command: Command) -> None:
     """A request that fails is no answer. It is counted with its reason, and asked again by the same command."""
     server = CachedServer()
     with server.serve() as url:
-        options = ("cache-check", "--model-url", url, *OPTIONS, "--questions", "9", "--states", "warm")
+        options = (
+            "cache-check",
+            "--model-url",
+            url,
+            *OPTIONS,
+            "--questions",
+            "9",
+            "--states",
+            "warm",
+        )
         server.fails = 0.4
         assert command(*options, "--max-tokens", "20") in (2, 3)  # 2 if the probe fails
         while not Path("out/answers.jsonl").exists():
@@ -145,7 +201,17 @@ def test_failures_are_counted(command: Command) -> None:
 
 def test_a_dry_run_sends_nothing(command: Command) -> None:
     """A dry run prints the requests and tokens, and what share of changed answers is found."""
-    assert command("cache-check", "--model-url", "http://127.0.0.1:9/v1", "--length", "8k,128k", "--dry-run") == 0
+    assert (
+        command(
+            "cache-check",
+            "--model-url",
+            "http://127.0.0.1:9/v1",
+            "--length",
+            "8k,128k",
+            "--dry-run",
+        )
+        == 0
+    )
     assert "540 requests" in command.out
     assert "Nothing was sent." in command.out
 
@@ -160,14 +226,18 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
 )
 def test_bad_input(command: Command, options: tuple[str, ...], message: str) -> None:
     """Bad input is named before anything is sent."""
-    assert command("cache-check", "--model-url", "http://127.0.0.1:9/v1", "--dry-run", *options) == 2
+    assert (
+        command("cache-check", "--model-url", "http://127.0.0.1:9/v1", "--dry-run", *options) == 2
+    )
     assert message in command.err
 
 
 def test_another_design_needs_another_folder(command: Command) -> None:
     """A folder keeps the answers of one model and one seed."""
     assert check(command, CachedServer(), "--questions", "2", "--states", "warm") == 3
-    assert check(command, CachedServer(), "--questions", "2", "--states", "warm", "--seed", "7") == 2
+    assert (
+        check(command, CachedServer(), "--questions", "2", "--states", "warm", "--seed", "7") == 2
+    )
     assert "this folder has a check with other options" in command.err
 
 
@@ -187,7 +257,9 @@ def test_prompts_have_their_length_and_share_what_they_should(seed: int, tokens:
     assert lines[:border] == relative[:border]
     assert lines[border] != relative[border]
     assert all(
-        question.prompt("one").find_values(", ".join(str(question.lines[place][1]) for place in question.places))
+        question.prompt("one").find_values(
+            ", ".join(str(question.lines[place][1]) for place in question.places)
+        )
     )
 
 
@@ -213,13 +285,21 @@ def test_a_state_without_answers_is_open() -> None:
     """If all requests of a state failed, nothing is known about it, and the others are judged."""
     replies = [
         Reply(
-            1000, seed, state, "7", "temporary" if state == "warm" else None, found=() if state == "warm" else (True,)
+            1000,
+            seed,
+            state,
+            "7",
+            "temporary" if state == "warm" else None,
+            found=() if state == "warm" else (True,),
         )
         for seed in range(9)
         for state in (COLD, CONTROL, "warm", "evicted")
     ]
     cells = judge(replies)
-    assert [(each.state, each.n, each.failed) for each in cells] == [("warm", 0, 9), ("evicted", 9, 0)]
+    assert [(each.state, each.n, each.failed) for each in cells] == [
+        ("warm", 0, 9),
+        ("evicted", 9, 0),
+    ]
     assert open_cells(cells) == cells[:1]
 
 
@@ -229,13 +309,20 @@ def test_differences_below_the_tie() -> None:
         reply(name, seed, "11111", logprobs=({"a": value, "b": -3.0},), copy=copy)
         for seed in range(20)
         for state, moved in (("warm", 0.0005), ("same beginning", 0.005))
-        for name, copy, value in ((COLD, state, -0.1), (CONTROL, state, -0.1), (state, "", -0.1 - moved))
+        for name, copy, value in (
+            (COLD, state, -0.1),
+            (CONTROL, state, -0.1),
+            (state, "", -0.1 - moved),
+        )
     ]
     cells = judge(replies, 0.02)
     assert not any(each.differs for each in cells)
     assert [each.state for each in find_small(replies, cells)] == ["same beginning"]
     text = cache_blocks(cells, replies, "m")[-1].note  # type: ignore[union-attr]
-    assert "answers differ from cold ones to the same prompts: same beginning at 8k (0.005 nats)" in text
+    assert (
+        "answers differ from cold ones to the same prompts: same beginning at 8k (0.005 nats)"
+        in text
+    )
     assert "warm at" not in text
     assert not find_small([replace(each, copy="") for each in replies], cells)
 
@@ -277,7 +364,11 @@ def test_what_servers_report() -> None:
     ("fault", "states", "text"),
     [
         ("aborted", "aborted", "Values between 50% and 100% of the prompt are lost."),
-        ("wrong block", "same beginning", "Values are lost before the end of the shared beginning."),
+        (
+            "wrong block",
+            "same beginning",
+            "Values are lost before the end of the shared beginning.",
+        ),
     ],
 )
 def test_where(command: Command, fault: str, states: str, text: str) -> None:
@@ -285,11 +376,24 @@ def test_where(command: Command, fault: str, states: str, text: str) -> None:
     twice."""
     server = CachedServer(fault=fault, shortest=1200)
     with server.serve() as url:
-        options = ("--model-url", url, "--length", "2k", "--to", "out", "--quiet", "--questions", "12", "--where")
+        options = (
+            "--model-url",
+            url,
+            "--length",
+            "2k",
+            "--to",
+            "out",
+            "--quiet",
+            "--questions",
+            "12",
+            "--where",
+        )
         assert command("cache-check", *options, "--states", states) == 1, command.err
         shown = " ".join(command.out.split())
         assert text in shown
-        found = re.search(r"answers differ from about (\d+) tokens on; none was seen at (\d+)", shown)
+        found = re.search(
+            r"answers differ from about (\d+) tokens on; none was seen at (\d+)", shown
+        )
         assert found, shown
         assert int(found[2]) * 0.9 <= 1200 <= int(found[1]) * 1.1
         assert f"reproduce-{states.replace(' ', '-')}-{found[1]}.sh" in shown
@@ -298,23 +402,41 @@ def test_where(command: Command, fault: str, states: str, text: str) -> None:
         assert server.requests - sent <= 4  # only the probe
 
 
-@pytest.mark.parametrize(("block", "first", "has_counts"), [(16, 5, True), (32, 3, True), (16, 4, False)])
+@pytest.mark.parametrize(
+    ("block", "first", "has_counts"), [(16, 5, True), (32, 3, True), (16, 4, False)]
+)
 def test_the_boundary(command: Command, block: int, first: int, has_counts: bool) -> None:
     """The search names the shortest shared beginning with which answers are wrong, with the size of a block where the
     server counts cached tokens. Its script shows with five requests and curl alone that a shorter one is right. The same
     command asks nothing again."""
     server = CachedServer(fault="wrong block", block=block, first_hit=first, has_counts=has_counts)
     with server.serve() as url:
-        options = ("--model-url", url, *OPTIONS, "--questions", "16", "--states", "same beginning", "--where")
+        options = (
+            "--model-url",
+            url,
+            *OPTIONS,
+            "--questions",
+            "16",
+            "--states",
+            "same beginning",
+            "--where",
+        )
         assert command("cache-check", *options) == 1, command.out + command.err
         shown = " ".join(command.out.split())
         found = re.search(
-            r"The fault begins at (about )?(\d+) (\w+) tokens(.*?); none was seen at (?:about )?(\d+)", shown
+            r"The fault begins at (about )?(\d+) (\w+) tokens(.*?); none was seen at (?:about )?(\d+)",
+            shown,
         )
         assert found, shown
         if has_counts:
             blocks = f", {first} blocks of {block}"
-            assert found.groups() == (None, str(first * block), "cached", blocks, str((first - 1) * block))
+            assert found.groups() == (
+                None,
+                str(first * block),
+                "cached",
+                blocks,
+                str((first - 1) * block),
+            )
         else:
             assert found.group(1, 3, 4) == ("about ", "shared", "")
             assert int(found[5]) - block <= first * block <= int(found[2]) + block
@@ -335,7 +457,12 @@ def test_no_boundary() -> None:
     def make(differs: Callable[[int, int], bool]) -> list[Reply]:
         return [
             replace(
-                reply(state, seed, "10111" if state == BEGINNING and differs(seed, border) else "11111"), shared=border
+                reply(
+                    state,
+                    seed,
+                    "10111" if state == BEGINNING and differs(seed, border) else "11111",
+                ),
+                shared=border,
             )
             for seed in range(24)
             for border in [5 + 3 * seed]
@@ -346,8 +473,14 @@ def test_no_boundary() -> None:
         return []
 
     logprobs = ({"a": -0.1},)
-    for differs, line in ((lambda seed, border: border >= 50, 50), (lambda seed, border: seed % 2 == 0, None)):
-        replies = [replace(each, logprobs=logprobs, cached_tokens=4 * (each.shared or 0)) for each in make(differs)]
+    for differs, line in (
+        (lambda seed, border: border >= 50, 50),
+        (lambda seed, border: seed % 2 == 0, None),
+    ):
+        replies = [
+            replace(each, logprobs=logprobs, cached_tokens=4 * (each.shared or 0))
+            for each in make(differs)
+        ]
         found = find_boundary(replies, ask)
         assert (found and found.first.line) == line
     assert find_boundary(make(lambda seed, border: False), ask) is None
@@ -355,10 +488,20 @@ def test_no_boundary() -> None:
 
 def test_kinds_of_text(command: Command) -> None:
     """A fault that shows only in one kind of text is placed there. A kind that does not exist is refused."""
-    options = ("--states", "aborted", "--questions", "10", "--texts", "plain; CJK; white space; emoji; accents")
+    options = (
+        "--states",
+        "aborted",
+        "--questions",
+        "10",
+        "--texts",
+        "plain; CJK; white space; emoji; accents",
+    )
     assert check(command, CachedServer(fault="aborted", only="键"), *options) == 1, command.err
     shown = " ".join(command.out.split())
-    assert "It was seen only in texts of these kinds: CJK; not in: plain, accents, emoji, white space." in shown
+    assert (
+        "It was seen only in texts of these kinds: CJK; not in: plain, accents, emoji, white space."
+        in shown
+    )
     assert "This script shows it (aborted (CJK)): out/reproduce-aborted-CJK-1024.sh" in shown
     assert check(command, CachedServer(), "--texts", "plain; runes", "--dry-run") == 2
     assert "--texts='runes'" in command.err
@@ -370,7 +513,9 @@ def test_texts(kind: str) -> None:
     question = Question(3, lines_for(2048, kind), kind=kind)
     prompt = question.prompt("warm")
     assert abs(estimate_tokens(prompt.text) / 2048 - 1) < 0.1
-    assert all(f"{key}" in prompt.text and f"{value}" in prompt.text for key, value in question.lines)
+    assert all(
+        f"{key}" in prompt.text and f"{value}" in prompt.text for key, value in question.lines
+    )
     assert all(prompt.find_values(", ".join(map(str, question.values))))
 
 
@@ -393,7 +538,9 @@ def test_cold_fields_are_found(command: Command) -> None:
 def test_a_router_with_a_worse_build(command: Command) -> None:
     """Of two builds behind one address, the worse one is named, although no state of the cache differs."""
     assert check(command, CachedServer(worse_every=5), "--questions", "60", "--states", "cold") == 1
-    assert "Several builds answer at this address, and m fp-2 is worse" in " ".join(command.out.split())
+    assert "Several builds answer at this address, and m fp-2 is worse" in " ".join(
+        command.out.split()
+    )
 
 
 def test_builds() -> None:

@@ -12,7 +12,17 @@ import pytest
 from tests.support.commands import Command
 from tests.support.endpoints import SimulatedModel, cutting, honest, serve
 
-OPTIONS = ("--model-name", "simulated", "--claim", "2k", "--shortest", "1k", "--to", "out", "--quiet")
+OPTIONS = (
+    "--model-name",
+    "simulated",
+    "--claim",
+    "2k",
+    "--shortest",
+    "1k",
+    "--to",
+    "out",
+    "--quiet",
+)
 
 SURE = ("--seed", "5", "--error", "0.5", "-m", "30")
 """Options with which few questions are enough."""
@@ -40,7 +50,9 @@ def test_an_honest_server(command: Command) -> None:
         assert len(asked) == sent
     assert "endpoint/simulated uses 2k: the mean score of recall, paraphrase, graph," in command.out
     assert first["holds"] is True
-    assert first["dollars"] == pytest.approx(limited["spent_by_this_command"] + first["spent_by_this_command"])
+    assert first["dollars"] == pytest.approx(
+        limited["spent_by_this_command"] + first["spent_by_this_command"]
+    )
     # Each command asks the server for a probe, which is no question, and without texts some questions are equal.
     assert sent - 2 <= first["requests"] <= sent + 10
     with_text = [prompt for prompt in asked if len(prompt) > 1500]
@@ -48,8 +60,13 @@ def test_an_honest_server(command: Command) -> None:
     assert first["sha256"] == certificate()["sha256"]
     assert first["models"] == {"simulated": first["requests"]}
     assert [kind["baselines"]["null"] for kind in first["kinds"][:4]] == [0, 0, 0, 0]
-    assert first["entries"][0] == "fresh_text:task=recall,length=1024,seed=204,num_samples=10,context=none"
-    assert first["entries"][5] == "fresh_text:task=recall,length=1024,seed=5,texts=13,num_samples=13"
+    assert (
+        first["entries"][0]
+        == "fresh_text:task=recall,length=1024,seed=204,num_samples=10,context=none"
+    )
+    assert (
+        first["entries"][5] == "fresh_text:task=recall,length=1024,seed=5,texts=13,num_samples=13"
+    )
     page = Path("out/index.html").read_text()
     assert "Is 2k real?" in page
     assert not re.search(r"<script|<link|src=", page)
@@ -62,7 +79,10 @@ def test_a_server_that_cuts(command: Command) -> None:
     found = certificate()
     assert {finding["name"] for finding in found["findings"]} == {"cuts", "end_only"}
     assert found["holds"] is False
-    assert "The server cuts prompts without an error: of prompts of 2k it counts only 1,100 tokens." in command.out
+    assert (
+        "The server cuts prompts without an error: of prompts of 2k it counts only 1,100 tokens."
+        in command.out
+    )
     assert "Only the end of the text is used" in Path("out/index.html").read_text()
 
 
@@ -72,7 +92,9 @@ def test_a_server_that_refuses(command: Command) -> None:
         assert command("certify", "--model-url", url, *OPTIONS, *SURE) == 0
     assert "The server refuses prompts of 2k." in command.out
     assert "The largest accepted length is 1k." in command.out
-    assert "it refuses prompts of this length; the effective length is 1k." in " ".join(command.out.split())
+    assert "it refuses prompts of this length; the effective length is 1k." in " ".join(
+        command.out.split()
+    )
     assert certificate()["requests"] > len(asked) - 1
 
 
@@ -80,7 +102,10 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
     """`--dry-run` prints the largest plan with its price, sends nothing and writes no certificate."""
     Path("dry.yaml").write_text("endpoint/simulated: {input: 1, output: 1}\n")
     with serve(SimulatedModel()) as (url, asked):
-        assert command("certify", "--model-url", url, *OPTIONS, "--prices", "dry.yaml", "--dry-run") == 0
+        assert (
+            command("certify", "--model-url", url, *OPTIONS, "--prices", "dry.yaml", "--dry-run")
+            == 0
+        )
     assert asked == []
     assert not Path("out").exists()
     # 12 questions of each kind in 13 texts at 1k, and 57 at 2k with their budgets.
@@ -99,7 +124,9 @@ def test_a_dry_run_sends_nothing(command: Command) -> None:
     needed = counts[2]
     with serve(SimulatedModel()) as (url, _):
         for most in (needed - 1, needed, needed + 9):
-            assert command("certify", "--model-url", url, *OPTIONS, "-m", str(most), "--dry-run") == 0
+            assert (
+                command("certify", "--model-url", url, *OPTIONS, "-m", str(most), "--dry-run") == 0
+            )
             warning = f"-m {most} is too few for a model with a score of 50: give -m {needed}."
             assert (warning in command.out) == ("too few" in command.out) == (most < needed)
 

@@ -33,10 +33,17 @@ def with_mirror(monkeypatch: pytest.MonkeyPatch, mirror: DataRoot) -> None:
 
 def test_prompts(command: Command, with_mirror: None) -> None:
     """`prompts` prints JSON lines with fixed keys in the official order, limited and in either form, and nothing else."""
-    assert command("prompts", "helmet_recall:task=json_kv,length=8k", "--style", "chat", "--limit", 3) == 0
+    assert (
+        command("prompts", "helmet_recall:task=json_kv,length=8k", "--style", "chat", "--limit", 3)
+        == 0
+    )
     chat = command.rows
-    assert [list(row) for row in chat] == [["id", "task", "length", "prompt", "references", "max_tokens", "stop"]] * 3
-    assert {(row["task"], row["length"], row["max_tokens"]) for row in chat} == {("json_kv", "8k", 100)}
+    assert [list(row) for row in chat] == [
+        ["id", "task", "length", "prompt", "references", "max_tokens", "stop"]
+    ] * 3
+    assert {(row["task"], row["length"], row["max_tokens"]) for row in chat} == {
+        ("json_kv", "8k", 100)
+    }
     assert command("prompts", "helmet_recall:task=json_kv,length=8192", "--limit", 3) == 0
     for one, two in zip(chat, command.rows, strict=True):
         assert two["prompt"] == one["prompt"] + "\nCorresponding value:"
@@ -46,9 +53,20 @@ def test_prompts(command: Command, with_mirror: None) -> None:
 def test_prompts_of_a_category_and_protocol(command: Command, with_mirror: None) -> None:
     """`prompts` prints a category's tasks one after the other, and `protocol=current` and `style=` have their effects."""
     assert command("prompts", "helmet_icl:length=4k,num_samples=2,protocol=current") == 0
-    assert [row["task"] for row in command.rows][::2] == ["trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"]
+    assert [row["task"] for row in command.rows][::2] == [
+        "trec_coarse",
+        "trec_fine",
+        "banking77",
+        "clinic150",
+        "nlu",
+    ]
     assert {tuple(row["stop"]) for row in command.rows} == {("\n",)}
-    assert command("prompts", "helmet_icl:task=nlu,length=4k,num_samples=1,protocol=current,style=chat") == 0
+    assert (
+        command(
+            "prompts", "helmet_icl:task=nlu,length=4k,num_samples=1,protocol=current,style=chat"
+        )
+        == 0
+    )
     assert command.rows[0]["stop"] == []
     assert not command.rows[0]["prompt"].endswith("label:")
 
@@ -74,12 +92,18 @@ def test_half_characters_are_scored(command: Command) -> None:
     assert command.err == "helm-longctx: error: r:7: references must be strings, found 1\n"
 
 
-@pytest.mark.parametrize("task", [task for benchmark in BENCHMARKS for task in benchmark.tasks], ids=attrgetter("name"))
+@pytest.mark.parametrize(
+    "task", [task for benchmark in BENCHMARKS for task in benchmark.tasks], ids=attrgetter("name")
+)
 def test_no_output_of_a_model_ends_scoring(task: Task) -> None:
     """No scorer fails on a lone surrogate in an output, in a reference or in the id of a passage."""
     (benchmark,) = (benchmark for benchmark in BENCHMARKS if task in benchmark.tasks)
     fields = {**OF_BENCHMARK.get(benchmark.name, {}), "qrels": {"1": 1, "\ud83d": 2}}
-    for prediction in ("\ud83d", "Answer: A [1].\n- \udc00 The correct answer is (B)", "```\n\ud83d\n```"):
+    for prediction in (
+        "\ud83d",
+        "Answer: A [1].\n- \udc00 The correct answer is (B)",
+        "```\n\ud83d\n```",
+    ):
         for reference in ("A", "\ud83d"):
             scores = task.scores({**fields, "prediction": prediction, "references": [reference]})
             assert all(isinstance(score, float) for score in scores.values())
@@ -94,7 +118,9 @@ def test_half_characters_of_prompts(command: Command, tmp_path: Path) -> None:
     assert command.rows[0]["references"] == ["\ud83d"]
 
 
-def test_lines_are_lines_for_every_reader(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_lines_for_every_reader(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`prompts` escapes the characters at which `str.splitlines` ends a line, so its lines can be read back."""
     build_lv_eval(tmp_path)
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
@@ -107,7 +133,9 @@ def test_list(command: Command, with_mirror: None) -> None:
     """`list` has a row for each task and says whether its data is present."""
     assert command("list", "--length", "8k", "--json") == 0
     rows = {(row["entry"], row["task"]): row for row in json.loads(command.out)}
-    assert {task for _, task in rows} == {task.argument for benchmark in BENCHMARKS for task in benchmark.tasks}
+    assert {task for _, task in rows} == {
+        task.argument for benchmark in BENCHMARKS for task in benchmark.tasks
+    }
     assert rows["helmet_icl", "nlu"]["data"] == rows["helmet_recall", "json_kv"]["data"] == "here"
     assert command("list", "--all") == 0
     assert "banking77" in command.out
@@ -116,19 +144,27 @@ def test_list(command: Command, with_mirror: None) -> None:
 def test_list_of_benchmarks(command: Command) -> None:
     """`list` has a line for each benchmark, selects tasks by name, and suggests the nearest names for an unknown one."""
     assert command("list") == 0
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in command.out.splitlines() if line[:1] == "│"]
+    rows = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in command.out.splitlines()
+        if line[:1] == "│"
+    ]
     rows = [row for row in rows if row[0]]  # a long line goes on in the next row
     assert [row[0] for row in rows] == [benchmark.name for benchmark in BENCHMARKS]
     for name, tasks, lengths, about in rows:
         assert tasks == str(len(next(each for each in BENCHMARKS if each.name == name).tasks))
-        assert lengths.endswith("-16m") == (name in ("any_jsonl", "fresh_text", "graphwalks", "ppl", "ruler", "ruler2"))
+        assert lengths.endswith("-16m") == (
+            name in ("any_jsonl", "fresh_text", "graphwalks", "ppl", "ruler", "ruler2")
+        )
         assert len(about.split()) >= 4
     assert command("list", "aa_lcr", "helmet_cite", "nq", "--json") == 0
     entries = ["aa_lcr", "aa_lcr_v1_1", "helmet_rag", *["helmet_cite"] * 4]
     assert [row["entry"] for row in json.loads(command.out)] == entries
 
 
-def test_list_without_data(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_without_data(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`list` says that absent data is generated, fetched on first use, or missing from the mirror."""
     assert command("list", "--json") == 0
     states = {"generated", "none at this length"}
@@ -158,7 +194,9 @@ def test_models(command: Command, tmp_path: Path) -> None:
     assert "vllm/llama-3.1-8b-instruct" in command.out
     assert "longctx/lexical" in command.out
     assert command("models", "--copy-to", tmp_path / "mine") == 0
-    assert yaml.safe_load((tmp_path / "mine/model_deployments.yaml").read_text())["model_deployments"]
+    assert yaml.safe_load((tmp_path / "mine/model_deployments.yaml").read_text())[
+        "model_deployments"
+    ]
     assert command("models", "--copy-to", tmp_path / "mine") == 2
     assert "already has model_deployments.yaml" in command.err
 
@@ -166,9 +204,13 @@ def test_models(command: Command, tmp_path: Path) -> None:
 def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
     """`schema` prints YAML with the run groups, and `confs` writes the files of run entries."""
     assert command("schema") == 0
-    assert {"helmet", "lv_eval", "aa_lcr"} <= {group["name"] for group in yaml.safe_load(command.out)["run_groups"]}
+    assert {"helmet", "lv_eval", "aa_lcr"} <= {
+        group["name"] for group in yaml.safe_load(command.out)["run_groups"]
+    }
     assert command("confs", tmp_path / "confs") == 0
-    assert command.out.splitlines() == [str(tmp_path / "confs" / name) for name in conf_files(BENCHMARKS)]
+    assert command.out.splitlines() == [
+        str(tmp_path / "confs" / name) for name in conf_files(BENCHMARKS)
+    ]
     assert {path.name for path in (tmp_path / "confs").glob("*")} == set(conf_files(BENCHMARKS))
 
 
@@ -181,11 +223,16 @@ def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
         (["confs", "x" * 5000], "xxx…': File name too long"),
         (["models", "--copy-to", "file/below"], "'file/below': Not a directory"),
         (["models", "--copy-to", "/proc/none"], "'/proc/none': No such file or directory"),
-        (["export", "--suite", "s", "--plot", "", "--to", "file/below"], "'file/below': Not a directory"),
+        (
+            ["export", "--suite", "s", "--plot", "", "--to", "file/below"],
+            "'file/below': Not a directory",
+        ),
         (["reference", "lv_eval", "--suite", "s", "-o", "file"], "Not a directory"),
     ],
 )
-def test_targets_that_cannot_be_written(command: Command, tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_targets_that_cannot_be_written(
+    command: Command, tmp_path: Path, arguments: list[str], told: str
+) -> None:
     """An output folder or file that cannot be written ends in one line that says what to do."""
     (tmp_path / "file").write_text("")
     (tmp_path / "taken/ruler_8k.conf").mkdir(parents=True)
@@ -197,7 +244,13 @@ def test_targets_that_cannot_be_written(command: Command, tmp_path: Path, argume
 
 
 ODD_FIELDS = [
-    ("rerank", "msmarco", "qrels", ["3"], "grades (whole numbers from 0 to 1000) by passage id, found ['3']"),
+    (
+        "rerank",
+        "msmarco",
+        "qrels",
+        ["3"],
+        "grades (whole numbers from 0 to 1000) by passage id, found ['3']",
+    ),
     ("rerank", "msmarco", "qrels", {"3": "1"}, "found {'3': '1'}"),
     ("rerank", "msmarco", "qrels", {"3": True}, "found {'3': True}"),
     ("rerank", "msmarco", "qrels", {"3": 10**12}, "found {'3': 1000000000000}"),
@@ -209,13 +262,27 @@ ODD_FIELDS = [
     ("summ", "multi_lexsum", "keypoints", "one", "keypoints must be a list of texts, found 'one'"),
     ("cite", "asqa", "qa_pairs", "x", "qa_pairs must be a list of objects with 'short_answers'"),
     ("cite", "asqa", "qa_pairs", [{"short_answers": "ab"}], "qa_pairs must be a list of objects"),
-    ("cite", "asqa", "citations", [1], "citations must be the result of a judge of citations, found [1]"),
-    ("cite", "qampari", "answers", ["Paris"], "answers must be a list of lists of texts, found ['Paris']"),
+    (
+        "cite",
+        "asqa",
+        "citations",
+        [1],
+        "citations must be the result of a judge of citations, found [1]",
+    ),
+    (
+        "cite",
+        "qampari",
+        "answers",
+        ["Paris"],
+        "answers must be a list of lists of texts, found ['Paris']",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("category", "task", "name", "value", "told"), ODD_FIELDS)
-def test_odd_fields_of_records(command: Command, category: str, task: str, name: str, value: object, told: str) -> None:
+def test_odd_fields_of_records(
+    command: Command, category: str, task: str, name: str, value: object, told: str
+) -> None:
     """A field of a record with an unexpected type ends in one line that names the field."""
     Path("r").write_text(json.dumps({"prediction": "1 > 2", "references": ["1"], name: value}))
     assert command("score", f"helmet_{category}:task={task},length=8k", "--records", "r") == 2
@@ -266,7 +333,9 @@ def test_prompts_of_malformed_files(
 def test_summarize_of_damaged_runs(command: Command, tmp_path: Path) -> None:
     """`summarize` names the file in one line if a statistic occurs twice in it."""
     run = write_run(
-        tmp_path / "benchmark_output/runs/s", "helmet_recall:task=json_kv,length=8k,model=longctx/null", [("p", "a")]
+        tmp_path / "benchmark_output/runs/s",
+        "helmet_recall:task=json_kv,length=8k,model=longctx/null",
+        [("p", "a")],
     )
     stats = json.loads((run / "stats.json").read_text())
     (run / "stats.json").write_text(json.dumps(stats * 2))
@@ -317,7 +386,11 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "message"), BAD)
 def test_bad_input(
-    command: Command, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each mistake ends in one line on standard error with status 2, and prints nothing on standard output."""
     (tmp_path / "mirror").mkdir()
@@ -360,7 +433,10 @@ def test_wrong_usage(command: Command, arguments: list[str]) -> None:
     ("arguments", "message"),
     [
         (["run", "--modle", "x"], "run: No such option: --modle; did you mean --model?"),
-        (["batch", "submit", "--suit"], "batch submit: No such option: --suit; did you mean --suite?"),
+        (
+            ["batch", "submit", "--suit"],
+            "batch submit: No such option: --suit; did you mean --suite?",
+        ),
         (["summarise"], "No such command 'summarise'. Did you mean 'summarize'?"),
         (["y" * 9000], f"No such command '{'y' * 299}…; see helm-longctx --help\n"),
     ],
@@ -394,7 +470,11 @@ def test_excepthook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     errors.install_excepthook()
     errors.install_excepthook()
     sys.excepthook(InputError, InputError("a\nb"), None)
-    sys.excepthook(ValueError, ValueError("Unknown model or no default model deployment found for model x"), None)
+    sys.excepthook(
+        ValueError,
+        ValueError("Unknown model or no default model deployment found for model x"),
+        None,
+    )
     first, second = capsys.readouterr().err.splitlines()
     assert first == "helm-longctx: error: a b"
     assert "for model x; give one of HELM's models" in second
@@ -415,17 +495,24 @@ def test_no_prompt_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(said) < 1500
 
 
-def test_prompts_know_the_tokenizers_of_helm(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_know_the_tokenizers_of_helm(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`count_with` accepts a name in HELM's registry, also with a mirror that has no tokenizers."""
     (tmp_path / "mirror").mkdir()
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
-    assert command("prompts", "ruler:task=vt,length=4k,num_samples=1,count_with=longctx/words") == 0, command.err
+    assert (
+        command("prompts", "ruler:task=vt,length=4k,num_samples=1,count_with=longctx/words") == 0
+    ), command.err
     assert [row["task"] for row in command.rows] == ["vt"]
 
 
 def test_a_failed_download_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of a network library ends in one line without a traceback."""
-    monkeypatch.setattr("helm_longctx.cli.records.parse_entry", lambda *_: (_ for _ in ()).throw(ConnectionError("x")))
+    monkeypatch.setattr(
+        "helm_longctx.cli.records.parse_entry",
+        lambda *_: (_ for _ in ()).throw(ConnectionError("x")),
+    )
     assert command("prompts", "aa_lcr") == 2
     assert command.err.startswith("helm-longctx: error: a download failed: 'x'")
     assert command.err.count("\n") == 1

@@ -19,7 +19,9 @@ def suite() -> Path:
     """Write a suite with three models, of which the second one fails every other instance."""
     folder = Path("benchmark_output/runs/s")
     for model in MODELS[1:]:
-        run = write_run(folder, f"helmet_recall:task=json_kv,length=8k,model={model}", long_prompts(40, 600))
+        run = write_run(
+            folder, f"helmet_recall:task=json_kv,length=8k,model={model}", long_prompts(40, 600)
+        )
         if model == "longctx/null":
             path = run / "per_instance_stats.json"
             rows = json.loads(path.read_text())
@@ -37,13 +39,18 @@ def test_models_are_needed(command: Command) -> None:
     """`compare` without models or with one model ends in one line."""
     for models in ((), ("longctx/null",)):
         assert command("compare", *models, "--suite", "s") == 2
-        assert command.err.startswith(f"helm-longctx: error: compare: models={' '.join(models)!r} is invalid")
+        assert command.err.startswith(
+            f"helm-longctx: error: compare: models={' '.join(models)!r} is invalid"
+        )
         assert command.err.count("\n") == 1
 
 
 def test_two_models(command: Command, suite: Path) -> None:
     """`compare` with two models prints tables and links, and writes JSON."""
-    assert command("compare", *MODELS[:2], "--suite", "s", "--json", "out.json", "--instances", "2") == 0, command.err
+    assert (
+        command("compare", *MODELS[:2], "--suite", "s", "--json", "out.json", "--instances", "2")
+        == 0
+    ), command.err
     assert "40 instances that all 2 models answered" in command.out
     assert "json_kv at 8k, json_kv-0: 100.0 and 0.0" in command.out
     assert "http://127.0.0.1:8000/#/runs/helmet_recall%3Atask%3Djson_kv" in command.out
@@ -57,9 +64,18 @@ def test_two_models(command: Command, suite: Path) -> None:
 
 def test_methods(command: Command, suite: Path) -> None:
     """`compare --methods` pairs each method with the plain prompts of its model, also where no costs are known."""
-    null, right = (suite / f"helmet_recall:task=json_kv,length=8k,model=longctx_{name}" for name in ("null", "lexical"))
-    for run, method in ((right, {"method": "retrieve", "chunks": "4"}), (null, {"method": "closed_book"})):
-        copy = suite / f"helmet_recall:task=json_kv,length=8k,method={method['method']},model=longctx_null"
+    null, right = (
+        suite / f"helmet_recall:task=json_kv,length=8k,model=longctx_{name}"
+        for name in ("null", "lexical")
+    )
+    for run, method in (
+        (right, {"method": "retrieve", "chunks": "4"}),
+        (null, {"method": "closed_book"}),
+    ):
+        copy = (
+            suite
+            / f"helmet_recall:task=json_kv,length=8k,method={method['method']},model=longctx_null"
+        )
         shutil.copytree(run, copy)
         spec = json.loads((copy / "run_spec.json").read_text())
         spec["scenario_spec"]["args"] |= method
@@ -75,15 +91,25 @@ def test_methods(command: Command, suite: Path) -> None:
     assert closed["comparison"]["effect"]["mean"] == 0.0
     # Of two methods, the smaller p-value counts twice.
     assert retrieve["adjusted"] == min(1.0, 2 * retrieve["comparison"]["p_value"])
-    assert {retrieve[part][name] for part in ("costs", "plain") for name in ("tokens", "dollars_per_point")} == {None}
+    assert {
+        retrieve[part][name]
+        for part in ("costs", "plain")
+        for name in ("tokens", "dollars_per_point")
+    } == {None}
     assert command("compare", MODELS[2], "--methods", "--suite", "s") == 2
-    assert f"model='{MODELS[2]}' has no runs with and without a method; give {MODELS[1]}" in command.err
+    assert (
+        f"model='{MODELS[2]}' has no runs with and without a method; give {MODELS[1]}"
+        in command.err
+    )
 
 
 def test_a_suite_without_methods(command: Command, suite: Path) -> None:
     """`compare --methods` says what to run if no model has runs with and without a method."""
     assert command("compare", "--methods", "--suite", "s") == 2
-    assert "no model of the suite has runs with and without a method; run the same entries with method=" in command.err
+    assert (
+        "no model of the suite has runs with and without a method; run the same entries with method="
+        in command.err
+    )
 
 
 def test_a_matrix(command: Command, suite: Path) -> None:

@@ -54,7 +54,14 @@ def rows(squad: Path, kind: str, folder: Path) -> list[dict[str, Any]]:
     """Write the questions of a kind, check that the task of own questions reads them, and return their rows."""
     write_questions(squad, kind, LENGTH, folder)
     settings = Settings(LENGTH, path=str(folder))
-    assert len(list(BENCHMARK.tasks[0].load(BENCHMARK.tasks[0], settings, DataRoot(folder, mirror=True)))) == COUNT
+    assert (
+        len(
+            list(
+                BENCHMARK.tasks[0].load(BENCHMARK.tasks[0], settings, DataRoot(folder, mirror=True))
+            )
+        )
+        == COUNT
+    )
     return [json.loads(line) for line in (folder / FILE).read_text(encoding="utf-8").splitlines()]
 
 
@@ -63,11 +70,15 @@ def test_conversations(squad: Path, tmp_path: Path) -> None:
     depths = []
     for row in rows(squad, "conversation", tmp_path):
         *earlier, last = row["messages"]
-        assert [message["role"] for message in earlier] == ["user", "assistant"] * (len(earlier) // 2)
+        assert [message["role"] for message in earlier] == ["user", "assistant"] * (
+            len(earlier) // 2
+        )
         pier = re.search(r"(pier \d+) of (\w+)", last["content"])
         assert pier
         about = f"{pier[2]} has {pier[1]}."
-        (place,) = (number for number, message in enumerate(earlier) if message["content"].startswith(about))
+        (place,) = (
+            number for number, message in enumerate(earlier) if message["content"].startswith(about)
+        )
         depths.append(round(5 * place / (len(earlier) - 2)))
         assert row["answers"] == ["Ann"]
         assert estimate_tokens(" ".join(message["content"] for message in row["messages"])) < LENGTH
@@ -107,7 +118,9 @@ def test_the_lexical_baseline_answers_both(squad: Path, tmp_path: Path) -> None:
         for example in task.load(task, settings, DataRoot(tmp_path, mirror=True)):
             prompt = task.prompt(example)
             found = (
-                lexical.answer_conversation(prompt.messages) if example.messages else lexical.answer(prompt.user_turn)
+                lexical.answer_conversation(prompt.messages)
+                if example.messages
+                else lexical.answer(prompt.user_turn)
             )
             right += example.references[0] in found.split()
         assert right > COUNT / 2, kind

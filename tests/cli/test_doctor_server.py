@@ -49,7 +49,9 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
     text = question.partition("nothing else:\n")[2] or "yes"
     if fault == "stop":
         text = text.partition("User:")[0]
-    if "random words" in question and (fault == "sampled" or (fault == "default" and "temperature" not in body)):
+    if "random words" in question and (
+        fault == "sampled" or (fault == "default" and "temperature" not in body)
+    ):
         text = f"word {number}"
     if fault == "silent builds" and number % 5 == 0:
         text = "no"
@@ -91,10 +93,15 @@ def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
             if tokenizer is not None:
                 if fault == "stripped":  # runs of white space become a space
                     body["messages"] = [
-                        {**each, "content": " ".join(each["content"].split())} for each in body["messages"]
+                        {**each, "content": " ".join(each["content"].split())}
+                        for each in body["messages"]
                     ]
-                tokens = tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=True)
-                extra = {"special token": 1, "other template": 7 * len(body["messages"])}.get(fault, 0)
+                tokens = tokenizer.apply_chat_template(
+                    body["messages"], add_generation_prompt=True, return_dict=True
+                )
+                extra = {"special token": 1, "other template": 7 * len(body["messages"])}.get(
+                    fault, 0
+                )
                 reply["usage"]["prompt_tokens"] = len(tokens["input_ids"]) + extra
             is_long = len(body["messages"]) > 1
             if fault == "refused" and is_long:
@@ -174,7 +181,10 @@ class RoundingServer(ModelServer):
         elif self.is_busy and self.requests % 4 == 0:
             handler.send_json(503, {"error": {"message": "overloaded"}})
         elif unknown and build in self.strict:
-            handler.send_json(400, {"error": {"message": f"Unrecognized request argument supplied: {unknown.pop()}"}})
+            handler.send_json(
+                400,
+                {"error": {"message": f"Unrecognized request argument supplied: {unknown.pop()}"}},
+            )
         else:
             handler.send_json(200, self.answer_as(build, body))
 
@@ -183,14 +193,20 @@ class RoundingServer(ModelServer):
         salt = body.get("cache_salt", "") if self.takes == "cache_salt" else ""
         self.salts += filter(None, [salt])
         name = json.dumps([build, salt, body["messages"]])
-        is_hit = name in self._kept and (self.takes != "cache_prompt" or body.get("cache_prompt", True))
+        is_hit = name in self._kept and (
+            self.takes != "cache_prompt" or body.get("cache_prompt", True)
+        )
         self._kept.add(name)
         reply = answer(body, "", 0)
         usage, choice = reply["usage"], reply["choices"][0]
         if self.counts == "all" or (self.counts == "hits" and is_hit):
-            usage["prompt_tokens_details"] = {"cached_tokens": (usage["prompt_tokens"] - 1) * is_hit}
+            usage["prompt_tokens_details"] = {
+                "cached_tokens": (usage["prompt_tokens"] - 1) * is_hit
+            }
         for token in (choice.get("logprobs") or {}).get("content", ()):
-            token["logprob"] -= self.gap * (build == "worse") + self._chance.uniform(0, 0.12) * is_hit
+            token["logprob"] -= (
+                self.gap * (build == "worse") + self._chance.uniform(0, 0.12) * is_hit
+            )
         return reply
 
 
@@ -227,7 +243,9 @@ def test_a_second_build_behind_a_cache_that_rounds(
     find_builds(command, usual)
     assert find_builds(command, server) is is_found
     assert server.requests == usual.requests + more
-    assert len(set(server.salts)) == len(server.salts) == (21 if server.takes == "cache_salt" else 0)
+    assert (
+        len(set(server.salts)) == len(server.salts) == (21 if server.takes == "cache_salt" else 0)
+    )
 
 
 def test_a_busy_server_with_a_cache_that_rounds(command: Command) -> None:
@@ -266,16 +284,30 @@ def test_an_overloaded_server_is_not_broken(command: Command) -> None:
     assert "note    server: a chat with earlier turns has no answer: " in command.out
     with serve("refused") as url:
         assert command("doctor", url) == 1, command.out
-    assert "a chat with a system turn has no answer: the server's template refuses it" in command.out
+    assert (
+        "a chat with a system turn has no answer: the server's template refuses it" in command.out
+    )
 
 
 @pytest.mark.parametrize(
     ("fault", "status", "line"),
     [
         ("", 0, r"three turns: the server counts (\d+) tokens, the tokenizer \1$"),
-        ("special token", 1, "a system turn: the server counts .*; a token at the start is doubled or missing$"),
-        ("", 0, "the server divides texts as the tokenizer does: markers, .*, CJK, .*, white space$"),
-        ("stripped", 1, "white space: the server counts .*; the server divides or changes such texts in another way$"),
+        (
+            "special token",
+            1,
+            "a system turn: the server counts .*; a token at the start is doubled or missing$",
+        ),
+        (
+            "",
+            0,
+            "the server divides texts as the tokenizer does: markers, .*, CJK, .*, white space$",
+        ),
+        (
+            "stripped",
+            1,
+            "white space: the server counts .*; the server divides or changes such texts in another way$",
+        ),
         ("other template", 1, "three turns: the server counts .*; the templates differ$"),
     ],
 )
@@ -286,7 +318,9 @@ def test_a_tokenizer(command: Command, tmp_path: Path, fault: str, status: int, 
 
     tokenizer = save_tokenizer(tmp_path / "tokenizer")
     with serve(fault, tokenizer) as url:
-        assert command("doctor", url, "--tokenizer", str(tmp_path / "tokenizer")) == status, command.out
+        assert command("doctor", url, "--tokenizer", str(tmp_path / "tokenizer")) == status, (
+            command.out
+        )
     assert re.search(line, command.out, re.MULTILINE), command.out
     if fault == "stripped":
         assert command.out.count("divides or changes") == 1
@@ -297,10 +331,15 @@ def test_noise_is_no_second_build() -> None:
     for seed in range(50):
         chance = Random(seed)
         level = chance.choice((0.0, 0.001, 0.01, 0.1, 0.5))
-        answers = [[{"a": -0.2 + chance.gauss(0, level)}, {"b": -1 + chance.gauss(0, level)}] for _ in range(20)]
+        answers = [
+            [{"a": -0.2 + chance.gauss(0, level)}, {"b": -1 + chance.gauss(0, level)}]
+            for _ in range(20)
+        ]
         assert not find_other_build(answers), (seed, level)
         for place in (2, 7, 12, 17):
-            answers[place] = [{key: value - 0.3 for key, value in each.items()} for each in answers[place]]
+            answers[place] = [
+                {key: value - 0.3 for key, value in each.items()} for each in answers[place]
+            ]
         if level <= 0.01:
             assert find_other_build(answers) == [2, 7, 12, 17]
 

@@ -39,7 +39,9 @@ def server() -> Iterator[Server]:
 
 
 def gate(command: Command, *arguments: object, lengths: tuple[str, ...] = ("8k",)) -> int:
-    return command("gate", *(f"--entry={ENTRY}{length}" for length in lengths), *OPTIONS, *arguments)
+    return command(
+        "gate", *(f"--entry={ENTRY}{length}" for length in lengths), *OPTIONS, *arguments
+    )
 
 
 def read(suite: str = "gate") -> Any:
@@ -54,18 +56,28 @@ def models_asked(server: Server) -> list[str]:
 
 def test_an_equal_pair_passes(command: Command, server: Server) -> None:
     """Two equal deployments pass at each length, and each gets the same requests in both orders."""
-    assert gate(command, BASE, CANDIDATE, "-n", "1", "--noise", "0", lengths=("8k", "4k")) == 0, command.err
+    assert gate(command, BASE, CANDIDATE, "-n", "1", "--noise", "0", lengths=("8k", "4k")) == 0, (
+        command.err
+    )
     assert "No worse: at each length the drop is smaller than 30 points." in command.out
     # In each run, half of the requests go to the base first, and half to the candidate first.
     assert models_asked(server) == ["base", "candidate", "base", "candidate", "base"]
     prompts = [
-        Counter(call.prompt for call in server.calls if call.body["model"] == name) for name in ("base", "candidate")
+        Counter(call.prompt for call in server.calls if call.body["model"] == name)
+        for name in ("base", "candidate")
     ]
     assert prompts[0] == prompts[1]
     assert set(prompts[0].values()) == {1}
     result = read()
     assert (result["verdict"], result["exit_status"], result["findings"]) == ("no_worse", 0, [])
-    assert [part["part"] for part in result["parts"]] == ["4k", "8k", "all", "beginning", "middle", "end"]
+    assert [part["part"] for part in result["parts"]] == [
+        "4k",
+        "8k",
+        "all",
+        "beginning",
+        "middle",
+        "end",
+    ]
     assert result["looks"]["8k"] == [24]
     # No score differs, as planned, so the plan and the result have the same drop.
     drop = f"A drop of {100 * result['visible_drop']:.1f} points at one depth"
@@ -75,7 +87,10 @@ def test_an_equal_pair_passes(command: Command, server: Server) -> None:
         ("base first", 24),
         ("candidate first", 24),
     ]
-    assert all(each["equal"] == each["equal_tokens"] == each["equal_scores"] == 1 for each in result["answers"])
+    assert all(
+        each["equal"] == each["equal_tokens"] == each["equal_scores"] == 1
+        for each in result["answers"]
+    )
 
 
 def test_a_finished_gate_is_not_asked_again(command: Command, server: Server) -> None:
@@ -112,7 +127,11 @@ def test_a_proxy_that_drops_the_middle_is_found(command: Command, server: Server
         assert gate(command, BASE, CANDIDATE, "--quiet", "--max-drop", "1") == 1, command.err
     result = read()
     assert result["parts"][0]["difference"] < -0.2
-    assert (result["verdict"], result["findings"][0]["kind"], result["findings"][0]["requests"]) == ("worse", "cut", 24)
+    assert (
+        result["verdict"],
+        result["findings"][0]["kind"],
+        result["findings"][0]["requests"],
+    ) == ("worse", "cut", 24)
     assert "candidate counts far fewer prompt tokens" in command.out
     page = Path("benchmark_output/gates/gate/index.html").read_text()
     assert "Is sim/candidate (candidate) worse than sim/base (base)?" in page
@@ -199,7 +218,9 @@ def test_requests_that_are_refused_for_ever_decide(command: Command, server: Ser
 
         other.plan = plan
         assert gate(command, BASE, CANDIDATE, "--max-drop", "5", "-n", "1") == 1, command.err
-    assert "the share of requests without a scored answer grows by more than 5 points" in command.out
+    assert (
+        "the share of requests without a scored answer grows by more than 5 points" in command.out
+    )
     part = read()["parts"][-1]
     assert (part["part"], part["worse"], part["verdict"]) == ("answers", 12, "worse")
 
@@ -239,16 +260,30 @@ def test_an_interrupted_gate_goes_on(command: Command, server: Server) -> None:
     [
         ((BASE, CANDIDATE), "tasks is missing"),
         ((BASE, "sim/none", f"--entry={ENTRY}8k"), "sim/none"),
-        ((BASE, CANDIDATE, "--subset", "cd"), "gate: subset='cd' is invalid; choose from ci, ci-long"),
-        ((BASE, CANDIDATE, "--subset", "ci", "--tasks", "mrcr"), "--subset ci cannot be used together with --tasks"),
-        ((BASE, CANDIDATE, f"--entry={ENTRY}8k,model=sim/base"), "gate: model=sim/base is in a run entry"),
-        ((BASE, CANDIDATE, f"--entry={ENTRY}8k", f"--entry={ENTRY}8k,seed=7"), "is in several run entries"),
+        (
+            (BASE, CANDIDATE, "--subset", "cd"),
+            "gate: subset='cd' is invalid; choose from ci, ci-long",
+        ),
+        (
+            (BASE, CANDIDATE, "--subset", "ci", "--tasks", "mrcr"),
+            "--subset ci cannot be used together with --tasks",
+        ),
+        (
+            (BASE, CANDIDATE, f"--entry={ENTRY}8k,model=sim/base"),
+            "gate: model=sim/base is in a run entry",
+        ),
+        (
+            (BASE, CANDIDATE, f"--entry={ENTRY}8k", f"--entry={ENTRY}8k,seed=7"),
+            "is in several run entries",
+        ),
         ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "0"), "--max-drop"),
         ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-cost", "1"), "needs the prices of"),
         ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--suite", "a/b"), "suite"),
     ],
 )
-def test_mistakes(command: Command, server: Server, arguments: tuple[str, ...], message: str) -> None:
+def test_mistakes(
+    command: Command, server: Server, arguments: tuple[str, ...], message: str
+) -> None:
     """Each mistake ends in one line before anything is sent."""
     assert command("gate", *arguments) == 2
     assert message in command.err
@@ -258,8 +293,13 @@ def test_mistakes(command: Command, server: Server, arguments: tuple[str, ...], 
 
 def test_deployments_with_other_requests_are_refused(command: Command, server: Server) -> None:
     """Deployments with different windows get different prompts, which are not compared."""
-    register_server(CANDIDATE, server.address, tokenizer_name="longctx/words", max_sequence_length=1000)
+    register_server(
+        CANDIDATE, server.address, tokenizer_name="longctx/words", max_sequence_length=1000
+    )
     assert gate(command, BASE, CANDIDATE) == 2
     assert "sim/base and sim/candidate get different requests in helmet_recall" in command.err
-    assert "give both deployments the same max_sequence_length, tokenizer_name and style" in command.err
+    assert (
+        "give both deployments the same max_sequence_length, tokenizer_name and style"
+        in command.err
+    )
     assert server.calls == []

@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, MODEL_NAME_TO_MODEL_METADATA
+from helm.benchmark.model_metadata_registry import (
+    INSTRUCTION_FOLLOWING_MODEL_TAG,
+    MODEL_NAME_TO_MODEL_METADATA,
+)
 
 from helm_longctx.apps.gate.distributions import (
     Point,
@@ -56,7 +59,9 @@ def weaker(text: str) -> tuple[list[str], list[float]]:
     """Score a text as `copying` does, with less certainty after the first half of the text."""
     tokens, logprobs = copying(text)
     half = len(tokens) // 2 if len(tokens) > 100 else len(tokens)
-    return tokens, [value + (math.log(0.5) if place >= half else 0) for place, value in enumerate(logprobs)]
+    return tokens, [
+        value + (math.log(0.5) if place >= half else 0) for place, value in enumerate(logprobs)
+    ]
 
 
 def read(suite: str = "gate") -> Any:
@@ -72,7 +77,10 @@ def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
     result = read()
     assert (result["verdict"], result["requests"]) == ("no_worse", 34)
     assert [part["part"] for part in result["parts"]] == [
-        *(f"4k {place}" for place in ("10 %", "30 %", "50 %", "70 %", "90 %", "answer", "gold answer"))
+        *(
+            f"4k {place}"
+            for place in ("10 %", "30 %", "50 %", "70 %", "90 %", "answer", "gold answer")
+        )
     ]
     assert all(part["divergence"]["mean"] == part["loss"]["mean"] == 0 for part in result["parts"])
     calls = len(base.bodies)
@@ -84,14 +92,22 @@ def test_a_defect_of_the_second_half_is_found(command: Command, base: EchoServer
     """A candidate that loses certainty in the second half is worse there, with six questions, and not before."""
     with EchoServer("echo", weaker) as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
-        assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--max-divergence", "0.01") == 1, command.err
-    assert "the candidate differs from the base by more than the base from itself at 4k (" in command.out
+        assert (
+            command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--max-divergence", "0.01") == 1
+        ), command.err
+    assert (
+        "the candidate differs from the base by more than the base from itself at 4k ("
+        in command.out
+    )
     assert [each["length"] for each in read()["differences"]] == [4096]
     verdicts = {part["part"]: part["verdict"] for part in read()["parts"]}
     assert verdicts["4k 10 %"] == verdicts["4k 30 %"] == "no_worse"
     assert verdicts["4k 90 %"] == "worse"
     # Only the base writes answers: both read the same ones.
-    assert [sum(len(prompt) > 1000 for prompt in each.answered) for each in (base, server)] == [6, 0]
+    assert [sum(len(prompt) > 1000 for prompt in each.answered) for each in (base, server)] == [
+        6,
+        0,
+    ]
 
 
 def test_the_bases_own_noise_is_subtracted(command: Command) -> None:
@@ -101,7 +117,9 @@ def test_the_bases_own_noise_is_subtracted(command: Command) -> None:
 
     def noisy(text: str) -> tuple[list[str], list[float]]:
         tokens, logprobs = copying(text)
-        return tokens, [math.log(min(math.exp(value) * chance.uniform(0.3, 1.05), 0.99)) for value in logprobs]
+        return tokens, [
+            math.log(min(math.exp(value) * chance.uniform(0.3, 1.05), 0.99)) for value in logprobs
+        ]
 
     def worse(text: str) -> tuple[list[str], list[float]]:
         tokens, logprobs = noisy(text)
@@ -115,7 +133,9 @@ def test_the_bases_own_noise_is_subtracted(command: Command) -> None:
         assert result["requests"] == 42
         assert max(part["noise"] for part in result["parts"]) > 0.01
         register_server(CANDIDATE, other.url.removesuffix("/v1"), "completions")
-        assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite", "worse") == 1, command.err
+        assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite", "worse") == 1, (
+            command.err
+        )
 
 
 def test_any_divergence(command: Command, base: EchoServer) -> None:
@@ -134,7 +154,10 @@ def test_any_divergence(command: Command, base: EchoServer) -> None:
         assert "differs from BASE in 97% of the 6 questions of a length" in command.out
         assert command(*options) == 0, command.err
         assert command(*options, "--max-divergence", "0") == 1, command.err
-        assert "WORSE: CANDIDATE differs from BASE by more than BASE from itself. It took 42 requests." in command.out
+        assert (
+            "WORSE: CANDIDATE differs from BASE by more than BASE from itself. It took 42 requests."
+            in command.out
+        )
         assert all(0 < part["divergence"]["mean"] < 0.001 for part in read()["parts"])
         calls = len(base.bodies)
         assert command(*options, "--max-divergence", "0") == 1, command.err
@@ -151,7 +174,15 @@ def test_errors_of_any_divergence() -> None:
     wrong = found = 0
     for _ in range(300):
         rows = [
-            Point(length, place, str(n), level * chance.exponential(), 1, 0, level * chance.exponential())
+            Point(
+                length,
+                place,
+                str(n),
+                level * chance.exponential(),
+                1,
+                0,
+                level * chance.exponential(),
+            )
             for length in (1, 2)
             for n in range(10)
             for level in [chance.choice([1e-5, 0.001, 0.1])]  # of a question
@@ -161,7 +192,9 @@ def test_errors_of_any_divergence() -> None:
         assert verdict in (Verdict.WORSE, Verdict.NO_WORSE)
         wrong += verdict is Verdict.WORSE
         shifted = [
-            row._replace(divergence=row.divergence + row.length * (row.noise or 0)) for row in rows if row.length
+            row._replace(divergence=row.divergence + row.length * (row.noise or 0))
+            for row in rows
+            if row.length
         ]
         found += decide(shifted, 0)[1] is Verdict.WORSE
     assert wrong <= 8
@@ -186,7 +219,8 @@ def test_the_kind_of_tokens_is_named(command: Command, base: EchoServer) -> None
     def digits(text: str) -> tuple[list[str], list[float]]:
         tokens, logprobs = copying(text)
         return tokens, [
-            value - 2 * bool(re.search(r"\d", token)) for token, value in zip(tokens, logprobs, strict=True)
+            value - 2 * bool(re.search(r"\d", token))
+            for token, value in zip(tokens, logprobs, strict=True)
         ]
 
     def split(text: str) -> tuple[list[str], list[float]]:
@@ -218,7 +252,16 @@ def test_the_language_is_named() -> None:
         found = []
         for _ in range(40):
             rows = [
-                Point(None, "answer", f"{kind} {n}", 0, 1, 0, 0, {"": (30, value, value), kind: (30, value, value)})
+                Point(
+                    None,
+                    "answer",
+                    f"{kind} {n}",
+                    0,
+                    1,
+                    0,
+                    0,
+                    {"": (30, value, value), kind: (30, value, value)},
+                )
                 for n in range(6)
                 for kind in ("CJK", "accents", "words and punctuation")
                 for value in [level * (kind == "CJK") + chance.normal(0, 0.001)]
@@ -241,7 +284,9 @@ def test_a_server_without_them_is_refused(command: Command, base: EchoServer) ->
 
 
 @pytest.mark.parametrize("kind", ["completions", "chat", "both"])
-def test_servers_that_write_log_probabilities(command: Command, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_servers_that_write_log_probabilities(
+    command: Command, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     """Servers that tell log-probabilities only of the tokens that they write are compared by their answers, with two
     requests for each question: an equal pair passes, and a candidate that is less certain is worse."""
     options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite")
@@ -249,7 +294,9 @@ def test_servers_that_write_log_probabilities(command: Command, monkeypatch: pyt
         # A candidate that takes both forms gets the chats of a base that takes only chats.
         register_server(BASE, base.url.removesuffix("/v1"), "chat" if kind == "both" else kind)
         register_server(CANDIDATE, base.url.removesuffix("/v1"), kind)
-        monkeypatch.setattr(MODEL_NAME_TO_MODEL_METADATA[CANDIDATE], "tags", [INSTRUCTION_FOLLOWING_MODEL_TAG])
+        monkeypatch.setattr(
+            MODEL_NAME_TO_MODEL_METADATA[CANDIDATE], "tags", [INSTRUCTION_FOLLOWING_MODEL_TAG]
+        )
         assert command(*options, "equal") == 0, command.err
         assert "Answers are compared, up to the first token that differs" in command.out
         assert (read("equal")["verdict"], read("equal")["requests"]) == ("no_worse", 14)
@@ -268,7 +315,9 @@ def test_chats_and_completions_are_not_compared(command: Command, base: EchoServ
     """A base that gets completions and a candidate that gets chats end the command before anything is sent."""
     register_server(CANDIDATE, base.url.removesuffix("/v1"), "chat")
     assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 2
-    assert "sim/candidate gets chats and sim/base completions; give both the same type" in command.err
+    assert (
+        "sim/candidate gets chats and sim/base completions; give both the same type" in command.err
+    )
     assert not base.bodies + base.answered
 
 
@@ -309,7 +358,9 @@ def test_a_token_that_differs() -> None:
 def test_max_cost(command: Command, base: EchoServer) -> None:
     """The limit is checked before each question; what was compared is kept, and a larger limit goes on from there."""
     register_server(CANDIDATE, base.url.removesuffix("/v1"), "completions")
-    Path("prices.yaml").write_text(f"{BASE}: {{input: 1, output: 1}}\n{CANDIDATE}: {{input: 2, output: 1}}\n")
+    Path("prices.yaml").write_text(
+        f"{BASE}: {{input: 1, output: 1}}\n{CANDIDATE}: {{input: 2, output: 1}}\n"
+    )
     options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--prices", "prices.yaml")
     assert command(*options, "--dry-run") == 0, command.err
     (cost,) = map(float, re.findall(r"They cost about [$]([0-9]+[.][0-9]+)", command.out))
@@ -344,15 +395,21 @@ def test_a_local_model(tmp_path: Path) -> None:
         for weight in models[1].parameters():
             weight += 0.05 * weight.std() * torch.randn_like(weight)
         ids = tokenizer(TEXT * 5)["input_ids"]
-        first, second = (model(torch.tensor([ids])).logits[0].double().log_softmax(-1) for model in models)
-    exact = (first.exp() * (first - second)).sum(-1)[:-1].numpy()  # at each token, of the one that follows
+        first, second = (
+            model(torch.tensor([ids])).logits[0].double().log_softmax(-1) for model in models
+        )
+    exact = (
+        (first.exp() * (first - second)).sum(-1)[:-1].numpy()
+    )  # at each token, of the one that follows
     spans, size = ((0, len(TEXT * 5)),), models[0].config.vocab_size
     for top, is_whole in ((size, True), (5, False)):
         read = [
             read_spans(tokenizer, TransformersModel(model, tokenizer).load(), SpanRequest(prompt=TEXT * 5, spans=spans, top=top), 64)
             for model in models
         ]  # fmt: skip
-        found = np.array([divergence(one, other) for one, other in zip(read[0][0], read[1][0], strict=True)])
+        found = np.array(
+            [divergence(one, other) for one, other in zip(read[0][0], read[1][0], strict=True)]
+        )
         assert exact.max() > 0.01
         assert np.all(found <= exact + 1e-4)
         if is_whole:
@@ -374,14 +431,28 @@ def test_a_quantized_cache(
     write_deployment(local, save_model(tmp_path / "model"))
     for path in local.iterdir():
         ((key, (row,)),) = yaml.safe_load(path.read_text()).items()
-        other = {name: "local/other" if value == row["name"] else value for name, value in copy.deepcopy(row).items()}
+        other = {
+            name: "local/other" if value == row["name"] else value
+            for name, value in copy.deepcopy(row).items()
+        }
         if key == "model_deployments":
             other["client_spec"]["args"]["quantized_cache"] = cache
         path.write_text(yaml.safe_dump({key: [row, other]}))
-    rows = [{"context": TEXT * (6 + number), "question": "What is it?", "answers": ["4711"]} for number in range(6)]
+    rows = [
+        {"context": TEXT * (6 + number), "question": "What is it?", "answers": ["4711"]}
+        for number in range(6)
+    ]
     Path("questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
     entry = "--entry=any_jsonl:path=.,metric=contains,length=4k,count_with=longctx/words,num_output_tokens=4"
-    options = ("gate", "local/small", "local/other", entry, "--logprobs", "--local-path", str(local))
+    options = (
+        "gate",
+        "local/small",
+        "local/other",
+        entry,
+        "--logprobs",
+        "--local-path",
+        str(local),
+    )
     status = command(*options, "--max-divergence", "0")
     if cache == {"backend": "fp8"}:
         assert status == 1, command.out + command.err
@@ -399,7 +470,9 @@ def test_divergence_is_a_lower_bound() -> None:
         one, other = (chance.dirichlet(np.full(12, 0.4)) for _ in range(2))
         exact = float(np.sum(one * np.log(one / other)))
         told = [
-            Distribution("0", math.log(p[0]), {str(n): math.log(p[n]) for n in np.argsort(-p)[:size]})
+            Distribution(
+                "0", math.log(p[0]), {str(n): math.log(p[n]) for n in np.argsort(-p)[:size]}
+            )
             for p in (one, other)
         ]
         assert 0 <= divergence(*told) <= exact + 1e-9
@@ -409,12 +482,19 @@ def test_divergence_is_a_lower_bound() -> None:
 
 def test_decisions() -> None:
     """Certain differences decide, a single question does not, and the told power grows with the questions."""
-    rows = [Point(None, "answer", str(n), value, 1, value) for n, value in enumerate((0.2, 0.21, 0.19, 0.2))]
+    rows = [
+        Point(None, "answer", str(n), value, 1, value)
+        for n, value in enumerate((0.2, 0.21, 0.19, 0.2))
+    ]
     assert decide(rows, 0.05)[1] is Verdict.WORSE
     assert decide(rows, 0.5)[1] is Verdict.NO_WORSE
     assert decide(rows, 0.2)[1] is Verdict.UNDECIDED
     assert decide(rows[:1], 0.5)[1] is Verdict.UNDECIDED
-    assert visible_divergence(4, 7, 0.05, 0.05, 0.8) > visible_divergence(20, 7, 0.05, 0.05, 0.8) > 0.05
+    assert (
+        visible_divergence(4, 7, 0.05, 0.05, 0.8)
+        > visible_divergence(20, 7, 0.05, 0.05, 0.8)
+        > 0.05
+    )
 
 
 def test_small_differences() -> None:
@@ -422,7 +502,14 @@ def test_small_differences() -> None:
     chance = np.random.default_rng(3)
     for noise, small in ((None, 1e-5), (0.001, 0.01)):
         rows = [
-            Point(length, place, str(n), small * (length > 1) + (noise or 0) * chance.exponential(), 1, 0)
+            Point(
+                length,
+                place,
+                str(n),
+                small * (length > 1) + (noise or 0) * chance.exponential(),
+                1,
+                0,
+            )
             for length in (1, 2, 3)
             for n in range(8)
             for place in ("10 %", "answer")

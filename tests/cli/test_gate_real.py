@@ -40,11 +40,26 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(command: Command, model: RealModel, kind: str) -> Any:
     """Give the command with a proxy before the candidate, and return its result."""
-    entry, models = write_questions(Path("questions"), QUESTIONS), {"base": Model(), "candidate": Model()}
-    with run(RealServer(model, models)) as server, run_proxy(server.address, REAL_PROXIES[kind]) as other:
+    entry, models = (
+        write_questions(Path("questions"), QUESTIONS),
+        {"base": Model(), "candidate": Model()},
+    )
+    with (
+        run(RealServer(model, models)) as server,
+        run_proxy(server.address, REAL_PROXIES[kind]) as other,
+    ):
         register_server("sim/base", server.address)
         register_server("sim/candidate", other)
-        command("gate", "sim/base", "sim/candidate", f"--entry={entry}", "--max-drop=5", "-n", "16", "--quiet")
+        command(
+            "gate",
+            "sim/base",
+            "sim/candidate",
+            f"--entry={entry}",
+            "--max-drop=5",
+            "-n",
+            "16",
+            "--quiet",
+        )
     return json.loads(Path("benchmark_output/gates/gate/gate.json").read_text())
 
 

@@ -73,12 +73,18 @@ def test_missing_data_is_named_first(
     names = ("helmet_rag:task=nq,length=8k", "helmet_icl:task=nlu,length=8k")
     entries = " ".join(f"{name},model=longctx/null" for name in names)
     assert not problems(f"-r {entries}")
-    check_command_line(["helm-run", "--suite", "s", "-m", "1", *shlex.split(f"-r {GOOD.split()[1]} {entries}")])
+    check_command_line(
+        ["helm-run", "--suite", "s", "-m", "1", *shlex.split(f"-r {GOOD.split()[1]} {entries}")]
+    )
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
-    for line, name, path in zip(lines, names, ("nq-dev-multikilt", "nlu_evaluation_data"), strict=True):
+    for line, name, path in zip(
+        lines, names, ("nq-dev-multikilt", "nlu_evaluation_data"), strict=True
+    ):
         assert path in line
-        assert line.endswith(f"get it with: helm-longctx fetch {name} --to {tmp_path}; the other runs are made")
+        assert line.endswith(
+            f"get it with: helm-longctx fetch {name} --to {tmp_path}; the other runs are made"
+        )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,9 @@ def test_missing_data_is_named_first(
 def test_what_is_right_or_not_ours_is_left_alone(command: str) -> None:
     """Valid commands and commands of other packages are accepted, also with models that are registered later."""
     Path("broken.conf").write_text("entries: [{description: ", encoding="utf-8")
-    Path("low.conf").write_text('entries: [{description: "helmet_recal:x", priority: 4}]', encoding="utf-8")
+    Path("low.conf").write_text(
+        'entries: [{description: "helmet_recal:x", priority: 4}]', encoding="utf-8"
+    )
     assert problems(command) == []
 
 
@@ -120,7 +128,9 @@ def test_only_helm_run_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_helm_run_ends_before_anything_is_made(tmp_path: Path) -> None:
     """The real `helm-run` ends with status 1 and a line for each mistake, without a traceback or a folder."""
-    done = run("helm-run", "-r", "helmet_recal:length=8k", "--suite", "a/b", "-m", "0", folder=tmp_path)
+    done = run(
+        "helm-run", "-r", "helmet_recal:length=8k", "--suite", "a/b", "-m", "0", folder=tmp_path
+    )
     assert done.returncode == 1
     assert done.stderr.count("helm-longctx: error: ") == 3
     assert "Traceback" not in done.stdout + done.stderr

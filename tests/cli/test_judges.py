@@ -38,13 +38,30 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
 
 def test_judge_check(command: Command, servers: dict[str, Server]) -> None:
     """`judge-check` prints tables of both judges, writes JSON and a picture, and sends no answered request again."""
-    arguments = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 2, "--local-path", "local")
+    arguments = (
+        "judge-check",
+        "--judge",
+        "tests/right+tests/generous",
+        "--repeats",
+        2,
+        "--local-path",
+        "local",
+    )
     assert command(*arguments, "--json", "out.json", "--plot", "out.png") == 0
-    for text in ("tests/right", "tests/generous", "fluent nonsense", "null answers earn", "the reply has no verdict"):
+    for text in (
+        "tests/right",
+        "tests/generous",
+        "fluent nonsense",
+        "null answers earn",
+        "the reply has no verdict",
+    ):
         assert text in command.out
     assert "Traceback" not in command.err
     report = json.loads(Path("out.json").read_text())
-    moved = {name: {m["name"]: m["value"] for m in several} for name, several in report["measures"].items()}
+    moved = {
+        name: {m["name"]: m["value"] for m in several}
+        for name, several in report["measures"].items()
+    }
     assert moved["tests/right"]["null answers earn"] == 0.0
     assert moved["tests/generous"]["null answers earn"] == 1.0
     kinds = report["kinds"]["tests/right"].values()
@@ -67,7 +84,15 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:
 def test_a_judge_without_a_verdict(command: Command, servers: dict[str, Server]) -> None:
     """A judge none of whose replies has a verdict is shown in the tables and saved, and the status is not 0."""
     servers["tests/right"].plan = faults.always(Fault.UNREADABLE, lambda prompt: True)
-    arguments = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 1, "--local-path", "local")
+    arguments = (
+        "judge-check",
+        "--judge",
+        "tests/right+tests/generous",
+        "--repeats",
+        1,
+        "--local-path",
+        "local",
+    )
     assert command(*arguments, "--save", "out.json") == 2
     assert "judge-check: no reply of tests/right has a verdict" in command.err
     assert "unreadable" in command.out
@@ -94,10 +119,23 @@ def test_compare(command: Command, servers: dict[str, Server]) -> None:
     asked = [len(server.calls) for server in servers.values()]
     compare = ("judge-check", "--compare", "right.json", "generous.json")
     assert command(*compare, "--save", "both.json", "--plot", "both.png") == 0
-    for text in ("Differences between judges in the share of right", "tests/right", "tests/generous", "100.0"):
+    for text in (
+        "Differences between judges in the share of right",
+        "tests/right",
+        "tests/generous",
+        "100.0",
+    ):
         assert text in command.out
     saved = command.out
-    check = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 1, "--local-path", "local")
+    check = (
+        "judge-check",
+        "--judge",
+        "tests/right+tests/generous",
+        "--repeats",
+        1,
+        "--local-path",
+        "local",
+    )
     assert command(*check, "--save", "joined.json") == 0
     assert command.out.endswith(saved)  # HELM prints a line before
     assert [len(server.calls) for server in servers.values()] == asked
@@ -129,10 +167,15 @@ def test_compare(command: Command, servers: dict[str, Server]) -> None:
         ([], "judge-check needs --judge DEPLOYMENT or --compare FILE"),
         (["a.json"], "FILE='a.json' is invalid"),
         (["--compare", "a.json"], "compare='a.json' cannot be read: No such file"),
-        (["--compare", "local/model_metadata.yaml"], "was not saved by judge-check --save (JSONDecodeError)"),
+        (
+            ["--compare", "local/model_metadata.yaml"],
+            "was not saved by judge-check --save (JSONDecodeError)",
+        ),
     ],
 )
-def test_mistakes(command: Command, servers: dict[str, Server], arguments: list[str], message: str) -> None:
+def test_mistakes(
+    command: Command, servers: dict[str, Server], arguments: list[str], message: str
+) -> None:
     """A mistake ends in one line with status 2 before anything is sent."""
     assert command("judge-check", *arguments, "--local-path", "local") == 2
     assert message in command.err
@@ -140,7 +183,9 @@ def test_mistakes(command: Command, servers: dict[str, Server], arguments: list[
     assert not any(server.calls for server in servers.values())
 
 
-def test_settings(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings(
+    command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A wrong value of a variable is reported before anything is sent."""
     monkeypatch.setenv(WAIT, "soon")
     assert command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
@@ -148,7 +193,9 @@ def test_settings(command: Command, servers: dict[str, Server], monkeypatch: pyt
     assert not servers["tests/right"].calls
 
 
-def test_without_rubrics(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rubrics(
+    command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A mirror without rubrics is reported with the command that fetches them."""
     Path("empty").mkdir()
     monkeypatch.setenv(ENVIRONMENT, "empty")
@@ -163,10 +210,23 @@ def test_judge_agreement(command: Command, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(measures, "RESAMPLES", 200)
     grades = [0, 1, 2, 3] * 5
     judged = [{"id": str(n), "judge_score": grade / 3} for n, grade in enumerate(grades)]
-    labels = [{"id": str(n), "judge_score": ((grade + (n < 5)) % 4) / 3} for n, grade in enumerate(grades)]
+    labels = [
+        {"id": str(n), "judge_score": ((grade + (n < 5)) % 4) / 3} for n, grade in enumerate(grades)
+    ]
     for name, rows in (("judged", judged), ("labels", [*labels, {"id": "x", "judge_score": 0}])):
         Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert command("judge-agreement", "--judged", "judged.jsonl", "--labels", "labels.jsonl", "--json", "a.json") == 0
+    assert (
+        command(
+            "judge-agreement",
+            "--judged",
+            "judged.jsonl",
+            "--labels",
+            "labels.jsonl",
+            "--json",
+            "a.json",
+        )
+        == 0
+    )
     assert "human / judge" in command.out
     assert "1 labels do not belong to a judged instance" in command.out
     report = json.loads(Path("a.json").read_text())

@@ -22,11 +22,16 @@ def routes(folder: Path, context: int = 32768) -> dict[str, Route]:
     """Return the routes of a server like vLLM with one model, whose weights are in a folder."""
     row = {"id": "tiny", "max_model_len": context, "root": str(folder)}
     chats = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT, "/v1/messages": MESSAGE}
-    return {**chats, "/v1/models": (200, {"data": [row, {"id": "tiny-2", "shutdown_date": "2027-01-14"}]})}
+    return {
+        **chats,
+        "/v1/models": (200, {"data": [row, {"id": "tiny-2", "shutdown_date": "2027-01-14"}]}),
+    }
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Command:
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> Command:
     """Return the command, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MY_KEY", KEY)
@@ -47,8 +52,13 @@ def test_add(command: Command, tmp_path: Path) -> None:
         options = ["--url", server.address, "--api-key-env", "MY_KEY", "--header", "X-Team: nlp"]
         assert command("models", "add", "my/tiny", *options) == 0
     assert "tiny answers chat and completions" in command.out
-    assert "a context of 32768 tokens: prompts of 64k 128k 256k 512k 1m are cut to it" in command.out
-    assert "helm-longctx run --suite first --model my/tiny --tasks helmet_recall --length 8k" in command.out
+    assert (
+        "a context of 32768 tokens: prompts of 64k 128k 256k 512k 1m are cut to it" in command.out
+    )
+    assert (
+        "helm-longctx run --suite first --model my/tiny --tasks helmet_recall --length 8k"
+        in command.out
+    )
     deployment, model, tokenizer = map(read, FILES)
     arguments = {"base_url": f"{server.address}/v1", "model": "tiny", "form": "both"}
     arguments |= {"api_key_env": "MY_KEY", "headers": {"X-Team": "nlp"}}
@@ -64,7 +74,9 @@ def test_add(command: Command, tmp_path: Path) -> None:
         "pretrained_model_name_or_path": str(tmp_path / "tokenizer"),
         "trust_remote_code": False,
     }
-    assert KEY not in command.out + command.err + "".join((Path("prod_env") / name).read_text() for name in FILES)
+    assert KEY not in command.out + command.err + "".join(
+        (Path("prod_env") / name).read_text() for name in FILES
+    )
 
 
 def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
@@ -84,9 +96,16 @@ def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
         assert command(*options) == 2
         assert "already has 'my/base'" in command.err
         assert command(*options, "--replace", "--tokenizer", "openai/o200k_base") == 0
-        assert read(FILES[0])["window_service_spec"]["class_name"].endswith(".NoTokenizerWindowService")
-        assert command(*options, "--replace", "--context", "8k", "--tokenizer", "openai/o200k_base") == 0
-    assert {"tokenizer_name": "openai/o200k_base", "max_sequence_length": 8192}.items() <= read(FILES[0]).items()
+        assert read(FILES[0])["window_service_spec"]["class_name"].endswith(
+            ".NoTokenizerWindowService"
+        )
+        assert (
+            command(*options, "--replace", "--context", "8k", "--tokenizer", "openai/o200k_base")
+            == 0
+        )
+    assert {"tokenizer_name": "openai/o200k_base", "max_sequence_length": 8192}.items() <= read(
+        FILES[0]
+    ).items()
     assert "window_service_spec" not in read(FILES[0])
     assert "prompts of 16k" in command.out
     assert not (tmp_path / "prod_env" / FILES[2]).exists()
@@ -105,7 +124,10 @@ def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
         (["--context", "many"], "--context: length='many' is invalid"),
         (["--tokenizer", "no/tokenizer"], "tokenizer='no/tokenizer' cannot be loaded"),
         (["--header", "X-Team"], "header='X-Team' is invalid; give 'NAME: VALUE'"),
-        (["--header", f"X-Api-Key: {KEY}"], "header='X-Api-Key' is invalid; give 'X-Api-Key: $VAR'"),
+        (
+            ["--header", f"X-Api-Key: {KEY}"],
+            "header='X-Api-Key' is invalid; give 'X-Api-Key: $VAR'",
+        ),
     ],
 )
 def test_bad_input(command: Command, tmp_path: Path, options: list[str], told: str) -> None:
@@ -141,7 +163,12 @@ def test_no_server(command: Command) -> None:
     ],
 )
 def test_doctor_notes_helms_client_for_anthropic(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, client: str, is_noted: bool
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    client: str,
+    is_noted: bool,
 ) -> None:
     """A deployment with HELM's client for Anthropic gets a note if the installed package is too new for that client."""
     installed = tmp_path / f"anthropic-{version}.dist-info/METADATA"
@@ -155,19 +182,27 @@ def test_doctor_notes_helms_client_for_anthropic(
     )
     assert command("doctor", "--no-run", "--no-network") == 0
     told = [line for line in command.out.splitlines() if "doctor/claude" in line]
-    assert [line.startswith("note    configuration: doctor/claude: HELM's own client cannot") for line in told] == (
-        [True] * is_noted
-    )
+    assert [
+        line.startswith("note    configuration: doctor/claude: HELM's own client cannot")
+        for line in told
+    ] == ([True] * is_noted)
 
 
-def test_doctor_asks_for_models(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_asks_for_models(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The doctor reports a model that the provider does not have as broken, and one that cannot be checked as a note."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with scripted(routes(tmp_path), key=KEY) as server, closed_address() as closed:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{closed}/v1")
         options = ["--url", server.address, "--api-key-env", "MY_KEY"]
         for name in ("my/tiny", "my/tiny-2", "my/gone"):
-            assert command("models", "add", name, "--model", "tiny-2" if "2" in name else "tiny", *options) == 0
+            assert (
+                command(
+                    "models", "add", name, "--model", "tiny-2" if "2" in name else "tiny", *options
+                )
+                == 0
+            )
         path = Path("prod_env/model_deployments.yaml")
         text = path.read_text().replace("model: tiny\n", "model: tiny-0\n")
         path.write_text(text.replace("model: tiny-0\n", "model: tiny\n", 1))

@@ -31,7 +31,11 @@ def old_run() -> Path:
 
 def scores(run: Path) -> dict[str, float]:
     rows = json.loads((run / "stats.json").read_text())
-    return {row["name"]["name"]: row["mean"] for row in rows if row["name"]["name"] in ("longctx_score", "judge_score")}
+    return {
+        row["name"]["name"]: row["mean"]
+        for row in rows
+        if row["name"]["name"] in ("longctx_score", "judge_score")
+    }
 
 
 def test_show(command: Command, old_run: Path) -> None:
@@ -56,8 +60,12 @@ def test_summarize_and_export(command: Command, old_run: Path) -> None:
     assert all(row["question"] and row["score"] for row in answers)
 
 
-@pytest.mark.parametrize("judge", [[], ["--judge", "tests/other", "--to", "t"]], ids=["own", "other"])
-def test_rejudge(judge: list[str], command: Command, old_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "judge", [[], ["--judge", "tests/other", "--to", "t"]], ids=["own", "other"]
+)
+def test_rejudge(
+    judge: list[str], command: Command, old_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`rejudge` uses the metric and judge of the installed package, whatever classes the old run spec names."""
     build_rubrics(Path("root"))
     monkeypatch.setenv(ENVIRONMENT, "root")
@@ -80,10 +88,15 @@ def test_rejudge(judge: list[str], command: Command, old_run: Path, monkeypatch:
 def test_a_run_that_cannot_be_judged_again(command: Command, old_run: Path) -> None:
     """`rejudge` ends in one line if the benchmark or an argument of the run no longer exists."""
     path = old_run / "run_spec.json"
-    for old, new, message in (("helmet_longqa", "gone_qa", "gone_qa"), ("8192", "77", "length=77 is invalid")):
+    for old, new, message in (
+        ("helmet_longqa", "gone_qa", "gone_qa"),
+        ("8192", "77", "length=77 is invalid"),
+    ):
         text = path.read_text()
         path.write_text(
-            text.replace(f'"entry": "{old}"', f'"entry": "{new}"').replace(f'"length": {old}', f'"length": {new}')
+            text.replace(f'"entry": "{old}"', f'"entry": "{new}"').replace(
+                f'"length": {old}', f'"length": {new}'
+            )
         )
         assert command("rejudge", "--suite", "s") == 2
         assert message in command.err.splitlines()[-1]

@@ -23,7 +23,10 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
     monkeypatch.setenv(WAIT, "0.001")
     monkeypatch.setenv(READINGS, "1")
     Path("own").mkdir()
-    rows = [{"context": "Ada lives in Rome.", "question": f"Who {n}?", "answers": ["Ada"]} for n in range(3)]
+    rows = [
+        {"context": "Ada lives in Rome.", "question": f"Who {n}?", "answers": ["Ada"]}
+        for n in range(3)
+    ]
     Path("own/questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Path("own/rubric.txt").write_text("Full marks for the name.\n")
     with (
@@ -81,7 +84,10 @@ def test_another_judges_suite(command: Command, servers: dict[str, Server]) -> N
     own = RUN.format(judge="a")
     assert command("rejudge", own, "--suite", "s", "--judge", "my/b", "--to", "other") == 0
     assert command("rejudge", own, "--suite", "s", "--judge", "my/a", "--to", "other") == 2
-    assert "to='other': this suite has any_jsonl:metric=rubric,length=4k,path=own,judge=my_b," in command.err
+    assert (
+        "to='other': this suite has any_jsonl:metric=rubric,length=4k,path=own,judge=my_b,"
+        in command.err
+    )
     assert len(servers["b"].calls) == asked
 
 

@@ -66,7 +66,9 @@ def test_a_used_port(command: Command, suite: Path) -> None:
         used.listen()
         port = used.getsockname()[1]
         line = told(command, "serve", "--suite", "mine", "--port", port)
-    assert f"port={port} cannot be used (Address already in use); choose another with --port" in line
+    assert (
+        f"port={port} cannot be used (Address already in use); choose another with --port" in line
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,13 @@ def test_places_that_cannot_be_written(
     elif blocked:
         Path(blocked).mkdir(parents=True)
     assert (
-        command("export", "--suite", "mine", *(arguments if "--to" in arguments else ["--to", "out", *arguments])) == 2
+        command(
+            "export",
+            "--suite",
+            "mine",
+            *(arguments if "--to" in arguments else ["--to", "out", *arguments]),
+        )
+        == 2
     )
     assert command.err.count("\n") == 1
     assert message in command.err
@@ -138,7 +146,18 @@ def test_export(command: Command, suite: Path) -> None:
         "out/scores.png",
     ]  # fmt: skip
     header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
-    columns = ["score", "instances", "lacking", "package", "comparability", "judge", "low", "high", "error", "failed"]
+    columns = [
+        "score",
+        "instances",
+        "lacking",
+        "package",
+        "comparability",
+        "judge",
+        "low",
+        "high",
+        "error",
+        "failed",
+    ]
     columns += ["folder", "counts"]
     assert header.split(",")[-len(columns) :] == columns
     assert f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability}," in row
@@ -149,9 +168,15 @@ def test_export(command: Command, suite: Path) -> None:
 
 def test_export_of_a_suite_without_lengths(command: Command, tmp_path: Path) -> None:
     """Without `--plot`, tables of a suite without lengths are written without a plot; with it, nothing is written."""
-    write_run(tmp_path / "benchmark_output/runs/mine", "longbench:task=qasper,model=longctx/null", long_prompts(2, 500))
+    write_run(
+        tmp_path / "benchmark_output/runs/mine",
+        "longbench:task=qasper,model=longctx/null",
+        long_prompts(2, 500),
+    )
     assert command("export", "--suite", "mine", "--to", "out") == 0
-    assert command.out.startswith("no plot: the suite has no scores by length to draw\nout/scores.csv: ")
+    assert command.out.startswith(
+        "no plot: the suite has no scores by length to draw\nout/scores.csv: "
+    )
     assert not Path("out/scores.png").exists()
     line = told(command, "export", "--suite", "mine", "--to", "new", "--plot", "x.svg")
     assert "the suite has no scores by length to draw" in line

@@ -26,11 +26,24 @@ def test_the_schema_is_json(command: Command) -> None:
 
 def test_a_dry_run_ofread_options(command: Command) -> None:
     """`run --dry-run` prints the run entries, HELM's command and the estimate, and runs nothing."""
-    options = ["--tasks", "helmet_recall:task=json_kv", "--length", "8k", "--argument", "num_samples=2", "--dry-run"]
-    assert command("run", *options, "--model", "longctx/lexical", "--suite", "x", "--max-retries", "0") == 0
+    options = [
+        "--tasks",
+        "helmet_recall:task=json_kv",
+        "--length",
+        "8k",
+        "--argument",
+        "num_samples=2",
+        "--dry-run",
+    ]
+    assert (
+        command("run", *options, "--model", "longctx/lexical", "--suite", "x", "--max-retries", "0")
+        == 0
+    )
     run = "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx_lexical"
     assert command.out.startswith(f"1 runs:\n  {run}\n")
-    assert "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k" in command.out
+    assert (
+        "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k" in command.out
+    )
     assert "Prompt tokens: counted by" in command.out
     assert "Prices: not known: give --prices, or in YAML limits.prices" in command.out
     assert "unknown" not in command.out  # no columns of dollars without a price
@@ -54,22 +67,41 @@ def test_a_dry_run_ofread_options(command: Command) -> None:
             "--length[0]='9x' is invalid; give 4k, 8k, 16k, 32k, 64k, 128k, 256k, 512k, 1m, … 16m or a whole number from 250",
         ),
         (
-            ["--tasks", "helmet_recall:method=retreive", "--length", "8k", "--model", "longctx/lexical"],
+            [
+                "--tasks",
+                "helmet_recall:method=retreive",
+                "--length",
+                "8k",
+                "--model",
+                "longctx/lexical",
+            ],
             "--tasks[0]: helmet_recall: method='retreive' is invalid; did you mean retrieve?",
         ),
         (
             ["--model", "openai/gpt-6-lunna"],
             "--model: 'openai/gpt-6-lunna' is not a model; did you mean openai/gpt-6-luna?",
         ),
-        (["--model", "longctx/lexical", "--prices", "absent.yaml"], "--prices: prices: absent.yaml: No such file"),
-        (["--judge-key", "gpt=sk-proj-0123456789abcdefghij"], "--judge-key gpt holds a secret; give the NAME"),
+        (
+            ["--model", "longctx/lexical", "--prices", "absent.yaml"],
+            "--prices: prices: absent.yaml: No such file",
+        ),
+        (
+            ["--judge-key", "gpt=sk-proj-0123456789abcdefghij"],
+            "--judge-key gpt holds a secret; give the NAME",
+        ),
         (["--max-cost", "0"], "--max-cost=0.0 is invalid; give a number above 0"),
-        (["--argument", "num_samples"], "run: --argument='num_samples' is invalid; give NAME=VALUE"),
+        (
+            ["--argument", "num_samples"],
+            "run: --argument='num_samples' is invalid; give NAME=VALUE",
+        ),
         (
             ["--tasks", "any_jsonl:path=x,count_with=y"],
             "'count_with=y' is not a run entry but an argument; give it by --arg",
         ),
-        (["--retry-cut", "4"], "--retry-cut='4' is invalid; give a factor from 2x to 1000x, such as 4x"),
+        (
+            ["--retry-cut", "4"],
+            "--retry-cut='4' is invalid; give a factor from 2x to 1000x, such as 4x",
+        ),
         (["absent.yaml"], "absent.yaml: No such file or directory"),
     ],
 )
@@ -80,7 +112,9 @@ def test_mistakes(command: Command, options: list[str], told: str) -> None:
     assert command.err.count("\n") == 1
 
 
-def test_benchmarks_are_names_of_run_entries(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_benchmarks_are_names_of_run_entries(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A benchmark's name stands for its run entries in every command, as the missing data of both of them shows."""
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     options = ["--model", "longctx/lexical", "--suite", "x", "--dry-run"]
@@ -105,8 +139,14 @@ def test_a_dry_run_with_methods(command: Command) -> None:
     name = "helmet_recall:task=json_kv,length=8k,num_samples=2,method=retrieve,chunks=3,model=longctx_lexical"
     assert command.out.startswith(f"1 runs:\n  {name}\n")
     assert command("run", str(write(content.format(0))), *options) == 2
-    assert "run.yaml:6: arguments.chunks: helmet_recall: chunks=0 is invalid; give a whole number from 1" in command.err
-    assert command("run", str(write(content.replace("  method: retrieve\n", "").format(3))), *options) == 2
+    assert (
+        "run.yaml:6: arguments.chunks: helmet_recall: chunks=0 is invalid; give a whole number from 1"
+        in command.err
+    )
+    assert (
+        command("run", str(write(content.replace("  method: retrieve\n", "").format(3))), *options)
+        == 2
+    )
     assert "chunks=3 is an argument of method=retrieve; give both" in command.err
 
 
@@ -119,7 +159,10 @@ def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
     for chosen in (["--entry", entry, "--retry-cut", "4x"], [str(path)]):
         assert command("run", *chosen, *options, "--dry-run") == 0, command.err
         assert command.out.startswith(f"2 runs:\n  {entry},model=longctx_lexical\n  {second}\n")
-        assert "1 runs ask again for cut answers; how many these are is known after the other runs." in command.out
+        assert (
+            "1 runs ask again for cut answers; how many these are is known after the other runs."
+            in command.out
+        )
     assert command("run", *chosen, *options) == 0
     assert "2 of 2 runs are in" in command.out
     assert command("run", *chosen, *options, "--dry-run") == 0
@@ -142,7 +185,11 @@ def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
             "HELM cannot read the YAML files in local: ClassValidationError",
         ),
         ("model_metadata.yaml", "[models", "local/model_metadata.yaml:1: the file is not YAML"),
-        ("credentials.conf", "openaiApiKey: [sk-a-secret-key-0123456789", "local/credentials.conf is not a HOCON file"),
+        (
+            "credentials.conf",
+            "openaiApiKey: [sk-a-secret-key-0123456789",
+            "local/credentials.conf is not a HOCON file",
+        ),
     ],
 )
 def test_damaged_files_of_local_path(command: Command, name: str, content: str, told: str) -> None:
@@ -150,7 +197,10 @@ def test_damaged_files_of_local_path(command: Command, name: str, content: str, 
     Path("local").mkdir()
     Path("local", name).write_text(content)
     options = ["--suite", "x", "--dry-run", "--local-path", "local"]
-    assert command("run", "--entry", "helmet_recall:length=8k", "--model", "longctx/null", *options) == 2
+    assert (
+        command("run", "--entry", "helmet_recall:length=8k", "--model", "longctx/null", *options)
+        == 2
+    )
     assert told in command.err
     assert command.err.count("\n") == 1
     assert "0123456789" not in command.err
@@ -158,20 +208,35 @@ def test_damaged_files_of_local_path(command: Command, name: str, content: str, 
 
 def test_options_are_values_of_a_file() -> None:
     """Options become the values of a configuration file; the model of a server gets a name that run entries can have."""
-    given = {"model": ["longctx/null"], "model_url": "http://h", "model_name": "us/azure/gpt 4", "max_cost": 2.5}
-    options = read_options({**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "length": "8k, 128k"})
+    given = {
+        "model": ["longctx/null"],
+        "model_url": "http://h",
+        "model_name": "us/azure/gpt 4",
+        "max_cost": 2.5,
+    }
+    options = read_options(
+        {**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "length": "8k, 128k"}
+    )
     assert options.values == {
         "lengths": ["8k", "128k"],
         "limits": {"max_cost": 2.5},
         "judge": {"judges": ["a/b", "c/d"], "keys": {"gpt": "MY_KEY"}},
-        "models": ["longctx/null", {"url": "http://h", "model": "us/azure/gpt 4", "name": "endpoint/us-azure-gpt-4"}],
+        "models": [
+            "longctx/null",
+            {"url": "http://h", "model": "us/azure/gpt 4", "name": "endpoint/us-azure-gpt-4"},
+        ],
     }
     assert options.names["models", 1, "url"] == "--model-url"
 
 
 def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> None:
     """`run` logs its own progress by default, everything with --verbose, nothing with --quiet, and always prints scores."""
-    options = ["--entry", "helmet_recall:task=json_kv,length=8k,num_samples=2", "--model", "longctx/lexical"]
+    options = [
+        "--entry",
+        "helmet_recall:task=json_kv,length=8k,num_samples=2",
+        "--model",
+        "longctx/lexical",
+    ]
     logs = {}
     for option in ("", "--quiet", "--verbose"):
         caplog.clear()
@@ -190,7 +255,12 @@ def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> N
 
 def test_summarize_as_json(command: Command) -> None:
     """`summarize --json` prints only the leaderboards' scores as JSON, with the reasons why they are not comparable."""
-    options = ["--entry", "helmet_recall:task=json_kv,length=8k,num_samples=2", "--model", "longctx/lexical"]
+    options = [
+        "--entry",
+        "helmet_recall:task=json_kv,length=8k,num_samples=2",
+        "--model",
+        "longctx/lexical",
+    ]
     assert command("run", *options, "--suite", "x", "--quiet") == 0
     assert command("summarize", "--suite", "x", "--json") == 0
     (row,) = json.loads(command.out)
@@ -201,7 +271,16 @@ def test_summarize_as_json(command: Command) -> None:
 def test_models_separated_by_commas(command: Command) -> None:
     """`--model a,b` names two models, as `--tasks` and `--length` name several values; so does the option of `estimate`."""
     models = ["--model", "longctx/lexical,longctx/null"]
-    assert command("run", "--entry", "helmet_recall:task=json_kv,length=8k,num_samples=1", *models, "--dry-run") == 0
+    assert (
+        command(
+            "run",
+            "--entry",
+            "helmet_recall:task=json_kv,length=8k,num_samples=1",
+            *models,
+            "--dry-run",
+        )
+        == 0
+    )
     assert command.out.startswith("2 runs:\n")
     assert command("estimate", "helmet_recall:task=json_kv,length=8k,num_samples=1", *models) == 0
     assert all(name in command.out for name in ("longctx/lexical", "longctx/null"))
@@ -209,14 +288,19 @@ def test_models_separated_by_commas(command: Command) -> None:
 
 def test_a_benchmark_stands_for_its_entries() -> None:
     """`--tasks helmet` names the run entries of HELMET's published tables, and `ruler` stays a run entry."""
-    config = load_config(None, read_options({"tasks": "helmet,ruler", "length": "8k", "model": ["longctx/null"]}))
+    config = load_config(
+        None, read_options({"tasks": "helmet,ruler", "length": "8k", "model": ["longctx/null"]})
+    )
     entries = [entry.text.partition(":")[0] for entry in plan_entries(config)]
     categories = ("recall", "rag", "icl", "cite", "rerank", "longqa", "summ")
     assert entries == [*(f"helmet_{name}" for name in categories), "ruler"]
 
 
 def test_a_failure_is_printed_once(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The reason of a failed run is printed once, whether the run is the only one or one of several."""
     path = tmp_path / "data/helmet/json_kv/test_k105_dep6.jsonl"
@@ -225,7 +309,10 @@ def test_a_failure_is_printed_once(
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
     reason = "test_k105_dep6.jsonl:1: column 'context' must be str, found int"
     options = ["--entry", "helmet_recall:task=json_kv,length=8k,num_samples=2", "--suite", "x"]
-    for models, told in (("longctx/lexical", "1 of 1 runs were not made"), ("longctx/lexical,longctx/null", "2 of 2")):
+    for models, told in (
+        ("longctx/lexical", "1 of 1 runs were not made"),
+        ("longctx/lexical,longctx/null", "2 of 2"),
+    ):
         caplog.clear()
         assert command("run", *options, "--model", models) == 2
         assert command.err.splitlines()[-1].startswith(f"helm-longctx: error: {told}")
@@ -235,9 +322,18 @@ def test_a_failure_is_printed_once(
 def test_generation_is_told_once(command: Command, caplog: pytest.LogCaptureFixture) -> None:
     """One line says that examples of tasks without official files are generated, whatever the number of tasks."""
     _warn_of_generation.cache_clear()
-    options = ["--entry", "helmet_recall:length=8k,num_samples=1", "--model", "longctx/lexical", "--suite", "x"]
+    options = [
+        "--entry",
+        "helmet_recall:length=8k,num_samples=1",
+        "--model",
+        "longctx/lexical",
+        "--suite",
+        "x",
+    ]
     assert command("run", *options) == 0
-    (line,) = [record.getMessage() for record in caplog.records if "are generated" in record.getMessage()]
+    (line,) = [
+        record.getMessage() for record in caplog.records if "are generated" in record.getMessage()
+    ]
     assert line.endswith("lacks official files of recall tasks; their examples are generated")
 
 

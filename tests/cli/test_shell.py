@@ -27,9 +27,12 @@ def test_every_exit_status_is_documented() -> None:
         node
         for path in SOURCE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("SystemExit", "typer.Exit", "sys.exit", "os._exit")
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("SystemExit", "typer.Exit", "sys.exit", "os._exit")
     ]
-    statuses = {node.args[0].value for node in calls if node.args and isinstance(node.args[0], ast.Constant)}
+    statuses = {
+        node.args[0].value for node in calls if node.args and isinstance(node.args[0], ast.Constant)
+    }
     assert {1, 2, 130} <= statuses <= set(EXIT_STATUSES)
     page = (SOURCE.parents[1] / "docs/reference/commands.md").read_text(encoding="utf-8")
     assert all(f"| {status} | {meaning} |" in page for status, meaning in EXIT_STATUSES.items())
@@ -102,7 +105,9 @@ def test_help_without_color(tmp_path: Path) -> None:
 
 def test_names_of_models_do_not_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """Control characters in a table's title, headings and cells are printed as escapes, and colours of rich are not."""
-    table = text_table("a\x1b[31mtitle", ["m/\x1b]0;owned\x07"], [["right\u202eto left\nnext line"]])
+    table = text_table(
+        "a\x1b[31mtitle", ["m/\x1b]0;owned\x07"], [["right\u202eto left\nnext line"]]
+    )
     print_table(table)
     printed = capsys.readouterr().out
     assert "\x1b" not in printed

@@ -34,4 +34,6 @@ def test_unknown_run(tmp_path: Path) -> None:
         (tmp_path / "runs" / suite / "twice").mkdir(parents=True)
     for name, number in (("never", 0), ("twice", 2)):
         with pytest.raises(InputError, match=f"{number} runs have this name"):
-            CliRunner().invoke(app, ["show", name, "x", "-o", str(tmp_path)], catch_exceptions=False)
+            CliRunner().invoke(
+                app, ["show", name, "x", "-o", str(tmp_path)], catch_exceptions=False
+            )

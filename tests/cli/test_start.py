@@ -71,8 +71,13 @@ def test_the_patch_comes_with_the_factory() -> None:
     """HELM's adapter factory is patched when it is imported, whether the package is imported before it or after it."""
     factory = "helm.benchmark.adaptation.adapters.adapter_factory"
     check = "from helm_longctx.helm.patches import has_our_adapter; print(has_our_adapter())"
-    for code in (f"import helm_longctx, {factory}; {check}", f"import {factory}, helm_longctx; {check}"):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for code in (
+        f"import helm_longctx, {factory}; {check}",
+        f"import {factory}, helm_longctx; {check}",
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
         assert done.stdout == "True\n"
 
 
@@ -83,7 +88,9 @@ def test_every_command_has_a_docstring() -> None:
         assert parser.commands[name].help == command.read_help() != ""
 
 
-def test_doctor_makes_a_tiny_run(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_makes_a_tiny_run(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The doctor makes its tiny run without the user's mirror, and a deprecated Python is a note and no fault."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(doctor, "OLDEST_PYTHON", (4, 0))
@@ -115,7 +122,12 @@ def test_ctrl_c_during_an_import(module: str, tmp_path: Path) -> None:
     """Ctrl-C while a library is imported ends the command with status 130 and one line."""
     command = [sys.executable, "-c", SLOW, module]
     process = subprocess.Popen(
-        command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_signals
+        command,
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_signals,
     )
     assert process.stdout
     assert process.stdout.readline() == "imports\n"

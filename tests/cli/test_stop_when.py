@@ -49,12 +49,22 @@ def test_two_models_are_compared(command: Command) -> None:
     assert "helmet_recall: longctx/lexical is better than longctx/null: " in command.out
     files = list(Path("benchmark_output/runs/t").glob("*/looks.json"))
     assert [json.loads(path.read_text()) for path in files] == [[32], [32]]
-    assert command("compare", "longctx/null", "longctx/lexical", "--suite", "t", "--json", "found.json") == 0
+    assert (
+        command(
+            "compare", "longctx/null", "longctx/lexical", "--suite", "t", "--json", "found.json"
+        )
+        == 0
+    )
     found = json.loads(Path("found.json").read_text())["pairings"][0]
     assert found["better"] == "longctx/lexical"
     for path in files:
         path.unlink()
-    assert command("compare", "longctx/null", "longctx/lexical", "--suite", "t", "--json", "fixed.json") == 0
+    assert (
+        command(
+            "compare", "longctx/null", "longctx/lexical", "--suite", "t", "--json", "fixed.json"
+        )
+        == 0
+    )
     fixed = json.loads(Path("fixed.json").read_text())["pairings"][0]
     # The first of several looks has a quarter of the error.
     assert found["comparison"]["p_value"] == pytest.approx(4 * fixed["comparison"]["p_value"])
@@ -70,6 +80,11 @@ def test_two_models_are_compared(command: Command) -> None:
 def test_mistakes(command: Command, rule: str, told: str) -> None:
     """A rule that does not exist, or that needs another number of models, ends before anything is sent."""
     entry = "helmet_recall:task=json_kv,length=4k"
-    assert command("run", "--entry", entry, "--model", "longctx/null", "--suite", "u", "--stop-when", rule) == 2
+    assert (
+        command(
+            "run", "--entry", entry, "--model", "longctx/null", "--suite", "u", "--stop-when", rule
+        )
+        == 2
+    )
     assert told in command.err
     assert not Path("benchmark_output/runs/u").exists()

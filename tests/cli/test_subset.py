@@ -19,7 +19,9 @@ def test_helmet(command: Command) -> None:
     content = json.loads(Path("out.json").read_text())
     assert content["price"] <= 0.25
     assert content["agreement"]["the mean of everything"]["rho"] >= 0.95
-    entries = [entry["description"] for entry in pyhocon.ConfigFactory.parse_file("subset.conf")["entries"]]
+    entries = [
+        entry["description"] for entry in pyhocon.ConfigFactory.parse_file("subset.conf")["entries"]
+    ]
     assert len(entries) == len(content["parts"])
     for entry in entries:
         name, _, text = entry.partition(":")

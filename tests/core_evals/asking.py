@@ -19,7 +19,9 @@ TARGET: dict[str, Any] = {
 }
 
 
-def ask(folder: Path | str = "out", target: dict[str, Any] | None = None, **changes: Any) -> EvaluationRequest:
+def ask(
+    folder: Path | str = "out", target: dict[str, Any] | None = None, **changes: Any
+) -> EvaluationRequest:
     """Return a request with the defaults and these changes, which are parameters or otherwise values of `extra`."""
     params: dict[str, Any] = {**dict.fromkeys(PARAMS), "parallelism": 4}
     extra: dict[str, Any] = dict(EXTRA)
@@ -27,4 +29,9 @@ def ask(folder: Path | str = "out", target: dict[str, Any] | None = None, **chan
         (params if name in params else extra)[name] = value
     if not changes.keys() <= {*params, *EXTRA}:
         raise ValueError(changes)
-    return {"output_dir": str(folder), "params": params, "extra": extra, "target": TARGET | (target or {})}
+    return {
+        "output_dir": str(folder),
+        "params": params,
+        "extra": extra,
+        "target": TARGET | (target or {}),
+    }

@@ -15,7 +15,11 @@ KEY = "nvapi-0123456789abcdef"
 
 
 def evaluate(
-    folder: Path, task: str, target: dict[str, Any], extra: dict[str, Any] | None = None, **variables: str
+    folder: Path,
+    task: str,
+    target: dict[str, Any],
+    extra: dict[str, Any] | None = None,
+    **variables: str,
 ) -> dict[str, Any]:
     """Run a task with `nemo-evaluator run_eval`, and return its `results.yml`.
 
@@ -29,19 +33,34 @@ def evaluate(
     }
     (folder / "run.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     options = ("run_eval", "--run_config", "run.yml", "--output_dir", folder / "out")
-    variables = {"NGC_KEY": KEY, "NEMO_EVALUATOR_TELEMETRY_LEVEL": "0", "PYTHONUNBUFFERED": "1", **variables}
+    variables = {
+        "NGC_KEY": KEY,
+        "NEMO_EVALUATOR_TELEMETRY_LEVEL": "0",
+        "PYTHONUNBUFFERED": "1",
+        **variables,
+    }
     # The harness's command is `python …`, as in an environment that is active.
     variables["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     done = run("nemo-evaluator", *options, folder=folder, **variables)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
-    results: dict[str, Any] = yaml.safe_load((folder / "out/results.yml").read_text(encoding="utf-8"))
+    results: dict[str, Any] = yaml.safe_load(
+        (folder / "out/results.yml").read_text(encoding="utf-8")
+    )
     return results
 
 
 def shown_scores(folder: Path, group: str) -> dict[str, str]:
     """Return the scores of a group's table in `helm-server`, with three digits, by the columns' titles."""
     (suite,) = (each for each in folder.glob("out/runs/*") if not each.is_symlink())
-    done = run("helm-longctx", "summarize", "--suite", suite.name, "--output-path", folder / "out", folder=folder)
+    done = run(
+        "helm-longctx",
+        "summarize",
+        "--suite",
+        suite.name,
+        "--output-path",
+        folder / "out",
+        folder=folder,
+    )
     assert done.returncode == 0, done.stderr
     path = suite / f"groups/{group}.json"
     tables = json.loads(path.read_text(encoding="utf-8"))

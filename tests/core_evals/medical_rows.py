@@ -33,7 +33,9 @@ def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
 
 def _write_hub_set(folder: Path, config: str, split: str, rows: Iterable[dict[str, Any]]) -> None:
     folder.mkdir(parents=True)
-    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / f"{split}.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     files = f"configs:\n- config_name: {config}\n  data_files:\n  - split: {split}\n    path: {split}.jsonl\n"
     (folder / "README.md").write_text(f"---\n{files}---\n", encoding="utf-8")
 
@@ -94,7 +96,10 @@ def _medec(folder: Path) -> None:
 
 def _medbullets(folder: Path) -> None:
     header = ("question", "opa", "opb", "opc", "opd", "ope", "answer_idx", "answer", "explanation")
-    rows = [(f"A pulse of {pulse} is", "low", "normal", "high", "none", "both", "B", "normal", "") for pulse in PULSES]
+    rows = [
+        (f"A pulse of {pulse} is", "low", "normal", "high", "none", "both", "B", "normal", "")
+        for pulse in PULSES
+    ]
     _write_csv(folder / "medbullets_op5.csv", header, rows)
 
 
@@ -113,7 +118,10 @@ def _pubmed_qa(folder: Path) -> None:
 
 
 def _race_based_med(folder: Path) -> None:
-    rows = [(f"Is a pulse of {pulse} normal?", "It depends on race.", str(not pulse % 2)) for pulse in PULSES]
+    rows = [
+        (f"Is a pulse of {pulse} normal?", "It depends on race.", str(not pulse % 2))
+        for pulse in PULSES
+    ]
     _write_csv(folder / "race_based.csv", ("Question", "Response", "True/False"), rows)
 
 
@@ -124,7 +132,9 @@ def _ehr_sql(folder: Path) -> None:
     with sqlite3.connect(folder / "eicu.sqlite") as database:
         database.execute(table)
         database.executemany("INSERT INTO vitals VALUES (?)", [(pulse,) for pulse in PULSES])
-    rows = [{"question": f"How many pulses exceed {pulse}?", "query": _query(pulse)} for pulse in PULSES]
+    rows = [
+        {"question": f"How many pulses exceed {pulse}?", "query": _query(pulse)} for pulse in PULSES
+    ]
     for split, chosen in (("train", []), ("valid", rows[:2]), ("test", rows[2:])):
         (folder / f"ehrsql_{split}.json").write_text(json.dumps(chosen), encoding="utf-8")
 
@@ -144,7 +154,11 @@ def _mtsamples(folder: Path) -> None:
 
 
 def _summaries() -> dict[str, Any]:
-    return {"data": [{"src": f"My pulse is {pulse}.", "tgt": f"A pulse of {pulse}."} for pulse in PULSES]}
+    return {
+        "data": [
+            {"src": f"My pulse is {pulse}.", "tgt": f"A pulse of {pulse}."} for pulse in PULSES
+        ]
+    }
 
 
 def _aci_bench(folder: Path) -> None:
@@ -164,7 +178,10 @@ def _medication_qa(folder: Path) -> None:
     import openpyxl
 
     book = openpyxl.Workbook()
-    for row in [("Question", "Answer"), *((f"Is {pulse} mg too much?", "It is not.") for pulse in PULSES)]:
+    for row in [
+        ("Question", "Answer"),
+        *((f"Is {pulse} mg too much?", "It is not.") for pulse in PULSES),
+    ]:
         book.active.append(row)
     folder.mkdir(parents=True)
     book.save(folder / "MedInfo2019-QA-Medications.xlsx")
@@ -190,7 +207,9 @@ def write_stand_ins(folder: Path) -> None:
     info = folder / "en_core_web_sm-3.8.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: en_core_web_sm\nVersion: 3.8.0\n")
-    (folder / "en_core_web_sm.py").write_text("import spacy\n\ndef load(**_):\n    return spacy.blank('en')\n")
+    (folder / "en_core_web_sm.py").write_text(
+        "import spacy\n\ndef load(**_):\n    return spacy.blank('en')\n"
+    )
     names = json.dumps([{"name": f"{pulse}.txt"} for pulse in PULSES])
     (folder / "sitecustomize.py").write_text(
         "import requests\n\nreal = requests.get\n\ndef get(url, **options):\n"

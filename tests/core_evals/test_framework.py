@@ -38,13 +38,17 @@ def test_every_entry_is_listed() -> None:
     assert list(frameworks["helm_longctx"]) == [*(name for _, name in OURS), *MEDICAL]
 
 
-@pytest.mark.parametrize(("benchmark", "name"), OURS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("benchmark", "name"), OURS, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_default_lengths(benchmark: Any, name: str) -> None:
     """Each task can be run with nothing but its name, at a length at which all its tasks exist."""
     asked = render({"type": name}, {"url": "http://h/v1", "model_id": "m", "type": "chat"})
     length = default_length(benchmark, benchmark.entries[name])
     assert asked["extra"] == EXTRA | {"length": None if length is None else length_label(length)}
-    entry = check_entry(benchmark, name, {} if length is None else {"length": asked["extra"]["length"]})
+    entry = check_entry(
+        benchmark, name, {} if length is None else {"length": asked["extra"]["length"]}
+    )
     assert entry.tasks == benchmark.entries[name].tasks
 
 
@@ -78,7 +82,12 @@ def test_values_are_one_word_to_bash(model: str, path: str) -> None:
     [
         (None, "client", ["caching", "endpoint", "response_stats"], True),
         ({"use_nvcf": True}, "client", ["caching", "nvcf", "response_stats"], True),
-        ({"mode": "server", "use_caching": False}, "server", ["caching", "endpoint", "response_stats"], False),
+        (
+            {"mode": "server", "use_caching": False},
+            "server",
+            ["caching", "endpoint", "response_stats"],
+            False,
+        ),
         ({"interceptors": ["endpoint"]}, "client", ["endpoint"], False),
     ],
 )
@@ -86,4 +95,8 @@ def test_adapters(adapter: Any, mode: str, interceptors: list[str], reuses: bool
     """NeMo Evaluator's adapter hands over its mode, its interceptors, and whether it reuses responses."""
     target = {"url": "http://h/v1", "model_id": "m", "type": "chat", "adapter_config": adapter}
     found = render({"type": "aa_lcr"}, target)["target"]
-    assert (found["mode"], found["interceptors"], found["reuses_responses"]) == (mode, interceptors, reuses)
+    assert (found["mode"], found["interceptors"], found["reuses_responses"]) == (
+        mode,
+        interceptors,
+        reuses,
+    )

@@ -45,14 +45,22 @@ def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
         "model_configs",
         "evaluation_config.yaml",
     } <= names
-    assert {path.name for path in (out / "model_configs").iterdir()} >= {"run.yaml", "model_deployments.yaml"}
-    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert {path.name for path in (out / "model_configs").iterdir()} >= {
+        "run.yaml",
+        "model_deployments.yaml",
+    }
+    assert not any(
+        KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
 
 
 @pytest.mark.parametrize(
     "task",
     # Each task takes ten seconds.
-    [task if task == "medcalc_bench" else pytest.param(task, marks=pytest.mark.long) for task in EXPECTED],
+    [
+        task if task == "medcalc_bench" else pytest.param(task, marks=pytest.mark.long)
+        for task in EXPECTED
+    ],
 )
 def test_medical_tasks(task: str, tmp_path: Path) -> None:
     """HELM's medical tasks that need no judge have the scores of fabricated rows, also on HELM's pages."""
@@ -61,7 +69,9 @@ def test_medical_tasks(task: str, tmp_path: Path) -> None:
     write_rows(task, tmp_path, tmp_path / "out")
     expected = EXPECTED[task]
     with serve(lambda prompt: expected.answer) as server:
-        results = evaluate(tmp_path, task, {"url": f"{server.openai}chat/completions", "type": "chat"})
+        results = evaluate(
+            tmp_path, task, {"url": f"{server.openai}chat/completions", "type": "chat"}
+        )
     found = scores_of(results, "tasks", task)[expected.statistic]
     assert found["value"] == expected.value
     assert found["stats"]["count"] == COUNT
@@ -70,7 +80,9 @@ def test_medical_tasks(task: str, tmp_path: Path) -> None:
         assert f"{expected.value:g}" in shown
 
 
-VERDICTS = json.dumps({name: {"score": 4, "explanation": "fine"} for name in ("accuracy", "completeness", "clarity")})
+VERDICTS = json.dumps(
+    {name: {"score": 4, "explanation": "fine"} for name in ("accuracy", "completeness", "clarity")}
+)
 JUDGED = sorted({task.entry for task in MEDICAL.values() if task.is_judged})
 
 
@@ -85,7 +97,10 @@ def test_judged_medical_tasks(task: str, tmp_path: Path) -> None:
         pytest.importorskip(module)
     write_rows(task, tmp_path, tmp_path / "out")
     write_stand_ins(tmp_path / "modules")
-    with serve(lambda prompt: "The pulse is normal.") as server, serve(lambda prompt: VERDICTS) as judge:
+    with (
+        serve(lambda prompt: "The pulse is normal.") as server,
+        serve(lambda prompt: VERDICTS) as judge,
+    ):
         extra = {
             "judge": [{"name": "nvidia/gpt4o-judge", "url": judge.openai}],
             "gpt_judge_api_key": "JUDGE_KEY",
@@ -94,7 +109,10 @@ def test_judged_medical_tasks(task: str, tmp_path: Path) -> None:
         target = {"url": f"{server.openai}chat/completions", "type": "chat"}
         variables = {"JUDGE_KEY": KEY, "PYTHONPATH": os.pathsep.join([str(tmp_path / "modules")])}
         results = evaluate(tmp_path, task, target, extra, **variables)
-        assert sum("pulse" in call.prompt.lower() or "mg" in call.prompt for call in judge.calls) >= COUNT
+        assert (
+            sum("pulse" in call.prompt.lower() or "mg" in call.prompt for call in judge.calls)
+            >= COUNT
+        )
     (name,) = [each for each in results["results"]["tasks"] if each.startswith(task)]
     found = scores_of(results, "tasks", name)
     assert found[f"{task}_accuracy"]["value"] == 4

@@ -32,13 +32,18 @@ def scores(results: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
 def test_scores(suite: Path) -> None:
     """Values are HELM's means, standard errors come from the answers, and a category is the mean of its tasks."""
     results = read_results(suite)
-    names = [f"helmet_{name}_8k" for name in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")]
+    names = [
+        f"helmet_{name}_8k"
+        for name in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")
+    ]
     assert list(results["tasks"]) == names
     assert list(results["groups"]) == ["helmet_recall_8k"]
     (run,) = suite.glob("helmet_recall*")
     rows = json.loads((run / "per_instance_stats.json").read_text(encoding="utf-8"))
     stats = json.loads((run / "stats.json").read_text(encoding="utf-8"))
-    for task, name in zip(("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"), names, strict=True):
+    for task, name in zip(
+        ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"), names, strict=True
+    ):
         score = scores(results, "tasks", name)["longctx_score"]
         key = {"name": "longctx_score", "split": "test", "sub_split": task}
         (mean,) = (stat["mean"] for stat in stats if stat["name"] == key)
@@ -50,7 +55,9 @@ def test_scores(suite: Path) -> None:
     whole = scores(results, "groups", "helmet_recall_8k")["longctx_score"]
     parts = [scores(results, "tasks", name)["longctx_score"] for name in names]
     assert whole["value"] == pytest.approx(fmean(part["value"] for part in parts))
-    assert whole["stats"]["stderr"] == pytest.approx(math.hypot(*(part["stats"]["stderr"] for part in parts)) / 4)
+    assert whole["stats"]["stderr"] == pytest.approx(
+        math.hypot(*(part["stats"]["stderr"] for part in parts)) / 4
+    )
     assert whole["stats"]["count"] == 16
 
 
@@ -69,7 +76,8 @@ def test_files(suite: Path, tmp_path: Path) -> None:
     (run,) = (path.name for path in suite.glob("helmet_recall*"))
     files = ("instances.jsonl", "results.jsonl", f"responses/{run}.jsonl")
     instances, results, responses = (
-        [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()] for name in files
+        [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
+        for name in files
     )
     assert len(instances) == len(results) == len(responses) == 16
     assert {row["run"] for row in (*instances, *results)} == {run}
@@ -88,10 +96,15 @@ def test_a_medical_run(tmp_path: Path) -> None:
     path = tmp_path / "benchmark_output/scenarios/medec/medec_test.csv"
     path.parent.mkdir(parents=True)
     rows = [f"0 The patient has a fever of {number}.,0,NA,-1" for number in range(38, 42)]
-    path.write_text("\n".join(["Sentences,Error Flag,Corrected Sentence,Error Sentence ID", *rows]), encoding="utf-8")
+    path.write_text(
+        "\n".join(["Sentences,Error Flag,Corrected Sentence,Error Sentence ID", *rows]),
+        encoding="utf-8",
+    )
     client = ClientSpec("tests.runner.making.PlainClient")
     with deployed(ModelDeployment("tests/plain", client, "longctx/null")) as name:
-        run = make_run(tmp_path, f"medec:model=longctx/null,model_deployment={name}", LongContextRunner)
+        run = make_run(
+            tmp_path, f"medec:model=longctx/null,model_deployment={name}", LongContextRunner
+        )
     results = read_results(run.parent)
     assert list(results["tasks"]) == list(results["groups"]) == ["medec"]
     found = scores(results, "tasks", "medec")["medec_error_flag_accuracy"]

@@ -22,7 +22,11 @@ from tests.core_evals.asking import ask
 
 JUDGES = [
     {"name": "nvidia/gpt4o-judge", "url": "http://localhost:1/v1"},
-    {"name": "nvdev/llama-3.3-70b-instruct", "url": "http://localhost:2/v1", "api_key_env": "OWN_KEY"},
+    {
+        "name": "nvdev/llama-3.3-70b-instruct",
+        "url": "http://localhost:2/v1",
+        "api_key_env": "OWN_KEY",
+    },
     {"name": "nvidia/claude-3-7-sonnet", "url": "http://localhost:3", "api": "anthropic"},
 ]
 
@@ -37,9 +41,15 @@ def no_judge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ("changes", "entries"),
     [
         ({"task": "helmet_recall", "length": "8k"}, ["helmet_recall:length=8k"]),
-        ({"task": "helmet_recall", "length": "8k, 16k"}, ["helmet_recall:length=8k", "helmet_recall:length=16k"]),
+        (
+            {"task": "helmet_recall", "length": "8k, 16k"},
+            ["helmet_recall:length=8k", "helmet_recall:length=16k"],
+        ),
         ({"task": "ruler", "length": [8192], "subject": "vt"}, ["ruler:length=8192,task=vt"]),
-        ({"task": "lv_eval", "length": "16k", "subject": "cmrc_mixup"}, ["lv_eval:length=16k,dataset=cmrc_mixup"]),
+        (
+            {"task": "lv_eval", "length": "16k", "subject": "cmrc_mixup"},
+            ["lv_eval:length=16k,dataset=cmrc_mixup"],
+        ),
         (
             {"task": "aa_lcr", "style": "chat", "num_train_trials": 2, "max_new_tokens": 9},
             ["aa_lcr:style=chat,repeats=2,num_output_tokens=9"],
@@ -48,7 +58,10 @@ def no_judge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             {"task": "helmet_icl", "length": "8k", "arguments": {"num_samples": 5, "shots": 3}},
             ["helmet_icl:length=8k,num_samples=5,shots=3"],
         ),
-        ({"task": "medcalc_bench", "num_output_tokens": 20}, ["medcalc_bench:num_output_tokens=20"]),
+        (
+            {"task": "medcalc_bench", "num_output_tokens": 20},
+            ["medcalc_bench:num_output_tokens=20"],
+        ),
         ({"task": "medbullets", "num_train_trials": 3}, ["medbullets"]),
         (
             {"task": "med_dialog", "judge": "a/b"},
@@ -73,13 +86,26 @@ def test_the_whole_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name in ("GPT_JUDGE_API_KEY", "CLAUDE_JUDGE_API_KEY"):
         monkeypatch.setenv(name, "nvapi-secret-0123456789")
     limits = {"limit_samples": 7, "request_timeout": 60, "max_retries": 2, "parallelism": 3}
-    sampling = {"temperature": 0.5, "top_p": 0.9, "max_length": 32768, "tokenizer": "simple/tokenizer1"}
-    target = {"api_key": "NGC_KEY", "interceptors": ["nvcf"], "url": "https://h/v2/nvcf/pexec/functions/1-2/"}
-    asked = ask(tmp_path, target, task="helmet_longqa", length="8k", judge=JUDGES, **limits, **sampling)
+    sampling = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_length": 32768,
+        "tokenizer": "simple/tokenizer1",
+    }
+    target = {
+        "api_key": "NGC_KEY",
+        "interceptors": ["nvcf"],
+        "url": "https://h/v2/nvcf/pexec/functions/1-2/",
+    }
+    asked = ask(
+        tmp_path, target, task="helmet_longqa", length="8k", judge=JUDGES, **limits, **sampling
+    )
     path = write_run(asked)
     keys = [{"api_key_env": "GPT_JUDGE_API_KEY"}, {}, {"api_key_env": "CLAUDE_JUDGE_API_KEY"}]
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert values.pop("suite").startswith("helmet_longqa_8k_nvdev_meta-llama-3.3-70b-instruct_nvidia_gpt4o-judge_")
+    assert values.pop("suite").startswith(
+        "helmet_longqa_8k_nvdev_meta-llama-3.3-70b-instruct_nvidia_gpt4o-judge_"
+    )
     assert values == {
         "output_path": str(tmp_path),
         "local_path": str(tmp_path / "model_configs"),
@@ -132,7 +158,10 @@ def test_a_medical_task_whose_package_is_missing(
         main(json.dumps(dict(ask(tmp_path, task="race_based_med")), default=str))
     assert ended.value.code == 2
     told = capsys.readouterr().err
-    assert "config.params.task='race_based_med' needs no_such_module; install with: pip install" in told
+    assert (
+        "config.params.task='race_based_med' needs no_such_module; install with: pip install"
+        in told
+    )
     assert "crfm-helm[medhelm,summarization]" in told
     assert not list(tmp_path.iterdir())
 
@@ -146,7 +175,10 @@ def test_a_judged_medical_task_without_spacys_model(
     with pytest.raises(SystemExit) as ended:
         main(json.dumps(dict(ask(tmp_path, task="aci_bench")), default=str))
     assert ended.value.code == 2
-    assert "'aci_bench' needs a model of spaCy; install it with: python -m spacy download" in capsys.readouterr().err
+    assert (
+        "'aci_bench' needs a model of spaCy; install it with: python -m spacy download"
+        in capsys.readouterr().err
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -154,9 +186,19 @@ def test_results_are_not_mixed() -> None:
     """Another length, model, judge or task in the same folder gets its own suite, and other limits do not."""
     suite = make_configuration(ask(task="helmet_longqa", length="8k")).suite
     assert suite == "helmet_longqa_8k_nvdev_meta-llama-3.3-70b-instruct"
-    changes = ({"length": "16k"}, {"judge": "a/b"}, {"task": "helmet_rag"}, {"arguments": {"seed": 1}})
-    others = [make_configuration(ask(**{"task": "helmet_longqa", "length": "8k", **each})).suite for each in changes]
-    others.append(make_configuration(ask(target={"model_id": "a/b"}, task="helmet_longqa", length="8k")).suite)
+    changes = (
+        {"length": "16k"},
+        {"judge": "a/b"},
+        {"task": "helmet_rag"},
+        {"arguments": {"seed": 1}},
+    )
+    others = [
+        make_configuration(ask(**{"task": "helmet_longqa", "length": "8k", **each})).suite
+        for each in changes
+    ]
+    others.append(
+        make_configuration(ask(target={"model_id": "a/b"}, task="helmet_longqa", length="8k")).suite
+    )
     assert len({suite, *others}) == len(others) + 1
     limits = {"limit_samples": 5, "parallelism": 1, "max_retries": 0}
     assert make_configuration(ask(task="helmet_longqa", length="8k", **limits)).suite == suite
@@ -164,7 +206,12 @@ def test_results_are_not_mixed() -> None:
 
 @pytest.mark.parametrize(
     ("served", "name"),
-    [("gpt-4", "endpoint/gpt-4"), ("a/b", "a/b"), ("nvdev/meta/llama:70b", "nvdev/meta-llama-70b"), ("/m/x/", "m/x")],
+    [
+        ("gpt-4", "endpoint/gpt-4"),
+        ("a/b", "a/b"),
+        ("nvdev/meta/llama:70b", "nvdev/meta-llama-70b"),
+        ("/m/x/", "m/x"),
+    ],
 )
 def test_names_of_models(served: str, name: str) -> None:
     """The name that a server gives to its model becomes a name of HELM's form."""
@@ -174,20 +221,56 @@ def test_names_of_models(served: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "target", "error"),
     [
-        ({"task": "helmet_recal"}, {}, r"config\.params: task='helmet_recal' is invalid; did you mean helmet_recall"),
-        ({"task": "medec", "length": "8k"}, {}, r"config\.params\.extra\.length='8k': HELM's medec does not take it"),
-        ({"task": "medec", "data_path": "d"}, {}, r"config\.params\.extra\.data_path='d': HELM's medec"),
-        ({"task": "ruler", "subset": "x"}, {}, r"config\.params\.extra: subset='x' is invalid; .*subject"),
+        (
+            {"task": "helmet_recal"},
+            {},
+            r"config\.params: task='helmet_recal' is invalid; did you mean helmet_recall",
+        ),
+        (
+            {"task": "medec", "length": "8k"},
+            {},
+            r"config\.params\.extra\.length='8k': HELM's medec does not take it",
+        ),
+        (
+            {"task": "medec", "data_path": "d"},
+            {},
+            r"config\.params\.extra\.data_path='d': HELM's medec",
+        ),
+        (
+            {"task": "ruler", "subset": "x"},
+            {},
+            r"config\.params\.extra: subset='x' is invalid; .*subject",
+        ),
         (
             {"task": "helmet_rag", "length": "8k", "parallelism": 0},
             {},
             r"^config\.params\.parallelism=0 is invalid",
         ),
-        ({"task": "medec", "limit_samples": 0.5}, {}, r"^config\.params\.limit_samples=0\.5 is invalid"),
-        ({"task": "medec", "request_timeout": -1}, {}, r"^config\.params\.request_timeout=-1 is invalid"),
-        ({"task": "medec"}, {"type": "embedding"}, r"^target\.api_endpoint\.type='embedding' is invalid"),
-        ({"task": "medec"}, {"api_key": "sk-proj-0123456789abcdefghij"}, r"^target\.api_endpoint\.api_key "),
-        ({"task": "medec"}, {"interceptors": ["reasoning"]}, r"mode='client' is invalid; .*server with reasoning"),
+        (
+            {"task": "medec", "limit_samples": 0.5},
+            {},
+            r"^config\.params\.limit_samples=0\.5 is invalid",
+        ),
+        (
+            {"task": "medec", "request_timeout": -1},
+            {},
+            r"^config\.params\.request_timeout=-1 is invalid",
+        ),
+        (
+            {"task": "medec"},
+            {"type": "embedding"},
+            r"^target\.api_endpoint\.type='embedding' is invalid",
+        ),
+        (
+            {"task": "medec"},
+            {"api_key": "sk-proj-0123456789abcdefghij"},
+            r"^target\.api_endpoint\.api_key ",
+        ),
+        (
+            {"task": "medec"},
+            {"interceptors": ["reasoning"]},
+            r"mode='client' is invalid; .*server with reasoning",
+        ),
         (
             {"task": "medec", "num_train_trials": 2},
             {"mode": "server"},
@@ -200,7 +283,9 @@ def test_names_of_models(served: str, name: str) -> None:
         ),
     ],
 )
-def test_mistakes(changes: dict[str, Any], target: dict[str, Any], error: str, tmp_path: Path) -> None:
+def test_mistakes(
+    changes: dict[str, Any], target: dict[str, Any], error: str, tmp_path: Path
+) -> None:
     """One line names the wrong parameter as NeMo Evaluator calls it, no file is written, and no key is printed."""
     with pytest.raises(InputError, match=error) as caught:
         write_run(ask(tmp_path / "out", target, **changes))
@@ -218,7 +303,9 @@ def test_mistakes_end_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     """A wrong parameter ends the command with status 2 and one line."""
     with pytest.raises(SystemExit, match="2"):
         main(json.dumps(ask(task="x")))
-    assert capsys.readouterr().err.startswith("helm-longctx: error: config.params: task='x' is invalid")
+    assert capsys.readouterr().err.startswith(
+        "helm-longctx: error: config.params: task='x' is invalid"
+    )
 
 
 @pytest.mark.parametrize("name", MEDICAL)
@@ -229,11 +316,17 @@ def test_medical_run_specs(name: str, tmp_path: Path) -> None:
     entries = load_config(path).entries
     assert len(entries) == max(1, len(task.subsets))
     for entry in entries:
-        (spec,) = construct_run_specs(parse_object_spec(f"{entry}{',' if ':' in entry else ':'}model=longctx/lexical"))
+        (spec,) = construct_run_specs(
+            parse_object_spec(f"{entry}{',' if ':' in entry else ':'}model=longctx/lexical")
+        )
         jury = [
-            each.args["annotator_models"] for each in spec.annotators or [] if "annotator_models" in (each.args or {})
+            each.args["annotator_models"]
+            for each in spec.annotators or []
+            if "annotator_models" in (each.args or {})
         ]
-        wanted = dict(zip(("gpt", "llama", "claude"), (judge["name"] for judge in JUDGES), strict=True))
+        wanted = dict(
+            zip(("gpt", "llama", "claude"), (judge["name"] for judge in JUDGES), strict=True)
+        )
         found = [{label: model.model_deployment for label, model in each.items()} for each in jury]
         assert found == ([wanted] if task.is_judged else [])
 

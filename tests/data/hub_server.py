@@ -73,16 +73,28 @@ class _Handler(BaseHTTPRequestHandler):
             # What huggingface_hub asks for itself, once in a process: whichever test is the first must not count it.
             self._send(404, b"{}", {}, body)
             return
-        self.hub.requests.append(f"{self.command} {self.path} {self.headers.get('Range', '')}".strip())
+        self.hub.requests.append(
+            f"{self.command} {self.path} {self.headers.get('Range', '')}".strip()
+        )
         if self.hub.status:
-            self._send(self.hub.status, b"{}", {"X-Error-Code": "RepoNotFound"} if self.hub.status == 401 else {}, body)
+            self._send(
+                self.hub.status,
+                b"{}",
+                {"X-Error-Code": "RepoNotFound"} if self.hub.status == 401 else {},
+                body,
+            )
             return
         path = self.path.split("?")[0].replace("%2F", "/")
         if match := re.fullmatch(r"/api/models/(.+)/tree/[^/]+", path):
             files = self.hub.repos.get(match[1], {})
-            rows = [{"type": "file", "path": name, "size": len(data), "oid": "1"} for name, data in files.items()]
+            rows = [
+                {"type": "file", "path": name, "size": len(data), "oid": "1"}
+                for name, data in files.items()
+            ]
             self._send(200, json.dumps(rows).encode(), {"Content-Type": "application/json"}, body)
-        elif re.fullmatch(r"/api/(?:datasets|models)/.+/tree/.+", path):  # of folders, which no repository here has
+        elif re.fullmatch(
+            r"/api/(?:datasets|models)/.+/tree/.+", path
+        ):  # of folders, which no repository here has
             self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
         elif match := re.fullmatch(r"/api/(?:datasets|models)/(.+?)(?:/revision/.+)?", path):
             self._info(match[1])
@@ -100,7 +112,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"}, True)
             return
         siblings = [{"rfilename": name} for name in self.hub.repos[repo]]
-        info = {"id": repo, "_id": "1", "sha": COMMIT, "siblings": siblings, "private": False, "disabled": False}
+        info = {
+            "id": repo,
+            "_id": "1",
+            "sha": COMMIT,
+            "siblings": siblings,
+            "private": False,
+            "disabled": False,
+        }
         self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"}, True)
 
     def _file(self, content: bytes | None, body: bool) -> None:
@@ -119,7 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.hub.cut -= 1
         return self.hub.cut >= 0
 
-    def _send(self, status: int, content: bytes, headers: dict[str, str], body: bool, cut: bool = False) -> None:
+    def _send(
+        self, status: int, content: bytes, headers: dict[str, str], body: bool, cut: bool = False
+    ) -> None:
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(content))}.items():
             self.send_header(name, value)
@@ -135,7 +156,9 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_TOKEN", SECRET)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
     monkeypatch.setattr(
-        huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"
+        huggingface_hub.constants,
+        "HUGGINGFACE_CO_URL_TEMPLATE",
+        url + "/{repo_id}/resolve/{revision}/{filename}",
     )
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True, raising=False)

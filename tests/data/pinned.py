@@ -25,12 +25,21 @@ def fetch_fabricated(files: Sequence[PinnedFile], made: Path, to: Path) -> DataR
     """
     contents = {file.path: (made / file.path).read_bytes() for file in files}
     root = DataRoot(to, mirror=False)
-    with serve(ReleaseHub({}, files={_name(file): contents[file.path] for file in files})) as server:
+    with serve(
+        ReleaseHub({}, files={_name(file): contents[file.path] for file in files})
+    ) as server:
         local = [replace(file, url=f"{server.url}/files/{_name(file)}") for file in files]
         for file in local:
-            with pytest.raises(InputError, match=rf"{_name(file)}: the downloaded file has SHA-256 .* {file.sha256}"):
+            with pytest.raises(
+                InputError,
+                match=rf"{_name(file)}: the downloaded file has SHA-256 .* {file.sha256}",
+            ):
                 ensure([file], root, "fetch it")
-        ensure([replace(f, sha256=hashlib.sha256(contents[f.path]).hexdigest()) for f in local], root, "fetch it")
+        ensure(
+            [replace(f, sha256=hashlib.sha256(contents[f.path]).hexdigest()) for f in local],
+            root,
+            "fetch it",
+        )
     return root
 
 

@@ -55,7 +55,9 @@ class ReleaseHub(Hub):
     @property
     def downloads(self) -> list[str]:
         """Return where each request for content wanted to start, "" for the start."""
-        requests = [re.fullmatch(r"GET /(?:datasets|files)/\S+ ?(.*)", request) for request in self.requests]
+        requests = [
+            re.fullmatch(r"GET /(?:datasets|files)/\S+ ?(.*)", request) for request in self.requests
+        ]
         return [match[1] for match in requests if match]
 
 
@@ -65,7 +67,9 @@ def serve(hub: ReleaseHub) -> Iterator[ReleaseHub]:
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     hub.url = f"http://127.0.0.1:{server.server_port}"
     try:
         yield hub
@@ -81,7 +85,9 @@ class _Handler(hub_server._Handler):
     def _answer(self, body: bool) -> None:
         path = urlsplit(self.path).path
         if path.startswith("/files/"):
-            self.hub.requests.append(f"{self.command} {self.path} {self.headers.get('Range', '')}".strip())
+            self.hub.requests.append(
+                f"{self.command} {self.path} {self.headers.get('Range', '')}".strip()
+            )
             self._file(self.hub.files.get(path.removeprefix("/files/")), body)
         else:
             super()._answer(body)
@@ -96,7 +102,9 @@ class _Handler(hub_server._Handler):
         elif self.hub.elsewhere:
             self._send(302, b"", {"Location": self.hub.elsewhere}, body)
         else:
-            self._download(content, (self.hub.faults.pop(0) if self.hub.faults else None) or Fault())
+            self._download(
+                content, (self.hub.faults.pop(0) if self.hub.faults else None) or Fault()
+            )
 
     def _announce(self, content: bytes) -> None:
         """Announce digest and size, and a signed address on another host, as the hub does for large files."""

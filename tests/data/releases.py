@@ -29,7 +29,11 @@ CONTENT = {
     "data/ruler/cwe/validation_8.jsonl": NOISE.randbytes(200_000) + bytes(200_000),
     "data/empty.jsonl": b"",
 }
-KILT, ALCE, RULER = "helmet/kilt/nq.jsonl", "helmet/alce/asqa.json", "helmet/ruler/cwe/validation_8.jsonl"
+KILT, ALCE, RULER = (
+    "helmet/kilt/nq.jsonl",
+    "helmet/alce/asqa.json",
+    "helmet/ruler/cwe/validation_8.jsonl",
+)
 PROMPTS = "helmet/prompts/asqa.json"
 
 Member = tuple[tarfile.TarInfo, bytes]
@@ -48,7 +52,10 @@ def tar(*members: Member) -> bytes:
     """Return a tar file of CONTENT and of further members after it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for info, content in [*(member(name, content) for name, content in CONTENT.items()), *members]:
+        for info, content in [
+            *(member(name, content) for name, content in CONTENT.items()),
+            *members,
+        ]:
             archive.addfile(info, io.BytesIO(content) if info.size else None)
     return buffer.getvalue()
 
@@ -67,7 +74,11 @@ def root(tmp_path: Path, mirror: bool = False) -> DataRoot:
 
 def tree(tmp_path: Path) -> list[str]:
     """Return every file under the root, except the lock."""
-    files = (path for path in (tmp_path / "data").rglob("*") if not path.is_dir() and path.name != ".release.lock")
+    files = (
+        path
+        for path in (tmp_path / "data").rglob("*")
+        if not path.is_dir() and path.name != ".release.lock"
+    )
     return sorted(path.relative_to(tmp_path / "data").as_posix() for path in files)
 
 
@@ -101,4 +112,6 @@ def refused(tmp_path: Path, *paths: str, act: Callable[..., None] = fetch) -> st
 def short_of(monkeypatch: pytest.MonkeyPatch, *free: int) -> None:
     """Set the free space of the disk for each look; the last value stays."""
     usage, left = namedtuple("Usage", "total used free"), list(free)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, left.pop(0) if len(left) > 1 else left[0]))
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: usage(0, 0, left.pop(0) if len(left) > 1 else left[0])
+    )

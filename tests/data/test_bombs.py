@@ -70,7 +70,9 @@ def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not (tmp_path / "a.jsonl").exists()
 
 
-def test_a_pinned_file_without_end(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pinned_file_without_end(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pinned file that is larger than any real one is not written."""
     monkeypatch.setattr(release, "MOST_PINNED", 1000)
     served.files["asqa"] = bytes(1_000_000)

@@ -67,7 +67,10 @@ def test_a_file_is_fetched_once(tmp_path: Path) -> None:
     assert record == {
         "bucket": "b", "name": FILE.name, "generation": "7", "md5": hashlib.md5(CONTENT).hexdigest()
     }  # fmt: skip
-    assert Handler.asked == ["/b/b/o/in_%281%2C2%29%20x.csv", "/b/b/o/in_%281%2C2%29%20x.csv?alt=media&generation=7"]
+    assert Handler.asked == [
+        "/b/b/o/in_%281%2C2%29%20x.csv",
+        "/b/b/o/in_%281%2C2%29%20x.csv?alt=media&generation=7",
+    ]
 
 
 def test_another_content_is_refused(tmp_path: Path) -> None:

@@ -67,7 +67,10 @@ def test_another_range_than_asked_for(served: ReleaseHub, tmp_path: Path, header
 
 def test_a_range_of_unknown_total(served: ReleaseHub, tmp_path: Path) -> None:
     """An answer for a range is accepted without the total size."""
-    served.faults = [Fault(cut=1000), Fault(headers={"Content-Range": f"bytes 1000-{len(ARCHIVE) - 1}/*"})]
+    served.faults = [
+        Fault(cut=1000),
+        Fault(headers={"Content-Range": f"bytes 1000-{len(ARCHIVE) - 1}/*"}),
+    ]
     fetched(tmp_path)
 
 
@@ -82,13 +85,21 @@ def test_an_end_before_the_announced_size(served: ReleaseHub, tmp_path: Path) ->
     """A file that ends early is refused, even if its answer claims the announced size."""
     served.size = len(ARCHIVE) + 5
     served.faults = [Fault(headers={"Content-Length": str(len(ARCHIVE) + 5)}, cut=len(ARCHIVE))]
-    assert f"the file ends before byte {len(ARCHIVE)}, but {len(ARCHIVE) + 5} bytes were announced" in refused(tmp_path)
+    assert (
+        f"the file ends before byte {len(ARCHIVE)}, but {len(ARCHIVE) + 5} bytes were announced"
+        in refused(tmp_path)
+    )
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
 def test_passing_refusals(served: ReleaseHub, tmp_path: Path, status: int) -> None:
     """A busy server is asked again, at the start and in the middle of a file."""
-    served.faults = [Fault(status=status), Fault(cut=1000), Fault(status=status), Fault(status=status)]
+    served.faults = [
+        Fault(status=status),
+        Fault(cut=1000),
+        Fault(status=status),
+        Fault(status=status),
+    ]
     fetched(tmp_path)
     assert served.downloads == ["", "", "bytes=1000-", "bytes=1000-", "bytes=1000-"]
 
@@ -114,7 +125,9 @@ def test_connections_that_bring_nothing(served: ReleaseHub, tmp_path: Path) -> N
     assert len(served.downloads) == 4
 
 
-def test_a_silent_server(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Silence in the middle of a file counts as a broken connection."""
     monkeypatch.setattr(download, "TIMEOUTS", (5.0, 1.0))
     served.faults = [Fault(cut=1000, hang=True)]
@@ -130,7 +143,9 @@ def test_a_silent_server(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest
         pytest.param("soon", 0.001, id="no number"),
         pytest.param("Wed, 21 Oct 2015 07:28:00 GMT", 0.001, id="past"),
         pytest.param("Wed, 21 Oct 2215 07:28:00 -0000", 300, id="UTC without a zone"),
-        pytest.param(format_datetime(datetime.now(timezone.utc) + timedelta(days=1)), 300, id="date"),
+        pytest.param(
+            format_datetime(datetime.now(timezone.utc) + timedelta(days=1)), 300, id="date"
+        ),
     ],
 )
 def test_the_wait_that_a_server_asks_for(
@@ -195,7 +210,11 @@ def test_no_hub_at_all(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("sha", ["null", '""'])
 def test_a_hub_without_commits(served: ReleaseHub, tmp_path: Path, sha: str) -> None:
     """A hub that names no commit is an error, because nothing can be pinned."""
-    served.info = (200, {"Content-Type": "application/json"}, b'{"id": "org/release", "sha": %s}' % sha.encode())
+    served.info = (
+        200,
+        {"Content-Type": "application/json"},
+        b'{"id": "org/release", "sha": %s}' % sha.encode(),
+    )
     assert "names no commit of main" in refused(tmp_path)
     assert SETTING not in os.environ
 
@@ -213,12 +232,16 @@ def test_a_repeated_certificate_failure_is_not_a_passing_one() -> None:
     assert download._is_temporary(ConnectionResetError())
 
 
-def test_the_token_stays_with_the_hub(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_stays_with_the_hub(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The token is sent to the hub's host only, whatever `.netrc` says, and not to the host of a redirect."""
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password mine\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     with serve(ReleaseHub({}, files={"signed": ARCHIVE}, faults=[Fault(cut=1000)])) as elsewhere:
-        served.elsewhere = elsewhere.url.replace("127.0.0.1", "localhost") + "/files/signed?signature=secret"
+        served.elsewhere = (
+            elsewhere.url.replace("127.0.0.1", "localhost") + "/files/signed?signature=secret"
+        )
         fetched(tmp_path)
         assert elsewhere.logins == [None, None]
         assert elsewhere.downloads == ["", "bytes=1000-"]

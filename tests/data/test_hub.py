@@ -32,9 +32,15 @@ DATASET = HubDataset("org/letters", {"train": 700, "test": 3}, config="plus")
 
 def parquet(rows: int) -> bytes:
     """Return a parquet file of the hub's conversion, with label names in its schema."""
-    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["a", "bé"])})
+    features = datasets.Features(
+        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["a", "bé"])}
+    )
     table = datasets.Dataset.from_dict(
-        {"text": [f"text {n} 文\n" * 20 for n in range(rows)], "label": [n % 2 for n in range(rows)]}, features=features
+        {
+            "text": [f"text {n} 文\n" * 20 for n in range(rows)],
+            "label": [n % 2 for n in range(rows)],
+        },
+        features=features,
     )
     buffer = io.BytesIO()
     table.to_parquet(buffer)
@@ -76,14 +82,23 @@ def test_rows_labels_and_source_are_kept(hub: Hub, tmp_path: Path) -> None:
     """A fetched data set has its rows in order, its label names and a record of its origin."""
     DATASET.ensure(root(tmp_path), "fetch it")
     folder = root(tmp_path) / DATASET.folder
-    rows = [json.loads(line) for line in (folder / "train.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
-    assert [row["text"].split(" ")[1] for row in rows] == [str(n) for n in (*range(400), *range(300))]
+    rows = [
+        json.loads(line)
+        for line in (folder / "train.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    ]
+    assert [row["text"].split(" ")[1] for row in rows] == [
+        str(n) for n in (*range(400), *range(300))
+    ]
     assert rows[1]["label"] == 1
     assert label_names(folder, "label") == ["a", "bé"]
     source = json.loads((folder / "source.json").read_text())
     assert source["commit"] == COMMIT
     assert source["rows"] == {"train": 700, "test": 3}
-    assert sorted(source["files"]) == ["plus/test/0000.parquet", "plus/train/0000.parquet", "plus/train/0001.parquet"]
+    assert sorted(source["files"]) == [
+        "plus/test/0000.parquet",
+        "plus/train/0000.parquet",
+        "plus/train/0001.parquet",
+    ]
 
 
 def test_what_is_there_is_not_asked_for_again(hub: Hub, tmp_path: Path) -> None:
@@ -96,14 +111,20 @@ def test_what_is_there_is_not_asked_for_again(hub: Hub, tmp_path: Path) -> None:
 
 def test_a_mirror_is_never_filled(hub: Hub, tmp_path: Path) -> None:
     """With a mirror folder the error names files, folder and command, and the hub is not asked."""
-    with pytest.raises(InputError, match=r"lacks hub/org__letters/plus/train.jsonl.*get it with: fetch it"):
+    with pytest.raises(
+        InputError, match=r"lacks hub/org__letters/plus/train.jsonl.*get it with: fetch it"
+    ):
         DATASET.ensure(root(tmp_path, mirror=True), "fetch it")
     assert hub.requests == []
 
 
-def test_a_cut_download_is_taken_up_again(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cut_download_is_taken_up_again(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A download whose connection breaks costs only the rest of the file."""
-    monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 1000)  # what is kept is whole chunks
+    monkeypatch.setattr(
+        huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 1000
+    )  # what is kept is whole chunks
     hub.cut = 1
     DATASET.ensure(root(tmp_path), "fetch it")
     folder = root(tmp_path) / DATASET.folder
@@ -143,7 +164,9 @@ def test_missing_split_is_named(hub: Hub, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
-def test_a_hub_that_refuses(hub: Hub, tmp_path: Path, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_refuses(
+    hub: Hub, tmp_path: Path, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A refusal of the hub ends in one line."""
     hub.status = status
     assert "hub data set org/letters" in refused(tmp_path)
@@ -156,7 +179,9 @@ def test_unknown_repository(hub: Hub, tmp_path: Path) -> None:
 
 def table(column: list[object], metadata: dict[str, str]) -> bytes:
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table({"x": column}).replace_schema_metadata(metadata), buffer)
+    pyarrow.parquet.write_table(
+        pyarrow.table({"x": column}).replace_schema_metadata(metadata), buffer
+    )
     return buffer.getvalue()
 
 
@@ -166,7 +191,11 @@ def table(column: list[object], metadata: dict[str, str]) -> bytes:
         pytest.param(b"PAR1 nonsense PAR1", "cannot be read", id="not parquet"),
         pytest.param(TEST[:4] + b"\xff" * 296 + TEST[300:], "cannot be read", id="damaged page"),
         pytest.param(table([b"1", b"2", b"3"], {}), "cannot be read", id="not for JSON"),
-        pytest.param(table([1, 2, 3], {"huggingface": '{"info": null}'}), "malformed label names", id="metadata"),
+        pytest.param(
+            table([1, 2, 3], {"huggingface": '{"info": null}'}),
+            "malformed label names",
+            id="metadata",
+        ),
     ],
 )
 def test_unreadable_parquet(hub: Hub, tmp_path: Path, content: bytes, told: str) -> None:
@@ -178,7 +207,9 @@ def test_unreadable_parquet(hub: Hub, tmp_path: Path, content: bytes, told: str)
 def test_no_parquet_conversion(hub: Hub, tmp_path: Path) -> None:
     """A repository without a parquet conversion is distinguished from a network failure."""
     hub.info = (404, {"X-Error-Code": "RevisionNotFound"}, b"{}")
-    assert "it has no parquet conversion, or your login has no access to it (404)" in refused(tmp_path)
+    assert "it has no parquet conversion, or your login has no access to it (404)" in refused(
+        tmp_path
+    )
 
 
 def test_login_page_instead_of_the_hub(hub: Hub, tmp_path: Path) -> None:
@@ -207,7 +238,9 @@ def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     def fetch() -> None:
         DATASET.ensure(root(tmp_path), "fetch it")
         folder = root(tmp_path) / DATASET.folder
-        whole.append(len([json.loads(line) for line in (folder / "train.jsonl").read_bytes().splitlines()]))
+        whole.append(
+            len([json.loads(line) for line in (folder / "train.jsonl").read_bytes().splitlines()])
+        )
 
     monkeypatch.setattr(sources_hub, "_read_parquet", read_slowly)
     threads = [threading.Thread(target=fetch) for _ in range(3)]
@@ -236,7 +269,9 @@ def test_no_hub_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         assert "HELM_LONGCTX_DATA" in refused(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"label": 3}', '{"label": [1]}', '{"features": {"label": {}}}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"label": 3}', '{"label": [1]}', '{"features": {"label": {}}}']
+)
 def test_malformed_features(tmp_path: Path, text: str) -> None:
     """A malformed `features.json` ends in one line that names it."""
     (tmp_path / "features.json").write_text(text)
@@ -246,13 +281,17 @@ def test_malformed_features(tmp_path: Path, text: str) -> None:
 
 def test_both_forms_of_features(tmp_path: Path) -> None:
     """Label names are read from a plain mapping and from the hub's own description."""
-    (tmp_path / "features.json").write_text('{"features": {"label": {"names": ["x"], "_type": "ClassLabel"}}}')
+    (tmp_path / "features.json").write_text(
+        '{"features": {"label": {"names": ["x"], "_type": "ClassLabel"}}}'
+    )
     assert sources_hub.label_names(tmp_path, "label") == ["x"]
 
 
 def test_columns_and_sets_without_labels(hub: Hub, tmp_path: Path) -> None:
     """Only the wanted columns are kept, and a set without labels is complete with its rows."""
-    dataset = HubDataset("org/letters", {"test": 3}, parquet="plus", columns={"test": ("label",)}, labelled=False)
+    dataset = HubDataset(
+        "org/letters", {"test": 3}, parquet="plus", columns={"test": ("label",)}, labelled=False
+    )
     dataset.ensure(root(tmp_path), "fetch it")
     folder = root(tmp_path) / dataset.folder
     assert folder == tmp_path / "data/hub/org__letters"
@@ -263,7 +302,9 @@ def test_columns_and_sets_without_labels(hub: Hub, tmp_path: Path) -> None:
     assert len(hub.requests) == made
 
 
-RULER = HubFile("org/ruler", "tokenizer.json", "tokenizers/ruler.json", kind="model", setting="RULER_REPO")
+RULER = HubFile(
+    "org/ruler", "tokenizer.json", "tokenizers/ruler.json", kind="model", setting="RULER_REPO"
+)
 
 
 def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
@@ -278,7 +319,9 @@ def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
     assert sum(request.startswith("GET /org/ruler/resolve") for request in hub.requests) == 1
 
 
-def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_copy_of_the_file_can_be_named(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The setting names another repository with a copy of the file, and the record says so."""
     hub.repos["copies/ruler"] = {"tokenizer.json": b"[]"}
     told = (
@@ -294,7 +337,9 @@ def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPat
         HubFile("a/b", "c", "tokenizers/other.json").ensure(root(tmp_path, mirror=True), "fetch it")
 
 
-def test_no_room_for_a_file_of_a_repository(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_room_for_a_file_of_a_repository(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A file that does not fit on the disk is not downloaded, and a file in the hub's cache needs no room."""
     hub.repos["org/ruler"] = {"tokenizer.json": b"{}"}
     short_of(monkeypatch, download.SPACE_MARGIN + 1)
@@ -334,7 +379,9 @@ def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
     hub.repos["org/zips"] = {"set.zip": zipped(members)}
     for _ in range(2):
         MEMBER.ensure(root(tmp_path), "fetch it")
-    files = sorted(str(p.relative_to(tmp_path / "data")) for p in (tmp_path / "data").rglob("*") if p.is_file())
+    files = sorted(
+        str(p.relative_to(tmp_path / "data")) for p in (tmp_path / "data").rglob("*") if p.is_file()
+    )
     assert files == ["lveval/set/set_16k.jsonl", "lveval/set/set_16k.jsonl.source.json"]
     assert (tmp_path / "data" / MEMBER.path).read_bytes() == b'{"a": 1}\n'
     assert not (tmp_path / "evil").exists()
@@ -345,10 +392,18 @@ def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
     ("content", "message"),
     [
         (zipped({"other": b"x"}), "it has no files named set/set_16k.jsonl"),
-        (zipped({"set/set_16k.jsonl": b"x", "set_16k.jsonl": b"y"}), "it has 2 files named set/set_16k.jsonl"),
+        (
+            zipped({"set/set_16k.jsonl": b"x", "set_16k.jsonl": b"y"}),
+            "it has 2 files named set/set_16k.jsonl",
+        ),
         (zipped({"set/set_16k.jsonl": b"x" * 9999})[:-30], "it is not a complete zip file"),
         (b"no zip", "it is not a complete zip file"),
-        (zipped({"set/set_16k.jsonl": os.urandom(999)}).replace(b"set/set_16k.jsonl", b"set/set_16k.jsonl", 1), ""),
+        (
+            zipped({"set/set_16k.jsonl": os.urandom(999)}).replace(
+                b"set/set_16k.jsonl", b"set/set_16k.jsonl", 1
+            ),
+            "",
+        ),
     ],
 )
 def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -> None:
@@ -366,7 +421,9 @@ def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -
         MEMBER.ensure(root(tmp_path, mirror=True), "fetch it")
 
 
-def test_a_member_that_the_disk_cannot_hold(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_member_that_the_disk_cannot_hold(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A member that the disk cannot hold is refused before it is unpacked."""
     hub.repos["org/zips"] = {"set.zip": zipped({"set/set_16k.jsonl": b"x"})}
     monkeypatch.setattr(download, "SPACE_MARGIN", 1 << 60)

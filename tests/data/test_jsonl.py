@@ -14,20 +14,33 @@ from helm_longctx.data.jsonl import JsonArray, JsonLines, parse_json, read_objec
 from helm_longctx.errors import InputError
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.sampled_from('a"\\{}[],:\n\u2028é文')),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.sampled_from('k"\\{}')), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(st.sampled_from('a"\\{}[],:\n\u2028é文')),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.sampled_from('k"\\{}')), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 NUMBERS = st.recursive(
-    st.integers() | st.sampled_from([2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1]) | st.floats(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "\ud83d"]), inner, max_size=2),
+    st.integers()
+    | st.sampled_from([2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1])
+    | st.floats(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "\ud83d"]), inner, max_size=2)
+    ),
     max_leaves=8,
 )
 ROWS = st.lists(st.dictionaries(st.text(max_size=3), VALUES, max_size=3), min_size=1, max_size=6)
 
 
 @given(ROWS, st.sampled_from([None, 1, 4]), st.booleans())
-def test_arrays_are_read_as_json_reads_them(rows: list[dict[str, Any]], indent: int | None, ascii_only: bool) -> None:
+def test_arrays_are_read_as_json_reads_them(
+    rows: list[dict[str, Any]], indent: int | None, ascii_only: bool
+) -> None:
     """Arrays are read as `json` reads them, whatever strings contain and however the file is laid out."""
     path = Path("rows.json")
     path.write_text(json.dumps(rows, indent=indent, ensure_ascii=ascii_only), encoding="utf-8")
@@ -40,7 +53,11 @@ def test_arrays_are_read_as_json_reads_them(rows: list[dict[str, Any]], indent: 
 def test_lines_are_read_as_json_reads_them(rows: list[dict[str, Any]]) -> None:
     """Lines end only at a newline, and blank lines are not rows."""
     path = Path("rows.jsonl")
-    path.write_text("\n \n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8", newline="")
+    path.write_text(
+        "\n \n".join(json.dumps(row, ensure_ascii=False) for row in rows),
+        encoding="utf-8",
+        newline="",
+    )
     assert list(JsonLines(path, {})) == rows
 
 
@@ -97,7 +114,8 @@ def test_what_is_wrong_is_said(kind: type[JsonLines | JsonArray], tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "text", ["7", '{"a": 1}', '[{"a": 1}', '[{"a": 1}, {"b": ', '[{"a": "x', '[{"a": 1}]]}', '{"a": [{}]}']
+    "text",
+    ["7", '{"a": 1}', '[{"a": 1}', '[{"a": 1}, {"b": ', '[{"a": "x', '[{"a": 1}]]}', '{"a": [{}]}'],
 )
 def test_an_array_that_is_none_or_cut(text: str, tmp_path: Path) -> None:
     """A file without its end is refused, and does not pass for a file with fewer rows."""

@@ -105,7 +105,9 @@ def test_a_mirror_is_never_filled(served: ReleaseHub, tmp_path: Path) -> None:
     assert served.requests == []
 
 
-@pytest.mark.parametrize("path", ["hub/x", "helmet/../x", "helmet//x", "/helmet/x", "helmet/a\\b", "helmet/"])
+@pytest.mark.parametrize(
+    "path", ["hub/x", "helmet/../x", "helmet//x", "/helmet/x", "helmet/a\\b", "helmet/"]
+)
 def test_paths_outside_the_folder(served: ReleaseHub, tmp_path: Path, path: str) -> None:
     """Only plain paths in the release's folder can be requested."""
     with pytest.raises(InputError, match="not a file of the release org/release"):
@@ -113,18 +115,25 @@ def test_paths_outside_the_folder(served: ReleaseHub, tmp_path: Path, path: str)
     assert served.requests == []
 
 
-def test_the_start_is_told(served: ReleaseHub, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_start_is_told(
+    served: ReleaseHub, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """One line says how much is downloaded and kept, and without a terminal there is no bar."""
     with caplog.at_level(logging.WARNING):
         fetch(tmp_path, ALCE)
-    told = [record.getMessage() for record in caplog.records if record.name == sources_release.__name__]
+    told = [
+        record.getMessage() for record in caplog.records if record.name == sources_release.__name__
+    ]
     assert told == [
         "fetching data.tar.gz of org/release: 0.0 GB are downloaded; only these files are kept: data/alce/asqa.json"
     ]
 
 
 def test_progress_on_a_terminal(
-    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    served: ReleaseHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A terminal shows a bar of the downloaded bytes, and a redirected output shows nothing."""
     fetch(tmp_path, ALCE)
@@ -178,7 +187,10 @@ def test_malformed_archives(served: ReleaseHub, tmp_path: Path, content: bytes) 
 def test_several_gzip_members(served: ReleaseHub, tmp_path: Path) -> None:
     """A gzip file in several pieces, which parallel compressors write, is read."""
     plain = tar()
-    rehashed(served, b"".join(gzip.compress(plain[at : at + 100_000]) for at in range(0, len(plain), 100_000)))
+    rehashed(
+        served,
+        b"".join(gzip.compress(plain[at : at + 100_000]) for at in range(0, len(plain), 100_000)),
+    )
     fetched(tmp_path)
 
 
@@ -191,7 +203,10 @@ def test_what_follows_the_last_member(served: ReleaseHub, tmp_path: Path) -> Non
 def test_missing_members(served: ReleaseHub, tmp_path: Path) -> None:
     """Files that the archive lacks are named, and the others are not kept."""
     message = refused(tmp_path, KILT, "helmet/kilt/none.jsonl", "helmet/none")
-    assert "has no data/kilt/none.jsonl, data/none: it is not the release that the benchmark used" in message
+    assert (
+        "has no data/kilt/none.jsonl, data/none: it is not the release that the benchmark used"
+        in message
+    )
 
 
 HOSTILE = [
@@ -249,7 +264,9 @@ def test_names_with_dots(served: ReleaseHub, tmp_path: Path) -> None:
         pytest.param({"type": tarfile.GNUTYPE_SPARSE}, id="sparse file"),
     ],
 )
-def test_wanted_members_must_be_files(served: ReleaseHub, tmp_path: Path, fields: dict[str, object]) -> None:
+def test_wanted_members_must_be_files(
+    served: ReleaseHub, tmp_path: Path, fields: dict[str, object]
+) -> None:
     """A wanted name that is not a file is refused."""
     rehashed(served, packed(member("data/odd", b"", **fields)))
     assert "data.tar.gz: data/odd is not a regular file" in refused(tmp_path, KILT, "helmet/odd")
@@ -265,14 +282,20 @@ def test_wanted_members_must_be_there_once(served: ReleaseHub, tmp_path: Path, n
 # Disks
 
 
-def test_full_from_the_start(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_from_the_start(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a full disk no download starts."""
     short_of(monkeypatch, 100_000_000)
-    assert "helmet needs 0.27 GB of free disk space and has 0.10 GB; free some space" in refused(tmp_path)
+    assert "helmet needs 0.27 GB of free disk space and has 0.10 GB; free some space" in refused(
+        tmp_path
+    )
     assert served.requests == []
 
 
-def test_no_room_for_a_file(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_a_file(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that does not fit is not written, and the files before it are not kept."""
     short_of(monkeypatch, 10**12, 10**12, download.SPACE_MARGIN + 399_999)
     assert "of free disk space" in refused(tmp_path)
@@ -286,7 +309,9 @@ def test_no_room_for_what_a_header_claims(served: ReleaseHub, tmp_path: Path) ->
     assert "of free disk space" in refused(tmp_path, "helmet/huge")
 
 
-def test_a_disk_that_fills(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A disk that another process fills meanwhile is reported as full."""
 
     def full(members: object, member: object, archive: str, target: Path) -> None:
@@ -305,7 +330,9 @@ def test_a_file_where_a_folder_must_be(served: ReleaseHub, tmp_path: Path) -> No
         fetch(tmp_path)
 
 
-def test_a_disk_without_locks(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_locks(
+    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A disk without locks does not prevent the download."""
     (root(tmp_path).path / "helmet/.release.lock").mkdir(parents=True)
     monkeypatch.setattr(hub, "TIMEOUT", 0.2)
@@ -317,7 +344,10 @@ def test_a_disk_without_locks(served: ReleaseHub, tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_interrupted_in_the_middle(
-    served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: type[BaseException]
+    served: ReleaseHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    interruption: type[BaseException],
 ) -> None:
     """An interruption is passed on and leaves no file."""
     read = download._read_raw

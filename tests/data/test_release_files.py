@@ -14,7 +14,19 @@ from helm_longctx.data.release import PinnedFile
 from helm_longctx.errors import InputError
 from tests.data.hub_server import COMMIT
 from tests.data.release_server import Fault, ReleaseHub
-from tests.data.releases import ALCE, CONTENT, KILT, PROMPTS, SETTING, UNPACKED, fetched, refused, root, short_of, tree
+from tests.data.releases import (
+    ALCE,
+    CONTENT,
+    KILT,
+    PROMPTS,
+    SETTING,
+    UNPACKED,
+    fetched,
+    refused,
+    root,
+    short_of,
+    tree,
+)
 
 # The release unpacked
 
@@ -41,8 +53,12 @@ def test_an_unpacked_repository(
     record = json.loads((tmp_path / "data/helmet/release.json").read_text())
     digest = hashlib.sha256(CONTENT["data/kilt/nq.jsonl"]).hexdigest()
     assert record[KILT] == {"size": 300_000, "sha256": digest, "repo": UNPACKED, "commit": COMMIT}
-    assert unpacked.requests[0].endswith(f"/revision/{(revision or '@main')[1:].replace('/', '%2F')}")
-    assert not [request for request in unpacked.requests if "data.tar.gz" in request or "other" in request]
+    assert unpacked.requests[0].endswith(
+        f"/revision/{(revision or '@main')[1:].replace('/', '%2F')}"
+    )
+    assert not [
+        request for request in unpacked.requests if "data.tar.gz" in request or "other" in request
+    ]
 
 
 def test_an_unpacked_repository_on_another_disk(
@@ -90,7 +106,11 @@ def test_an_unpacked_repository_that_is_not_there(
 
 def test_an_unpacked_repository_without_commits(unpacked: ReleaseHub, tmp_path: Path) -> None:
     """A hub that names no commit is an error, because nothing can be pinned."""
-    unpacked.info = (200, {"Content-Type": "application/json"}, b'{"id": "org/unpacked", "sha": null}')
+    unpacked.info = (
+        200,
+        {"Content-Type": "application/json"},
+        b'{"id": "org/unpacked", "sha": null}',
+    )
     assert "names no commit of main" in refused(tmp_path)
 
 
@@ -99,7 +119,9 @@ def test_an_unpacked_repository_without_commits(unpacked: ReleaseHub, tmp_path: 
 PROMPT = b'{"demos": []}' * 1000
 
 
-def pinned(tmp_path: Path, served: ReleaseHub, sha256: str = "", mirror: bool = False, name: str = "asqa") -> None:
+def pinned(
+    tmp_path: Path, served: ReleaseHub, sha256: str = "", mirror: bool = False, name: str = "asqa"
+) -> None:
     digest = sha256 or hashlib.sha256(PROMPT).hexdigest()
     file = PinnedFile(PROMPTS, f"{served.url}/files/{name}?signature=x", digest)
     ensure([file, file], root(tmp_path, mirror), "fetch it")
@@ -154,7 +176,9 @@ def test_pinned_files_in_a_mirror(web: ReleaseHub, tmp_path: Path) -> None:
     assert web.requests == []
 
 
-def test_no_room_for_pinned_files(web: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_pinned_files(
+    web: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a full disk nothing is downloaded."""
     short_of(monkeypatch, 1000)
     assert "of free disk space" in refused(tmp_path, act=lambda path: pinned(path, web))

@@ -38,7 +38,9 @@ def write_tree(folder: Path) -> Path:
 def archive(files: dict[str, bytes]) -> bytes:
     """Return an archive as GitHub makes it: everything is in one folder, and a header names the commit."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, pax_headers={"comment": "c0ffee"}) as tar:
+    with tarfile.open(
+        fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, pax_headers={"comment": "c0ffee"}
+    ) as tar:
         for name, content in {**files, "../outside": b"no"}.items():
             member = tarfile.TarInfo(f"name-c0ffee/{name}")
             member.size = len(content)
@@ -77,7 +79,11 @@ def test_tree_ids_are_those_of_git(tmp_path: Path) -> None:
     for command in (["init", "-q"], ["-c", "core.autocrlf=false", "add", "."]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     done = subprocess.run(
-        ["git", "write-tree", "--prefix=data/"], cwd=tmp_path, check=True, capture_output=True, text=True
+        ["git", "write-tree", "--prefix=data/"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     assert tree_id(data) == done.stdout.strip()
 
@@ -94,23 +100,33 @@ def test_a_folder(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) 
         if p.is_file()
     }
     assert found == {
-        name.replace("data/", "suite/", 1): content for name, content in FILES.items() if name != "README.md"
+        name.replace("data/", "suite/", 1): content
+        for name, content in FILES.items()
+        if name != "README.md"
     }
     assert served.downloads == ["", "bytes=100-", "bytes=100-"]
     assert not list((tmp_path / "data").rglob(".fetch-*"))
 
 
-@pytest.mark.parametrize("change", [{"data/a.txt": b"e"}, {"data/new": b""}, {"data/a/rows.json": b"[ ]"}])
+@pytest.mark.parametrize(
+    "change", [{"data/a.txt": b"e"}, {"data/new": b""}, {"data/a/rows.json": b"[ ]"}]
+)
 def test_another_content(
     folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path, change: dict[str, bytes]
 ) -> None:
     """A folder with another file, or a file with another content, is not kept."""
     served.files["owner/name/tar.gz/c0ffee"] = archive({**FILES, **change})
-    assert "data of the repository owner/name: it has the git tree id " in error_of(tmp_path, folder)
+    assert "data of the repository owner/name: it has the git tree id " in error_of(
+        tmp_path, folder
+    )
 
 
-@pytest.mark.parametrize("broken", [b"", b"plain", gzip.compress(b"no tar", mtime=0), archive(FILES)[:200]])
-def test_broken_archives(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path, broken: bytes) -> None:
+@pytest.mark.parametrize(
+    "broken", [b"", b"plain", gzip.compress(b"no tar", mtime=0), archive(FILES)[:200]]
+)
+def test_broken_archives(
+    folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path, broken: bytes
+) -> None:
     """A file that is not a whole archive ends in one line."""
     served.files["owner/name/tar.gz/c0ffee"] = broken
     assert "it is not a complete tar.gz archive" in error_of(tmp_path, folder)
@@ -122,8 +138,12 @@ def test_no_such_repository(folder: RepositoryFolder, served: ReleaseHub, tmp_pa
     assert "the server answered with status 404 for http://127.0.0.1:" in error_of(tmp_path, folder)
 
 
-def test_a_mirror_is_not_filled(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) -> None:
+def test_a_mirror_is_not_filled(
+    folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path
+) -> None:
     """In a mirror nothing is downloaded."""
-    with pytest.raises(InputError, match=r"lacks suite/a/rows.json, suite/a.txt; get it with: fetch it"):
+    with pytest.raises(
+        InputError, match=r"lacks suite/a/rows.json, suite/a.txt; get it with: fetch it"
+    ):
         fetch(tmp_path, folder, mirror=True)
     assert served.requests == []

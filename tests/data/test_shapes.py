@@ -30,7 +30,12 @@ from tests.support.commands import Command
 
 GRAPHS = "default/train/0000.parquet"
 PROMPT = "The graph has the following edges:\na -> b\n\nOperation:\nFind the parents of node b.\n"
-ROW = {"prompt": PROMPT, "answer_nodes": ["a"], "prompt_chars": len(PROMPT), "problem_type": "parents"}
+ROW = {
+    "prompt": PROMPT,
+    "answer_nodes": ["a"],
+    "prompt_chars": len(PROMPT),
+    "problem_type": "parents",
+}
 ENTRY = "graphwalks:task=openai_parents,length=128k"
 
 
@@ -59,7 +64,11 @@ def test_a_row_of_the_right_shape(hub: Hub, command: Command) -> None:
     hub.repos["openai/graphwalks"] = {GRAPHS: parquet(ROW)}
     assert command("fetch", "--check", ENTRY) == 0, command.err
     (shape,) = check(ENTRY)
-    assert shape[2:] == ("prompt str, answer_nodes list, prompt_chars int, problem_type str", "same", "")
+    assert shape[2:] == (
+        "prompt str, answer_nodes list, prompt_chars int, problem_type str",
+        "same",
+        "",
+    )
     assert "same: 1" in command.out
 
 
@@ -72,10 +81,15 @@ def test_a_row_of_the_right_shape(hub: Hub, command: Command) -> None:
             "column 'prompt' must be str, found nothing; the row has 'prompts' instead; its columns are 'prompts',"
             " 'answer_nodes', 'problem_type'",
         ),
-        ({"other/test/0000.parquet": ROW}, "its parquet conversion has no default/train, but other/test"),
+        (
+            {"other/test/0000.parquet": ROW},
+            "its parquet conversion has no default/train, but other/test",
+        ),
     ],
 )
-def test_a_row_of_another_shape(hub: Hub, command: Command, files: dict[str, dict[str, object]], told: str) -> None:
+def test_a_row_of_another_shape(
+    hub: Hub, command: Command, files: dict[str, dict[str, object]], told: str
+) -> None:
     """Another type, another column or another split differs, with the names that are there, and the status is 1."""
     hub.repos["openai/graphwalks"] = {name: parquet(row) for name, row in files.items()}
     assert command("fetch", "--check", ENTRY) == 1
@@ -87,11 +101,14 @@ def test_a_row_of_another_shape(hub: Hub, command: Command, files: dict[str, dic
 def test_files_of_json(hub: Hub) -> None:
     """Rows of JSON lines and of an array are compared, and a file that is missing differs."""
     book = {"id": 1, "context": "text", "input": "Who?", "answer": ["Ada"], "options": []}
-    hub.repos["xinrongzhang2022/InfiniteBench"] = {"longbook_qa_eng.jsonl": json.dumps(book).encode() + b"\n{}\n"}
+    hub.repos["xinrongzhang2022/InfiniteBench"] = {
+        "longbook_qa_eng.jsonl": json.dumps(book).encode() + b"\n{}\n"
+    }
     facts = {"input": "Mary is in the hall.", "question": "Where is Mary?", "target": "hall"}
     hub.repos["RMT-team/babilong"] = {"data/qa1/256k.json": json.dumps([facts, facts]).encode()}
     results = {
-        shape.entry: shape for shape in check("infinite_bench:task=longbook_qa_eng", "babilong:task=qa1,length=256k")
+        shape.entry: shape
+        for shape in check("infinite_bench:task=longbook_qa_eng", "babilong:task=qa1,length=256k")
     }
     assert {name: shape.result for name, shape in results.items()} == {
         "infinite_bench:longbook_qa_eng": "same",
@@ -136,7 +153,9 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 def test_a_row_of_a_zip_file(hub: Hub) -> None:
     """Of a zip file the list at its end and the start of the member are read, by requests for ranges."""
-    rows = json.dumps(QUESTION).encode() + b"\n" + random.Random(2).randbytes(1 << 20).hex().encode()
+    rows = (
+        json.dumps(QUESTION).encode() + b"\n" + random.Random(2).randbytes(1 << 20).hex().encode()
+    )
     hub.repos["THUDM/LongBench"] = {"data.zip": zipped({"data/hotpotqa.jsonl": rows})}
     (shape,) = check(LONGBENCH)
     assert shape[2:] == (
@@ -152,8 +171,14 @@ def test_a_row_of_a_zip_file(hub: Hub) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (zipped({"hotpotqa.jsonl": json.dumps({**QUESTION, "answers": "Ada"}).encode()}), "column 'answers' must be"),
-        (zipped({"data/other.jsonl": b"{}"}), "the archive has no data/hotpotqa.jsonl, but large, data/other.jsonl"),
+        (
+            zipped({"hotpotqa.jsonl": json.dumps({**QUESTION, "answers": "Ada"}).encode()}),
+            "column 'answers' must be",
+        ),
+        (
+            zipped({"data/other.jsonl": b"{}"}),
+            "the archive has no data/hotpotqa.jsonl, but large, data/other.jsonl",
+        ),
         (zipped({"data/hotpotqa.jsonl": b"text"}), "it does not begin with a JSON object"),
         (b"no archive", "it is no zip file"),
     ],
@@ -168,11 +193,19 @@ def test_a_zip_file_of_another_shape(hub: Hub, content: bytes, told: str) -> Non
 def test_arrays_in_a_zip_file(hub: Hub) -> None:
     """Of an array the first object is read, also if it is larger than a block, and the loader takes it."""
     text = "Repository:\n" + random.Random(3).randbytes(300_000).hex()
-    row = {"prompt": f"Goal {text} Question", "repo": "a/b", "repo_text": text, "correct_letter": "A"}
+    row = {
+        "prompt": f"Goal {text} Question",
+        "repo": "a/b",
+        "repo_text": text,
+        "correct_letter": "A",
+    }
     member = json.dumps([row, row], indent=4).encode()
     hub.repos["Steefano/LCB"] = {"LongCodeQA.zip": zipped({"LQA/32K.json": member})}
     (shape,) = check("longcodebench:length=32k")
-    assert (shape.columns, shape.result) == ("prompt str, repo str, repo_text str, correct_letter str", "same")
+    assert (shape.columns, shape.result) == (
+        "prompt str, repo str, repo_text str, correct_letter str",
+        "same",
+    )
 
 
 def tarred(files: dict[str, bytes]) -> bytes:
@@ -188,7 +221,12 @@ def tarred(files: dict[str, bytes]) -> bytes:
 
 def test_rows_of_a_tar_file() -> None:
     """Each JSON file has its first row, lines and arrays alike; what is no JSON is left out."""
-    files = {"a/x.jsonl": b'{"a": 1}\n{"a": 2}\n', "a/y.json": b'[{"b": 1}, {"b": 2}]', "a/z.json": b"3", "a/w": b"{}"}
+    files = {
+        "a/x.jsonl": b'{"a": 1}\n{"a": 2}\n',
+        "a/y.json": b'[{"b": 1}, {"b": 2}]',
+        "a/z.json": b"3",
+        "a/w": b"{}",
+    }
     found = first_in_tar(io.BytesIO(tarred(files)))
     assert {name: json.loads(content) for name, content in found.items()} == {
         "a/x.jsonl": {"a": 1},
@@ -202,16 +240,25 @@ def test_rows_of_a_tar_file() -> None:
 def test_only_the_first_part_of_a_tar_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an archive that is larger than the limit the files before it are found, and not more is read."""
     monkeypatch.setattr(unpack, "MOST", 2 << 20)
-    file = io.BytesIO(tarred({"x.jsonl": b"{}\n", "large": random.Random(1).randbytes(8 << 20), "y.jsonl": b"{}\n"}))
+    file = io.BytesIO(
+        tarred(
+            {"x.jsonl": b"{}\n", "large": random.Random(1).randbytes(8 << 20), "y.jsonl": b"{}\n"}
+        )
+    )
     assert [*first_in_tar(file)] == ["x.jsonl"]
     assert file.tell() <= 2 << 20
 
 
 def test_a_release_is_read_once_for_all_its_files(hub: Hub) -> None:
     """A file in the first part of a release has its first row, another one none, and the archive is read once."""
-    hub.repos["org/peeked"] = {"data.tar.gz": tarred({"./data/x.jsonl": b'{"a": 1}\n', "data/y.txt": b"text"})}
+    hub.repos["org/peeked"] = {
+        "data.tar.gz": tarred({"./data/x.jsonl": b'{"a": 1}\n', "data/y.txt": b"text"})
+    }
     release = Release("org/peeked", "UNUSED", "peeked")
-    rows = [ReleaseFile(release, f"peeked/{name}").first_rows() for name in ("x.jsonl", "y.txt", "z.jsonl")]
+    rows = [
+        ReleaseFile(release, f"peeked/{name}").first_rows()
+        for name in ("x.jsonl", "y.txt", "z.jsonl")
+    ]
     assert rows == [{"peeked/x.jsonl": b'{"a":1}\n'}, {}, {}]
     assert sum(request.startswith("GET /datasets") for request in hub.requests) == 1
 
@@ -238,7 +285,10 @@ def test_a_stream_of_ranges(hub: Hub) -> None:
     hub.repos["org/bytes"] = {"file.bin": content}
     stream = RangedStream(f"{hub.url}/datasets/org/bytes/resolve/main/file.bin", len(content))
     assert stream.seekable()
-    assert (stream.seek(-100, io.SEEK_END), stream.read(100)) == (len(content) - 100, content[-100:])
+    assert (stream.seek(-100, io.SEEK_END), stream.read(100)) == (
+        len(content) - 100,
+        content[-100:],
+    )
     assert (stream.seek(5), stream.read(3), stream.tell()) == (5, content[5:8], 8)
     assert (stream.seek(2, io.SEEK_CUR), stream.read(1)) == (10, content[10:11])
 

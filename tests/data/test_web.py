@@ -31,7 +31,9 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder = tmp_path / "served"
     folder.mkdir()
     (folder / "x.json").write_bytes(CONTENT)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder)))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(download, "WAIT", 0.001)
     yield f"http://127.0.0.1:{server.server_port}/x.json"
@@ -39,14 +41,20 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.server_close()
 
 
-def test_a_file_is_fetched_once_and_recorded(url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_is_fetched_once_and_recorded(
+    url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A file is fetched once, with a record of the download and a line that says that it cannot be checked."""
     root, file = DataRoot(tmp_path / "cache", mirror=False), WebFile(url, "folder/x.json")
     with caplog.at_level(logging.WARNING):
         ensure([file], root, "fetch x")
     assert (root / file.path).read_bytes() == CONTENT
     record = json.loads((root / "folder/x.json.source.json").read_text(encoding="utf-8"))
-    assert record == {"url": url, "size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}
+    assert record == {
+        "url": url,
+        "size": len(CONTENT),
+        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+    }
     assert "no checksum was published" in caplog.text
     caplog.clear()
     ensure([file], root, "fetch x")
@@ -59,7 +67,10 @@ def test_a_known_content_is_checked(url: str, tmp_path: Path) -> None:
     root = DataRoot(tmp_path / "cache", mirror=False)
     ensure([WebFile(url, "a/x.json", BLOB)], root, "fetch x")
     source.write_bytes(CONTENT[:-1])
-    with pytest.raises(InputError, match=rf"x\.json: the downloaded file has the git id \w+, expected {BLOB}.*fetch x"):
+    with pytest.raises(
+        InputError,
+        match=rf"x\.json: the downloaded file has the git id \w+, expected {BLOB}.*fetch x",
+    ):
         ensure([WebFile(url, "b/x.json", BLOB)], root, "fetch x")
     assert list((root / "b").iterdir()) == []
 
@@ -67,7 +78,9 @@ def test_a_known_content_is_checked(url: str, tmp_path: Path) -> None:
 def test_absent_files_are_one_line(url: str, tmp_path: Path) -> None:
     """A file that is absent on the server or in a mirror ends in one line, and a mirror is never filled."""
     with pytest.raises(InputError, match=r"y: it does not exist.*\(404\).*fetch x"):
-        ensure([WebFile(f"{url}y", "y.json")], DataRoot(tmp_path / "cache", mirror=False), "fetch x")
+        ensure(
+            [WebFile(f"{url}y", "y.json")], DataRoot(tmp_path / "cache", mirror=False), "fetch x"
+        )
     with pytest.raises(InputError, match=r"lacks folder/x.json"):
         ensure([WebFile(url, "folder/x.json")], DataRoot(tmp_path, mirror=True), "fetch x")
 
@@ -79,7 +92,9 @@ def test_a_server_that_cannot_be_reached_is_asked_once(
     monkeypatch.setattr(download, "WAIT", 0.001)
     with closed_address() as address:
         file = WebFile(f"{address}/x.json", "a/x.json")
-        with pytest.raises(InputError, match="the server cannot be reached; check the network, or put"):
+        with pytest.raises(
+            InputError, match="the server cannot be reached; check the network, or put"
+        ):
             ensure([file], DataRoot(tmp_path, mirror=False), "fetch x")
     assert "attempt" not in caplog.text
     assert list(tmp_path.rglob("*.json")) == []

@@ -24,7 +24,9 @@ MEMBER = "demo_data/data/questions.csv"
 
 
 def wheel_file(version: str = "1.0", member: str = MEMBER, content: bytes = CONTENT) -> WheelFile:
-    return WheelFile("demo-data", version, member, hashlib.sha256(content).hexdigest(), "demo/questions.csv")
+    return WheelFile(
+        "demo-data", version, member, hashlib.sha256(content).hexdigest(), "demo/questions.csv"
+    )
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -42,7 +44,10 @@ def write_wheel(project: Path, version: str, files: Mapping[str, bytes]) -> None
         "RECORD": "",
     }
     with zipfile.ZipFile(project / f"{name}-py3-none-any.whl", "w") as wheel:
-        for path, content in {**files, **{f"{name}.dist-info/{key}": text for key, text in about.items()}}.items():
+        for path, content in {
+            **files,
+            **{f"{name}.dist-info/{key}": text for key, text in about.items()},
+        }.items():
             wheel.writestr(path, content)
 
 
@@ -51,15 +56,21 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Make a package index whose only project has one wheel, and let pip's settings name only it."""
     project = tmp_path / "index/simple/demo-data"
     write_wheel(project, "1.0", {MEMBER: CONTENT})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "index")))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "index"))
+    )
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     for name in ("FIND_LINKS", "EXTRA_INDEX_URL", "NO_INDEX"):
         monkeypatch.delenv(f"PIP_{name}", raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_RETRIES", "0")
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
-    monkeypatch.setenv("PIP_INDEX_URL", f"http://name:hidden-word@127.0.0.1:{server.server_port}/simple")
+    monkeypatch.setenv(
+        "PIP_INDEX_URL", f"http://name:hidden-word@127.0.0.1:{server.server_port}/simple"
+    )
     yield project
     server.shutdown()
     server.server_close()
@@ -82,21 +93,26 @@ def test_a_file_of_a_wheel(index: Path, tmp_path: Path) -> None:
     fetch(tmp_path, wheel_file())
     index.rename(index.with_name("gone"))
     fetch(tmp_path, wheel_file())
-    assert [path.relative_to(tmp_path / "data").as_posix() for path in (tmp_path / "data").rglob("*.*")] == [
-        "demo/questions.csv"
-    ]
+    assert [
+        path.relative_to(tmp_path / "data").as_posix() for path in (tmp_path / "data").rglob("*.*")
+    ] == ["demo/questions.csv"]
     assert (tmp_path / "data/demo/questions.csv").read_bytes() == CONTENT
 
 
 def test_another_content(index: Path, tmp_path: Path) -> None:
     """A file with another digest is not kept."""
     message = error_of(tmp_path, wheel_file(content=b"x"))
-    assert f"{MEMBER} of the wheel demo-data==1.0: it has SHA-256 {hashlib.sha256(CONTENT).hexdigest()}" in message
+    assert (
+        f"{MEMBER} of the wheel demo-data==1.0: it has SHA-256 {hashlib.sha256(CONTENT).hexdigest()}"
+        in message
+    )
 
 
 def test_a_member_that_is_not_there(index: Path, tmp_path: Path) -> None:
     """The error names a member that does not exist."""
-    assert "it has no files named demo_data/none.csv" in error_of(tmp_path, wheel_file(member="demo_data/none.csv"))
+    assert "it has no files named demo_data/none.csv" in error_of(
+        tmp_path, wheel_file(member="demo_data/none.csv")
+    )
 
 
 def test_no_such_version(index: Path, tmp_path: Path) -> None:
@@ -116,11 +132,17 @@ def test_a_mirror_is_not_filled(tmp_path: Path) -> None:
         fetch(tmp_path, wheel_file(), mirror=True)
 
 
-def test_the_model_of_sentences(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_of_sentences(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """NLTK's model is fetched where NLTK lacks it, then NLTK finds it, and files with other content are not kept."""
     files = wheel._FILES
     folder = "llama_index/core/_static/nltk_cache/tokenizers/punkt_tab/english"
-    write_wheel(index.parent / "llama-index-core", "0.14.25", {f"{folder}/{name}": b"dr\n" for name in files})
+    write_wheel(
+        index.parent / "llama-index-core",
+        "0.14.25",
+        {f"{folder}/{name}": b"dr\n" for name in files},
+    )
     root, model = DataRoot(tmp_path / "data", mirror=False), wheel.SENTENCE_MODEL
     assert model.is_present(root)  # as in all tests
     monkeypatch.setattr("nltk.data.path", [])

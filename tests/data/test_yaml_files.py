@@ -34,7 +34,10 @@ BOMBS = {
     "lists": bomb("[lol]", f"[{', '.join('*' * 10)}]"),
     "mappings": bomb("{k: lol}", "{" + ", ".join(f"k{n}: *" for n in range(10)) + "}"),
     "merged mappings": bomb("{k: lol}", f"{{<<: [{', '.join('*' * 10)}]}}"),
-    "keys": bomb("[lol]", f"? [{', '.join('*' * 10)}]\n  : 1".replace("? ", "{? ").replace("\n  : 1", " : 1}")),
+    "keys": bomb(
+        "[lol]",
+        f"? [{', '.join('*' * 10)}]\n  : 1".replace("? ", "{? ").replace("\n  : 1", " : 1}"),
+    ),
     "a long text": f"a: &a '{'x' * 100_000}'\nb: [{', '.join(['*a'] * 100)}]\n",
     "itself": "a: &a [*a]\n",
     "itself in a mapping": "a: &a {b: {c: *a}}\n",
@@ -77,7 +80,9 @@ def test_malformed_files(text: str, read: Callable[[Path], object], tmp_path: Pa
     """One line that names the file and does not quote it."""
     path = tmp_path / "model_deployments.yaml"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"^[^\n]*model_deployments\.yaml:\d+: the file is not YAML: [^\n]+$"):
+    with pytest.raises(
+        InputError, match=r"^[^\n]*model_deployments\.yaml:\d+: the file is not YAML: [^\n]+$"
+    ):
         read(path)
 
 
@@ -93,7 +98,10 @@ def test_the_command(tmp_path: Path) -> None:
 def test_aliases_that_people_write(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("base: &base {url: a, form: chat}\nmodels:\n- {<<: *base, name: b}\n- *base\n")
-    assert read_yaml(path)["models"] == [{"url": "a", "form": "chat", "name": "b"}, {"url": "a", "form": "chat"}]
+    assert read_yaml(path)["models"] == [
+        {"url": "a", "form": "chat", "name": "b"},
+        {"url": "a", "form": "chat"},
+    ]
 
 
 def test_long_files_without_aliases(tmp_path: Path) -> None:
@@ -107,7 +115,9 @@ def test_long_files_without_aliases(tmp_path: Path) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=9),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4)
+    ),
 )
 
 

@@ -14,7 +14,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from selenium import webdriver
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, TimeoutException
+from selenium.common.exceptions import (
+    NoSuchElementException,
+    StaleElementReferenceException,
+    TimeoutException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -54,7 +58,9 @@ def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
     options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
     for argument in (*QUIET, f"--user-data-dir={profile}"):
         options.add_argument(argument)
-    driver = webdriver.Chrome(options, Service(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")))
+    driver = webdriver.Chrome(
+        options, Service(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver"))
+    )
     try:
         yield driver
     finally:

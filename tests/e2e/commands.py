@@ -21,11 +21,15 @@ def write_ready(folder: Path, address: str) -> Path:
     folder.mkdir(exist_ok=True)
     for path in (Path(str(resources.files("helm_longctx"))) / "models").glob("*.yaml"):
         text = path.read_text(encoding="utf-8").replace("http://localhost:8000/v1/", address)
-        (folder / path.name).write_text(re.sub(r" *max_sequence_length: .*\n", "", text), encoding="utf-8")
+        (folder / path.name).write_text(
+            re.sub(r" *max_sequence_length: .*\n", "", text), encoding="utf-8"
+        )
     return folder
 
 
-def helm_run(folder: Path, *entries: str, suite: str = "s", **environment: str) -> subprocess.CompletedProcess[str]:
+def helm_run(
+    folder: Path, *entries: str, suite: str = "s", **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run `helm-run` on some entries."""
     arguments = ["--run-entries", *entries, "--suite", suite, "-m", "1000"]
     return run("helm-run", *arguments, folder=folder, **environment)

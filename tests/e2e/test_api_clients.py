@@ -18,7 +18,12 @@ from tests.support.servers.models import Model
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=corp/"
 MODELS = {
-    "gpt": Model(refuses=("max_tokens", "top_p"), only_default=("temperature",), reasoning="Let me see. ", hides=True),
+    "gpt": Model(
+        refuses=("max_tokens", "top_p"),
+        only_default=("temperature",),
+        reasoning="Let me see. ",
+        hides=True,
+    ),
     "claude": Model(refuses=("temperature", "thinking.type.enabled"), reasoning="Let me see. "),
     "short": Model(reasoning="Let me see. " * 50),
 }
@@ -32,9 +37,16 @@ CLIENTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def test_models_of_today(tmp_path: Path) -> None:
     """Models that refuse parameters or reason are evaluated, and a retired model ends its run with one line."""
-    with serve(lexical.answer, faults.share(0.2, [Fault.RATE_LIMIT, Fault.BUSY, Fault.OVERLOADED]), MODELS) as server:
+    with serve(
+        lexical.answer, faults.share(0.2, [Fault.RATE_LIMIT, Fault.BUSY, Fault.OVERLOADED]), MODELS
+    ) as server:
         write_deployments(tmp_path, server)
-        options = ("--local-path", str(tmp_path), "--runner-class-name", "helm_longctx.runner.LongContextRunner")
+        options = (
+            "--local-path",
+            str(tmp_path),
+            "--runner-class-name",
+            "helm_longctx.runner.LongContextRunner",
+        )
         entries = [f"{ENTRY}{name}" for name in CLIENTS]
         made = helm_run(tmp_path, *entries, *options, HELM_LONGCTX_WAIT="0.01")
     assert made.returncode == 1
@@ -43,7 +55,9 @@ def test_models_of_today(tmp_path: Path) -> None:
     (reason,) = (line for line in made.stdout.splitlines() if "the model cannot be asked" in line)
     assert "unknown_model: status 404: The model `retired` does not exist" in reason
     calls = [call for call in server.calls if call.fault in (None, Fault.DECLINED)]
-    by_model = {name: [call.fault for call in calls if call.body["model"] == name] for name in CLIENTS}
+    by_model = {
+        name: [call.fault for call in calls if call.body["model"] == name] for name in CLIENTS
+    }
     assert by_model == {
         "gpt": [Fault.DECLINED] * 2 + [None] * 4,
         "claude": [Fault.DECLINED] * 2 + [None] * 4,
@@ -53,8 +67,15 @@ def test_models_of_today(tmp_path: Path) -> None:
     results = {name: finished(tmp_path, name) for name in ("gpt", "claude", "short")}
     assert results["gpt"]["sent"] == {"model": "gpt", "max_completion_tokens": 100}
     assert results["claude"]["sent"]["thinking"]["type"] == "adaptive"
-    assert results["claude"]["usage"]["reasoning_tokens"] == results["gpt"]["usage"]["reasoning_tokens"] == 3
-    assert (results["short"]["reason"], results["short"]["usage"]["output_tokens"]) == ("length", 100)
+    assert (
+        results["claude"]["usage"]["reasoning_tokens"]
+        == results["gpt"]["usage"]["reasoning_tokens"]
+        == 3
+    )
+    assert (results["short"]["reason"], results["short"]["usage"]["output_tokens"]) == (
+        "length",
+        100,
+    )
 
 
 def finished(folder: Path, model: str) -> Any:

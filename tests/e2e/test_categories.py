@@ -39,21 +39,32 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
     assert summarized.returncode == 0, summarized.stderr
     assert "HELMET closed book" in summarized.stdout
-    told = [line for line in summarized.stdout.splitlines() if "LongQA 8k: no score (narrativeqa)" in line]
-    assert [line.split(": ")[1] for line in told] == ["HELMET, longctx/lexical", "HELMET, longctx/null"]
+    told = [
+        line
+        for line in summarized.stdout.splitlines()
+        if "LongQA 8k: no score (narrativeqa)" in line
+    ]
+    assert [line.split(": ")[1] for line in told] == [
+        "HELMET, longctx/lexical",
+        "HELMET, longctx/null",
+    ]
     return folder
 
 
 def test_questions_are_asked_at_all_depths(suite: Path) -> None:
     """Each question is asked at all depths (24 requests for four questions, 12 for hotpotqa), and the depths are reported."""
     found = stats(suite, "helmet_rag:length=8k,num_samples=4,model=longctx_lexical")
-    assert {task: found["num_instances", task] for task in ("nq", "triviaqa", "hotpotqa", "popqa")} == {
+    assert {
+        task: found["num_instances", task] for task in ("nq", "triviaqa", "hotpotqa", "popqa")
+    } == {
         "nq": 24,
         "triviaqa": 24,
         "hotpotqa": 12,
         "popqa": 24,
     }
-    assert {("longctx_score_at_depth_0", "popqa"), ("longctx_score_at_depth_100", "popqa")} <= set(found)
+    assert {("longctx_score_at_depth_0", "popqa"), ("longctx_score_at_depth_100", "popqa")} <= set(
+        found
+    )
 
 
 def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
@@ -65,7 +76,9 @@ def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
         for name in ("", ",context=none")
     }
     for shown, name in ((open_book, ""), (closed, ",context=none")):
-        mean = sum(runs[name]["longctx_score", t] for t in ("nq", "triviaqa", "hotpotqa", "popqa")) / 4
+        mean = (
+            sum(runs[name]["longctx_score", t] for t in ("nq", "triviaqa", "hotpotqa", "popqa")) / 4
+        )
         assert next(iter(shown["Lexical baseline"].values())) == pytest.approx(mean)
     assert ("longctx_score_at_depth_0", "popqa") not in runs[",context=none"]
     state = json.loads(
@@ -97,7 +110,11 @@ def test_ranking_and_ruler(suite: Path) -> None:
     assert rerank["longctx_score", "msmarco"] == rerank["NDCG@10", "msmarco"]
     assert ("NDCG@20", "msmarco") not in rerank
     assert ("MAP@10", "msmarco") in rerank
-    tasks = {task for name, task in stats(suite, "helmet_ruler:length=8k,num_samples=3,model=longctx_null") if task}
+    tasks = {
+        task
+        for name, task in stats(suite, "helmet_ruler:length=8k,num_samples=3,model=longctx_null")
+        if task
+    }
     assert len(tasks) == 13
     niah = table(suite, "helmet_niah", "Score")
     assert set(niah) == {"Lexical baseline", "Null baseline"}
@@ -117,7 +134,13 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
         entry = f"helmet_cite:length=8k,num_samples=5,judge={JUDGE},model=longctx/lexical"
         arguments = ("--run-entries", entry, "--suite", "s", "-m", 99, "--local-path", "models")
         with punkt.installed(tmp_path / "nltk_data") as data:
-            made = run("helm-run", *arguments, folder=tmp_path, HELM_LONGCTX_DATA=str(mirror.path), NLTK_DATA=str(data))
+            made = run(
+                "helm-run",
+                *arguments,
+                folder=tmp_path,
+                HELM_LONGCTX_DATA=str(mirror.path),
+                NLTK_DATA=str(data),
+            )
             shutil.copytree(tmp_path / "benchmark_output/runs", tmp_path / "moved/runs")
             shutil.copytree(mirror.path, tmp_path / "moved/scenarios/helm_longctx")
             again = ("rejudge", "-o", "moved", "--suite", "s", "--local-path", "models")
@@ -126,7 +149,10 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
         assert judged.returncode == 0, judged.stderr
     assert {call.path for call in server.calls} == {"/v1/chat/completions"}
     (name,) = (path.name for path in (tmp_path / "moved/runs/s").glob("helmet_cite*"))
-    first, second = (tmp_path / folder / "runs/s" / name / "stats.json" for folder in ("benchmark_output", "moved"))
+    first, second = (
+        tmp_path / folder / "runs/s" / name / "stats.json"
+        for folder in ("benchmark_output", "moved")
+    )
     assert second.read_text() == first.read_text()
     (folder,) = (tmp_path / "benchmark_output/runs/s").glob("helmet_cite*")
     found = stats(tmp_path, folder.name)
@@ -145,9 +171,20 @@ def test_thinking_is_not_scored(tmp_path: Path) -> None:
 
     with serve(lambda prompt: f"<think>Is it 3?\nNo.</think>\n{lexical.answer(prompt)}") as server:
         write_ready(tmp_path / "models", server.openai)
-        entry = f"helmet_recall:task=json_kv,length=4k,num_samples=3,thinking_tokens=1000,model={JUDGE}"
+        entry = (
+            f"helmet_recall:task=json_kv,length=4k,num_samples=3,thinking_tokens=1000,model={JUDGE}"
+        )
         made = run(
-            "helm-run", "--run-entries", entry, "--suite", "s", "-m", 9, "--local-path", "models", folder=tmp_path
+            "helm-run",
+            "--run-entries",
+            entry,
+            "--suite",
+            "s",
+            "-m",
+            9,
+            "--local-path",
+            "models",
+            folder=tmp_path,
         )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     assert {body["max_tokens"] for body in server.bodies} == {1100}

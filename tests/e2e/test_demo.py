@@ -32,7 +32,9 @@ def configure(monkeypatch: pytest.MonkeyPatch, folder: Path, **values: object) -
     monkeypatch.setattr(demo, "RUNS", folder / "small.yaml")
 
 
-def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The demo prints the baselines' scores in a few lines, also for its own questions, and writes a report."""
     entries = {
         "Graphs": "graphwalks:task=bfs,length=4k,num_samples=2",
@@ -43,7 +45,9 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     squad.parent.mkdir(parents=True)
     squad.write_text(json.dumps({"data": [SQUAD]}))
     monkeypatch.setattr(
-        demo, "BENCHMARKS", [each for each in BENCHMARKS if each.name == "ruler" or not each.published()]
+        demo,
+        "BENCHMARKS",
+        [each for each in BENCHMARKS if each.name == "ruler" or not each.published()],
     )
     demo.demo(Path("out"), Path("prod_env"))
     printed = capsys.readouterr()
@@ -59,15 +63,25 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert (tmp_path / "out/reports/demo/index.html").is_file()
 
 
-def test_demo_with_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_with_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With a model the demo says how long it takes, runs it beside the baselines, and prints its scores and speed."""
     save_model(tmp_path / "weights")
     (tmp_path / "prod_env").mkdir()
     write_deployment(tmp_path / "prod_env", tmp_path / "weights")
     deployments = tmp_path / "prod_env/model_deployments.yaml"
-    deployments.write_text(deployments.read_text().replace("max_sequence_length: 500", "max_sequence_length: 8000"))
+    deployments.write_text(
+        deployments.read_text().replace("max_sequence_length: 500", "max_sequence_length: 8000")
+    )
     entries = {"Paths": "graphwalks:task=bfs,length=4k,num_samples=1,num_output_tokens=8"}
-    local = {"models": ["local/small"], "packaged": SMOLLM2, "tokens": 3000, "written": 8, "parallelism": 1}
+    local = {
+        "models": ["local/small"],
+        "packaged": SMOLLM2,
+        "tokens": 3000,
+        "written": 8,
+        "parallelism": 1,
+    }
     configure(
         monkeypatch,
         tmp_path,
@@ -79,11 +93,18 @@ def test_demo_with_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     demo.demo(Path("out"), Path("prod_env"), with_model=True)
     printed = capsys.readouterr().out
     assert "The speed of local/small on this machine is measured …\nIt reads " in printed
-    assert re.search(r"Its runs read about 3,000 and write up to 8: about \d+\.\d minutes, if the machine", printed)
     assert re.search(
-        r"local/small on tasks of different\s+kinds\s*\n[^│]*\n┃ Task .*\n[^│]*\n│ Paths │ \d+\.\d † +│", printed
+        r"Its runs read about 3,000 and write up to 8: about \d+\.\d minutes, if the machine",
+        printed,
     )
-    assert re.search(r"Its 1 prompts have [\d,]+ tokens, of which 0 were .* seconds: \d+ tokens a second\.", printed)
+    assert re.search(
+        r"local/small on tasks of different\s+kinds\s*\n[^│]*\n┃ Task .*\n[^│]*\n│ Paths │ \d+\.\d † +│",
+        printed,
+    )
+    assert re.search(
+        r"Its 1 prompts have [\d,]+ tokens, of which 0 were .* seconds: \d+ tokens a second\.",
+        printed,
+    )
     assert len(list((tmp_path / "out/runs/demo").glob("*model=local_small"))) == 1
 
 
@@ -92,6 +113,7 @@ def test_a_step_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     configure(monkeypatch, tmp_path, entries={"Short": "helmet_recall:length=3"})
     monkeypatch.setattr(demo, "BENCHMARKS", ())
     with pytest.raises(
-        InputError, match=r"demo: helm-longctx run ended with status 2: .*length='3'.* \(see out/demo/log.txt\)"
+        InputError,
+        match=r"demo: helm-longctx run ended with status 2: .*length='3'.* \(see out/demo/log.txt\)",
     ):
         demo.demo(Path("out"), Path("prod_env"))

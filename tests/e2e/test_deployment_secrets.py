@@ -33,10 +33,19 @@ def test_keys_in_deployments(tmp_path: Path, mirror: DataRoot) -> None:
         judged = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=somewhere/judge,model=longctx/lexical"
         entries = [f"{ENTRY}somewhere/good", f"{ENTRY}somewhere/bad", judged]
         command = [sys.executable, "-c", RUN, "--run-entries", *entries, "--suite", "s", "-m", "9"]
-        command += ["--local-path", str(tmp_path), "--runner-class-name", "helm_longctx.runner.LongContextRunner"]
+        command += [
+            "--local-path",
+            str(tmp_path),
+            "--runner-class-name",
+            "helm_longctx.runner.LongContextRunner",
+        ]
         environment = {"HELM_LOG_LEVEL": "DEBUG", WAIT: "0.001", ENVIRONMENT: str(mirror.path)}
         made = subprocess.run(
-            command, cwd=tmp_path, env={**os.environ, **environment}, capture_output=True, timeout=300
+            command,
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            capture_output=True,
+            timeout=300,
         )
     run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
     keys = {SECRETS[model]["key"] for model in ("good", "judge")}
@@ -48,7 +57,9 @@ def test_keys_in_deployments(tmp_path: Path, mirror: DataRoot) -> None:
     assert {"run_spec.json", "scenario_state.json", "runs.json"} <= written.keys()
     for secret in (secret for forms in SECRETS.values() for secret in forms.values()):
         for form in (secret.encode(), base64.b64encode(secret.encode())[:-4]):
-            assert [name for name, content in {**written, **printed}.items() if form in content] == []
+            assert [
+                name for name, content in {**written, **printed}.items() if form in content
+            ] == []
 
 
 def _write_deployments(folder: Path, url: str) -> None:

@@ -18,7 +18,9 @@ def test_three_commands_in_an_empty_folder(tmp_path: Path) -> None:
     """Three commands print the scores of a server's model, and the key is in the requests and in no file."""
     with serve(lexical.answer) as server:
         options = ("--url", server.address, "--api-key-env", "MY_KEY", "--context", "32k")
-        added = run("helm-longctx", "models", "add", "my/tiny", *options, folder=tmp_path, MY_KEY=KEY)
+        added = run(
+            "helm-longctx", "models", "add", "my/tiny", *options, folder=tmp_path, MY_KEY=KEY
+        )
         assert added.returncode == 0, added.stderr
         server.forget()
         arguments = ("--run-entries", ENTRY, "--suite", "first", "-m", "10000", "-n", "16")
@@ -33,4 +35,6 @@ def test_three_commands_in_an_empty_folder(tmp_path: Path) -> None:
     }
     (states,) = tmp_path.glob("benchmark_output/runs/first/*/scenario_state.json")
     assert len(json.loads(states.read_text())["request_states"]) == 4
-    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert not any(
+        KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )

@@ -39,7 +39,9 @@ def start(folder: Path, address: str, **environment: str) -> programs.Program:
 
 def trouble(log: str) -> list[str]:
     """Return the lines of warnings, errors and tracebacks in a log, except those about generated data."""
-    marks = re.compile(r" (WARNING|ERROR|CRITICAL) |^\s+File |^Traceback|^\w*(Error|Exception)\b|error:")
+    marks = re.compile(
+        r" (WARNING|ERROR|CRITICAL) |^\s+File |^Traceback|^\w*(Error|Exception)\b|error:"
+    )
     lines = [line for line in log.splitlines() if "nltk" not in line]
     return [line for line in lines if marks.search(line)]
 
@@ -48,7 +50,10 @@ def seconds(log: str) -> float:
     """Return the seconds from the start of a run to the last line with a time."""
     times = {line: line[:23] for line in log.splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)}
     first = next(time for line, time in times.items() if "Running helmet_recall" in line)
-    start, end = (datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f") for text in (first, list(times.values())[-1]))
+    start, end = (
+        datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f")
+        for text in (first, list(times.values())[-1])
+    )
     return (end - start).total_seconds()
 
 
@@ -99,7 +104,9 @@ def other_models() -> Iterator[str]:
         (other_models, "unknown_model: .*The model `m` does not exist"),
     ],
 )
-def test_what_every_request_would_meet(server: Callable[[], Iterator[str]], error: str, tmp_path: Path) -> None:
+def test_what_every_request_would_meet(
+    server: Callable[[], Iterator[str]], error: str, tmp_path: Path
+) -> None:
     """An error that every request would meet ends the run at the first request, in under ten lines that say how to go on."""
     with server() as address:  # type: ignore[attr-defined]
         status = start(tmp_path, address).wait(240)
@@ -129,7 +136,8 @@ def test_a_missing_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "status", "fault"), [(signal.SIGINT, 130, Fault.TIMEOUT), (signal.SIGTERM, 143, Fault.SERVER_ERROR)]
+    ("number", "status", "fault"),
+    [(signal.SIGINT, 130, Fault.TIMEOUT), (signal.SIGTERM, 143, Fault.SERVER_ERROR)],
 )
 def test_stopped(number: signal.Signals, status: int, fault: Fault, tmp_path: Path) -> None:
     """A run that is stopped during a stall or between two attempts ends at once, keeps its answers and can go on."""
@@ -160,11 +168,20 @@ def test_stopped(number: signal.Signals, status: int, fault: Fault, tmp_path: Pa
 def test_a_limit_in_dollars(tmp_path: Path) -> None:
     """No request is sent that could exceed the limit in dollars, and one line says what was spent and kept."""
     (tmp_path / "prices.yaml").write_text("vllm/llama-3.1-8b-instruct: {input: 100, output: 100}")
-    settings = {"HELM_LONGCTX_PRICES": str(tmp_path / "prices.yaml"), "HELM_LONGCTX_MAX_COST": "1.5"}
+    settings = {
+        "HELM_LONGCTX_PRICES": str(tmp_path / "prices.yaml"),
+        "HELM_LONGCTX_MAX_COST": "1.5",
+    }
     with serve(lexical.answer) as server:
         assert start(tmp_path, server.openai, **settings).wait(120) == 1
-    tokens = sum(count_tokens(call.prompt) + count_tokens(lexical.answer(call.prompt)) for call in server.calls)
+    tokens = sum(
+        count_tokens(call.prompt) + count_tokens(lexical.answer(call.prompt))
+        for call in server.calls
+    )
     assert 2 <= len(server.calls) < 12
     *_, last = (tmp_path / "log").read_text().splitlines()
     assert last.startswith("helm-longctx: error: ")
-    assert f"after ${tokens * 100 / 1e6:.4f} were spent; {len(server.calls)} answers are kept in " in last
+    assert (
+        f"after ${tokens * 100 / 1e6:.4f} were spent; {len(server.calls)} answers are kept in "
+        in last
+    )

@@ -23,11 +23,20 @@ MODELS = {"acme/good": 0.7, "acme/bad": 0.1}
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Summarize a suite with the installed command, and return its folder."""
     folder = tmp_path_factory.mktemp("first")
-    entries = [f"helmet_{category.name}:length=16k" for category in HELMET.categories if category.averaged]
-    entries += ["helmet_recall:length=4k", "helmet_recall:length=8k", "any_jsonl:path=data/law,length=8k"]
+    entries = [
+        f"helmet_{category.name}:length=16k" for category in HELMET.categories if category.averaged
+    ]
+    entries += [
+        "helmet_recall:length=4k",
+        "helmet_recall:length=8k",
+        "any_jsonl:path=data/law,length=8k",
+    ]
     write_suite(folder / "benchmark_output/runs/s", entries, MODELS, instances=3)
     for benchmark in ("helmet", "ada_leval"):
-        assert run("helm-longctx", "reference", benchmark, "--suite", "s", folder=folder).returncode == 0
+        assert (
+            run("helm-longctx", "reference", benchmark, "--suite", "s", folder=folder).returncode
+            == 0
+        )
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
     assert summarized.returncode == 0, summarized.stderr
     return folder

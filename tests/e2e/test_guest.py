@@ -31,10 +31,19 @@ RUNS = Path("benchmark_output/runs/s")
 OWN: dict[str, Any] = {
     "metrics": [{"name": "quasi_exact_match", "display_name": "Our match"}],
     "metric_groups": [
-        {"name": "score", "display_name": "Our accuracy", "metrics": [{"name": "${main_name}", "split": "test"}]}
+        {
+            "name": "score",
+            "display_name": "Our accuracy",
+            "metrics": [{"name": "${main_name}", "split": "test"}],
+        }
     ],
     "run_groups": [
-        {"name": "board", "display_name": "Our board", "category": "Boards", "subgroups": ["synthetic_reasoning"]},
+        {
+            "name": "board",
+            "display_name": "Our board",
+            "category": "Boards",
+            "subgroups": ["synthetic_reasoning"],
+        },
         {
             "name": "synthetic_reasoning",
             "display_name": "Reasoning",
@@ -56,7 +65,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "data/helmet/json_kv/test_k105_dep6.jsonl", json_kv_rows(random.Random(5), 104))
     build_longhealth(folder / "data")
     build_longbench_v2(folder / "data")
-    made = helm_run(folder, REASONING, RECALL, COUNTED, TWO_REQUESTS, HELM_LONGCTX_DATA=str(folder / "data"))
+    made = helm_run(
+        folder, REASONING, RECALL, COUNTED, TWO_REQUESTS, HELM_LONGCTX_DATA=str(folder / "data")
+    )
     (folder / "log").write_text(made.stdout + made.stderr)
     return folder
 
@@ -65,7 +76,10 @@ def test_the_repositorys_deployments_are_the_packages() -> None:
     """The file at the top of the repository, which users copy to `prod_env`, is a file and has the package's content."""
     path = REPOSITORY / "model_deployments.yaml"
     assert not path.is_symlink()
-    assert path.read_text() == (resources.files("helm_longctx") / "models/model_deployments.yaml").read_text()
+    assert (
+        path.read_text()
+        == (resources.files("helm_longctx") / "models/model_deployments.yaml").read_text()
+    )
 
 
 def test_helms_own_runner(home: Path) -> None:
@@ -76,7 +90,9 @@ def test_helms_own_runner(home: Path) -> None:
     log = (home / "log").read_text()
     (line,) = [line for line in log.splitlines() if "cannot send" in line]
     assert "give --runner-class-name helm_longctx.runner.LongContextRunner" in line
-    assert log.splitlines()[-1].startswith("helm-longctx: error: 1 of 4 runs were not made: longbench_v2:mode=cot")
+    assert log.splitlines()[-1].startswith(
+        "helm-longctx: error: 1 of 4 runs were not made: longbench_v2:mode=cot"
+    )
     assert "Traceback" not in log
 
 
@@ -88,7 +104,10 @@ def groups(home: Path) -> dict[str, list[str]]:
 
 def columns(home: Path, group: str) -> list[list[str]]:
     """Return the headings of a group's tables."""
-    return [[cell["value"] for cell in table["header"]] for table in json.loads((home / RUNS / group).read_text())]
+    return [
+        [cell["value"] for cell in table["header"]]
+        for table in json.loads((home / RUNS / group).read_text())
+    ]
 
 
 @pytest.mark.parametrize("of_helm", [False, True], ids=["own schema", "HELM's schema"])
@@ -108,7 +127,9 @@ def test_tables_of_other_schemas_stay(home: Path, of_helm: bool) -> None:
     else:
         assert next(iter(shown_groups)) == "Boards"
         assert shown_groups["Boards"] == ["Our board"]
-        assert columns(home, "groups/board.json") == [["Model", "Mean win rate", "Reasoning - Our match"]]
+        assert columns(home, "groups/board.json") == [
+            ["Model", "Mean win rate", "Reasoning - Our match"]
+        ]
 
 
 @pytest.mark.parametrize(
@@ -128,20 +149,36 @@ def test_the_printed_schema_fits_helms_summarizer(home: Path, options: tuple[str
     # A run was not made, and a deployment alone has no metadata.
     known = ["doesn't have run_spec.json", "Could not find model metadata"]
     if "--suite" not in options:
-        known.append("synthetic_reasoning")  # HELM's own schema lacks a group and statistics of HELM's own scenario
+        known.append(
+            "synthetic_reasoning"
+        )  # HELM's own schema lacks a group and statistics of HELM's own scenario
     assert [line for line in warnings if not any(text in line for text in known)] == []
     titles = {title for titles in groups(home).values() for title in titles}
     own = "--with" in options
-    assert {"HELMET Recall 8k", "Our board" if own else "Synthetic reasoning (abstract symbols)"} <= titles
+    assert {
+        "HELMET Recall 8k",
+        "Our board" if own else "Synthetic reasoning (abstract symbols)",
+    } <= titles
     (table, *_) = json.loads((home / RUNS / "groups/helmet_json_kv_8k.json").read_text())
     assert isinstance(table["rows"][0][1]["value"], float)
 
 
 def test_a_board_of_several_benchmarks(home: Path) -> None:
     """The columns of a user's board have the names of their benchmarks, because the short names can be the same."""
-    board = {"name": "both", "display_name": "Both", "subgroups": ["helmet_recall_8k", "longhealth"]}
-    (home / "mixed.yaml").write_text(yaml.safe_dump({**OWN, "run_groups": [*OWN["run_groups"], board]}))
-    assert run("helm-longctx", "summarize", "--suite", "s", "--schema-path", "mixed.yaml", folder=home).returncode == 0
+    board = {
+        "name": "both",
+        "display_name": "Both",
+        "subgroups": ["helmet_recall_8k", "longhealth"],
+    }
+    (home / "mixed.yaml").write_text(
+        yaml.safe_dump({**OWN, "run_groups": [*OWN["run_groups"], board]})
+    )
+    assert (
+        run(
+            "helm-longctx", "summarize", "--suite", "s", "--schema-path", "mixed.yaml", folder=home
+        ).returncode
+        == 0
+    )
     titles = columns(home, "groups/both.json")[0]
     assert [title for title in titles if title in {"Recall 8k", "Overall"}] == []
     assert {"HELMET Recall 8k", "LongHealth"} <= set(titles)
@@ -149,15 +186,24 @@ def test_a_board_of_several_benchmarks(home: Path) -> None:
 
 def test_a_printed_schema_can_be_given_back(home: Path) -> None:
     """A schema that we printed with the user's groups shows the user's groups and only those of ours that have scores."""
-    (home / "both.yaml").write_text(run("helm-longctx", "schema", "--with", "own.yaml", folder=home).stdout)
-    assert run("helm-longctx", "summarize", "--suite", "s", "--schema-path", "both.yaml", folder=home).returncode == 0
+    (home / "both.yaml").write_text(
+        run("helm-longctx", "schema", "--with", "own.yaml", folder=home).stdout
+    )
+    assert (
+        run(
+            "helm-longctx", "summarize", "--suite", "s", "--schema-path", "both.yaml", folder=home
+        ).returncode
+        == 0
+    )
     titles = [title for titles in groups(home).values() for title in titles]
     assert titles[0] == "Our board"
     assert "HELMET Recall 8k" in titles
     assert not [title for title in titles if title.startswith("RULER")]
 
 
-@pytest.mark.parametrize(("text", "problem"), [("metrics: 3", "is not a schema of HELM"), ("[", "is not YAML")])
+@pytest.mark.parametrize(
+    ("text", "problem"), [("metrics: 3", "is not a schema of HELM"), ("[", "is not YAML")]
+)
 def test_a_wrong_schema_is_refused(home: Path, text: str, problem: str) -> None:
     """A file that is no schema is named in one line."""
     (home / "wrong.yaml").write_text(text)
@@ -171,7 +217,12 @@ def test_a_wrong_schema_is_refused(home: Path, text: str, problem: str) -> None:
 @pytest.fixture(scope="module")
 def page(home: Path) -> Iterator[str]:
     """Summarize the suite with the user's schema, and return the address of the leaderboard's server."""
-    assert run("helm-longctx", "summarize", "--suite", "s", "--schema-path", "own.yaml", folder=home).returncode == 0
+    assert (
+        run(
+            "helm-longctx", "summarize", "--suite", "s", "--schema-path", "own.yaml", folder=home
+        ).returncode
+        == 0
+    )
     with served(home) as address:
         yield address
 

@@ -26,9 +26,15 @@ def grader(salt: str) -> Callable[[str], str]:
 def label(answers: Path, run_folder: Path, labelled: Path) -> int:
     """Write answers with a column of labels that are the verdicts of the judge `tests/a`, and return their number."""
     states = json.loads((run_folder / "scenario_state.json").read_text())["request_states"]
-    said = {s["instance"]["id"]: s["annotations"]["jury"]["verdicts"]["tests/a"]["answer"] for s in states}
+    said = {
+        s["instance"]["id"]: s["annotations"]["jury"]["verdicts"]["tests/a"]["answer"]
+        for s in states
+    }
     with answers.open(encoding="utf-8-sig", newline="") as file:
-        rows = [{**row, "correctness": said[row["instance"]]["correctness"]} for row in csv.DictReader(file)]
+        rows = [
+            {**row, "correctness": said[row["instance"]]["correctness"]}
+            for row in csv.DictReader(file)
+        ]
     with labelled.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, list(rows[0]))
         table.writeheader()
@@ -44,8 +50,14 @@ def test_exported_answers_with_a_column_are_labels(tmp_path: Path, mirror: DataR
         made = run("helm-run", *arguments, folder=tmp_path, HELM_LONGCTX_DATA=str(mirror.path))
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     suite = tmp_path / "benchmark_output/runs/s"
-    assert run("helm-longctx", "export", "--suite", "s", "--plot", "", folder=tmp_path).returncode == 0
-    count = label(tmp_path / "export/answers.csv", next(suite.glob("helmet_longqa*")), tmp_path / "labelled.csv")
+    assert (
+        run("helm-longctx", "export", "--suite", "s", "--plot", "", folder=tmp_path).returncode == 0
+    )
+    count = label(
+        tmp_path / "export/answers.csv",
+        next(suite.glob("helmet_longqa*")),
+        tmp_path / "labelled.csv",
+    )
     options = ("--judged", suite, "--labels", "labelled.csv", "--json", "agreement.json")
     compared = run("helm-longctx", "judge-agreement", *options, folder=tmp_path)
     assert compared.returncode == 0, compared.stderr

@@ -30,7 +30,9 @@ def quotes_keys(prompt: str, before: int) -> Fault | None:
     """Return the fault of a call: nearly every call fails, mostly with the key in its message."""
     if prompt == PROMPT:
         return None  # else the run would end before the judge gets an answer to grade
-    return share(0.8, [Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.SERVER_ERROR, Fault.MALFORMED])(prompt, before)
+    return share(
+        0.8, [Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.SERVER_ERROR, Fault.MALFORMED]
+    )(prompt, before)
 
 
 def prepare(folder: Path, address: str) -> Path:
@@ -51,12 +53,19 @@ def prepare(folder: Path, address: str) -> Path:
 def written(folder: Path, ours: set[Path]) -> dict[str, bytes]:
     """Return the unpacked content of every file, except the files that a user wrote."""
     files = [path for path in folder.rglob("*") if path.is_file() and path not in ours]
-    return {str(p): gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in files}
+    return {
+        str(p): gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes()
+        for p in files
+    }
 
 
 def forms(secret: str) -> set[bytes]:
     """Return the forms of a secret: as it is, in an address, and in a header of basic authentication."""
-    return {secret.encode(), quote(secret, safe="").encode(), base64.b64encode(secret.encode()).rstrip(b"=")}
+    return {
+        secret.encode(),
+        quote(secret, safe="").encode(),
+        base64.b64encode(secret.encode()).rstrip(b"="),
+    }
 
 
 def test_a_judged_run_that_fails(tmp_path: Path, mirror: DataRoot) -> None:
@@ -78,7 +87,9 @@ def test_a_judged_run_that_fails(tmp_path: Path, mirror: DataRoot) -> None:
     assert {call.key.removeprefix("Bearer ") for call in server.calls} == set(SECRETS.values())
     assert server.failed()[Fault.UNAUTHORIZED] > 5
     found = written(tmp_path, ours)
-    found |= {f"output {number}": (done.stdout + done.stderr).encode() for number, done in enumerate(made)}
+    found |= {
+        f"output {number}": (done.stdout + done.stderr).encode() for number, done in enumerate(made)
+    }
     everything = b"".join(found.values())
     assert b"It went wrong" in everything
     assert b"401" in everything

@@ -28,7 +28,11 @@ TASKS = {
     "infbench_sum": "helmet_summ:task=infbench_sum,length=8k",
     "multi_lexsum": "helmet_summ:task=multi_lexsum,length=8k",
 }
-ENVIRONMENT = {"HELM_LONGCTX_JUDGE_WAIT": "0.01", "HELM_LONGCTX_JUDGE_TIMEOUT": "4", "ANTHROPIC_API_KEY": "sk-none"}
+ENVIRONMENT = {
+    "HELM_LONGCTX_JUDGE_WAIT": "0.01",
+    "HELM_LONGCTX_JUDGE_TIMEOUT": "4",
+    "ANTHROPIC_API_KEY": "sk-none",
+}
 LASTING = (Fault.SERVER_ERROR, Fault.REFUSED, Fault.UNREADABLE, Fault.SHORT)
 
 
@@ -72,12 +76,18 @@ class Suite:
 
     def scores(self, task: str, judge: str) -> dict[str, dict[str, float]]:
         """Return the judged statistics of each instance."""
-        path = self.folder / "benchmark_output/runs/s" / self.run(task, judge) / "per_instance_stats.json"
+        path = (
+            self.folder
+            / "benchmark_output/runs/s"
+            / self.run(task, judge)
+            / "per_instance_stats.json"
+        )
         return {
             row["instance_id"]: {
                 stat["name"]["name"]: stat["mean"]
                 for stat in row["stats"]
-                if stat["name"]["name"].startswith("judge_") or stat["name"]["name"] == "longctx_score"
+                if stat["name"]["name"].startswith("judge_")
+                or stat["name"]["name"] == "longctx_score"
             }
             for row in json.loads(path.read_text())
             if row.get("perturbation") is None
@@ -85,8 +95,20 @@ class Suite:
 
 
 def command(*entries: str, local: Path, runner: bool) -> list[str]:
-    arguments = ["--run-entries", *entries, "--suite", "s", "-m", "1000", "--local-path", str(local)]
-    return [*arguments, *(["--runner-class-name", "helm_longctx.runner.LongContextRunner"] if runner else [])]
+    arguments = [
+        "--run-entries",
+        *entries,
+        "--suite",
+        "s",
+        "-m",
+        "1000",
+        "--local-path",
+        str(local),
+    ]
+    return [
+        *arguments,
+        *(["--runner-class-name", "helm_longctx.runner.LongContextRunner"] if runner else []),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +122,23 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Iterato
         serve(grade, PLANS["tests/broken"]) as broken,
     ):
         servers = dict(zip(PLANS, (plain, faulty, anthropic, broken), strict=True))
-        addresses = {name: None if server is anthropic else server.openai for name, server in servers.items()}
+        addresses = {
+            name: None if server is anthropic else server.openai for name, server in servers.items()
+        }
         local = write_judges(folder / "models", addresses)
-        entries = [f"{entry},judge={judge},model=longctx/lexical" for judge in PLANS for entry in TASKS.values()]
-        environment = {**ENVIRONMENT, "HELM_LONGCTX_DATA": str(mirror.path), "ANTHROPIC_BASE_URL": anthropic.address}
-        made = run("helm-run", *command(*entries, local=local, runner=True), folder=folder, **environment)
+        entries = [
+            f"{entry},judge={judge},model=longctx/lexical"
+            for judge in PLANS
+            for entry in TASKS.values()
+        ]
+        environment = {
+            **ENVIRONMENT,
+            "HELM_LONGCTX_DATA": str(mirror.path),
+            "ANTHROPIC_BASE_URL": anthropic.address,
+        }
+        made = run(
+            "helm-run", *command(*entries, local=local, runner=True), folder=folder, **environment
+        )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
         yield Suite(folder, servers, made.stdout + made.stderr)
 
@@ -117,7 +151,9 @@ def test_without_faults(suite: Suite, task: str) -> None:
     assert all(found["judge_failed"] == 0 for found in scores.values())
     assert len({found["longctx_score"] for found in scores.values()}) > 2
     (mean,) = [
-        v for (name, sub), v in stats(suite.folder, suite.run(task, "tests/plain")).items() if name == "longctx_score"
+        v
+        for (name, sub), v in stats(suite.folder, suite.run(task, "tests/plain")).items()
+        if name == "longctx_score"
     ]
     assert mean == pytest.approx(fmean(found["longctx_score"] for found in scores.values()))
 
@@ -146,20 +182,28 @@ def test_questions_that_are_never_answered(suite: Suite, task: str) -> None:
             assert found == plain[instance]
     found = stats(suite.folder, suite.run(task, "tests/broken"))
     assert found["judge_failed", task] == pytest.approx(len(failed) / len(broken))
-    others = [scores["longctx_score"] for instance, scores in plain.items() if instance not in failed]
+    others = [
+        scores["longctx_score"] for instance, scores in plain.items() if instance not in failed
+    ]
     assert found["longctx_score", task] == pytest.approx(fmean(others))
     assert "judge tests/broken gave no verdict on" in suite.output
 
 
 def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoot) -> None:
     """A run with HELM's runner that was killed while it was judged asks only for the missing verdicts when it is repeated."""
-    asked = {"HELM_LONGCTX_JUDGE_PARALLEL": "3", "HELM_LONGCTX_DATA": str(mirror.path), **ENVIRONMENT}
+    asked = {
+        "HELM_LONGCTX_JUDGE_PARALLEL": "3",
+        "HELM_LONGCTX_DATA": str(mirror.path),
+        **ENVIRONMENT,
+    }
     asked["HELM_LONGCTX_JUDGE_TIMEOUT"] = "100"
     answered = faults.share(0.5, [Fault.TIMEOUT], seed=1)
     with serve(grade, answered) as server:
         local = write_judges(tmp_path / "models", {"tests/slow": server.openai})
         entry = f"{TASKS['infbench_sum']},judge=tests/slow,model=longctx/lexical"
-        process = start("helm-run", *command(entry, local=local, runner=False), folder=tmp_path, **asked)
+        process = start(
+            "helm-run", *command(entry, local=local, runner=False), folder=tmp_path, **asked
+        )
         # Once all three threads wait for an answer, they have kept all those that they got before.
         while server.failed()[Fault.TIMEOUT] < 3 and process.poll() is None:
             time.sleep(0.05)
@@ -177,20 +221,32 @@ def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoo
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
     assert summarized.returncode == 0, summarized.stderr
     shown, *_ = table(tmp_path, "helmet_infbench_sum", "Score")["Lexical baseline"].values()
-    assert float(str(shown).split()[0]) == pytest.approx(found["longctx_score", "infbench_sum"], abs=5e-4)
-    assert {call.question for call in server.calls if not call.fault} == {call.question for call in server.calls}
+    assert float(str(shown).split()[0]) == pytest.approx(
+        found["longctx_score", "infbench_sum"], abs=5e-4
+    )
+    assert {call.question for call in server.calls if not call.fault} == {
+        call.question for call in server.calls
+    }
 
 
 def test_a_judge_without_a_key(tmp_path: Path, mirror: DataRoot) -> None:
     """Our runner refuses a judge without a key before the model is asked; HELM's runner keeps answers without scores."""
     entry = f"{TASKS['narrativeqa']},judge=openai/gpt-4o-2024-05-13,model=longctx/lexical"
-    environment = {"HELM_LONGCTX_DATA": str(mirror.path), "OPENAI_API_KEY": "", "GPT_JUDGE_API_KEY": ""}
-    made = run("helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment)
+    environment = {
+        "HELM_LONGCTX_DATA": str(mirror.path),
+        "OPENAI_API_KEY": "",
+        "GPT_JUDGE_API_KEY": "",
+    }
+    made = run(
+        "helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment
+    )
     assert made.returncode != 0
     assert "GPT_JUDGE_API_KEY" in made.stderr.splitlines()[-1]
     assert not list(tmp_path.rglob("scenario_state.json"))
     assert not list(tmp_path.rglob("answers.jsonl"))
-    made = run("helm-run", *command(entry, local=tmp_path, runner=False), folder=tmp_path, **environment)
+    made = run(
+        "helm-run", *command(entry, local=tmp_path, runner=False), folder=tmp_path, **environment
+    )
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     assert "answers are not judged" in made.stderr
     found = stats(tmp_path, entry.replace("/", "_"))
@@ -202,11 +258,19 @@ def test_the_official_judge_was_withdrawn(tmp_path: Path, mirror: DataRoot) -> N
     """A run with the key of the withdrawn official judge ends in one line before the model is asked."""
     entry = f"{TASKS['narrativeqa']},model=longctx/lexical"
     with serve(grade, faults.always(Fault.GONE)) as server:
-        environment = {"HELM_LONGCTX_DATA": str(mirror.path), "OPENAI_API_KEY": "sk-none", "GPT_JUDGE_API_KEY": ""}
+        environment = {
+            "HELM_LONGCTX_DATA": str(mirror.path),
+            "OPENAI_API_KEY": "sk-none",
+            "GPT_JUDGE_API_KEY": "",
+        }
         environment["OPENAI_BASE_URL"] = server.openai
-        made = run("helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment)
+        made = run(
+            "helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment
+        )
     assert made.returncode != 0
-    assert "openai/gpt-4o-2024-05-13 does not exist or was withdrawn" in made.stderr.splitlines()[-1]
+    assert (
+        "openai/gpt-4o-2024-05-13 does not exist or was withdrawn" in made.stderr.splitlines()[-1]
+    )
     assert "judge=none" in made.stderr.splitlines()[-1]
     assert len(server.calls) == 1
     assert not list(tmp_path.rglob("answers.jsonl"))
@@ -219,22 +283,50 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     shutil.rmtree(folder / "models/cache/longctx", ignore_errors=True)
     broken, plain = (suite.servers[f"tests/{name}"] for name in ("broken", "plain"))
     before, broken.plan = len(broken.calls), faults.none
-    environment = {**ENVIRONMENT, "HELM_LONGCTX_JUDGE_READINGS": "6", "HELM_LONGCTX_DATA": str(mirror.path)}
+    environment = {
+        **ENVIRONMENT,
+        "HELM_LONGCTX_JUDGE_READINGS": "6",
+        "HELM_LONGCTX_DATA": str(mirror.path),
+    }
     options = ["--suite", "s", "--local-path", folder / "models"]
     name = suite.run("narrativeqa", "tests/broken")
-    failed = sum(bool(found["judge_failed"]) for found in suite.scores("narrativeqa", "tests/broken").values())
+    failed = sum(
+        bool(found["judge_failed"])
+        for found in suite.scores("narrativeqa", "tests/broken").values()
+    )
     made = run("helm-longctx", "rejudge", *options, name, folder=folder, **environment)
     assert f"{name}: {failed} verdicts recovered, 0 still missing" in made.stderr.splitlines()
     copied = replace(suite, folder=folder)
-    assert copied.scores("narrativeqa", "tests/broken") == suite.scores("narrativeqa", "tests/plain")
+    assert copied.scores("narrativeqa", "tests/broken") == suite.scores(
+        "narrativeqa", "tests/plain"
+    )
     assert len(broken.calls) > before
     assert paid_twice(broken) == []
-    refused = run("helm-longctx", "rejudge", *options, name, "--judge", "tests/plain", folder=folder, **environment)
+    refused = run(
+        "helm-longctx",
+        "rejudge",
+        *options,
+        name,
+        "--judge",
+        "tests/plain",
+        folder=folder,
+        **environment,
+    )
     assert refused.returncode == 2
     assert "--to" in refused.stderr
     rival = suite.run("narrativeqa", "tests/faulty")
     refused = run(
-        "helm-longctx", "rejudge", *options, name, rival, "--judge", "none", "--to", "one", folder=folder, **environment
+        "helm-longctx",
+        "rejudge",
+        *options,
+        name,
+        rival,
+        "--judge",
+        "none",
+        "--to",
+        "one",
+        folder=folder,
+        **environment,
     )
     assert refused.returncode == 2
     assert f"runs {name} and {rival} would both be written to" in refused.stderr.splitlines()[-1]
@@ -242,17 +334,27 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     nobody = ["--judge", "none", "--to", "nobody"]
     made = run("helm-longctx", "rejudge", *options, name, *nobody, folder=folder, **environment)
     target = folder / "benchmark_output/runs/nobody" / suite.run("narrativeqa", "none")
-    assert (made.returncode, made.stdout.splitlines()[-1]) == (0, str(target.relative_to(folder))), made.stderr
-    assert "judge_score" not in (target / "stats.json").read_text()  # no other judge's score under this name
+    assert (made.returncode, made.stdout.splitlines()[-1]) == (
+        0,
+        str(target.relative_to(folder)),
+    ), made.stderr
+    assert (
+        "judge_score" not in (target / "stats.json").read_text()
+    )  # no other judge's score under this name
     known = questions(plain)
     other = ["--judge", "tests/plain", "--to", "other"]
     made = run("helm-longctx", "rejudge", *options, name, *other, folder=folder, **environment)
     target = folder / "benchmark_output/runs/other" / suite.run("narrativeqa", "tests/plain")
-    assert (made.returncode, made.stdout.splitlines()[-1]) == (0, str(target.relative_to(folder))), made.stderr
+    assert (made.returncode, made.stdout.splitlines()[-1]) == (
+        0,
+        str(target.relative_to(folder)),
+    ), made.stderr
     assert questions(plain) == known  # it was asked the same in its own run
     spec = json.loads((target / "run_spec.json").read_text())
     assert spec["annotators"][0]["args"] == {"judge": "tests/plain"}
-    assert spec["groups"] == [f"helmet_{name}_8k_judged_by_tests--plain" for name in ("longqa", "narrativeqa")]
+    assert spec["groups"] == [
+        f"helmet_{name}_8k_judged_by_tests--plain" for name in ("longqa", "narrativeqa")
+    ]
 
 
 def test_each_judge_has_columns_of_its_own(suite: Suite) -> None:
@@ -264,4 +366,6 @@ def test_each_judge_has_columns_of_its_own(suite: Suite) -> None:
         for judge in PLANS:
             (shown,) = [value for title, value in row.items() if f"by {judge} 8k" in title]
             means = stats(suite.folder, suite.run(task, judge))
-            assert float(str(shown).split()[0]) == pytest.approx(means["longctx_score", task], abs=5e-4)
+            assert float(str(shown).split()[0]) == pytest.approx(
+                means["longctx_score", task], abs=5e-4
+            )

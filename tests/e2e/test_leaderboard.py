@@ -48,14 +48,18 @@ def test_scores_by_task_and_depth(suite: Path) -> None:
         assert lexical["num_instances", task] == 6
         assert lexical["generated_data", task] == 1.0
         assert lexical["request_failed", task] == 0.0
-        assert [lexical[f"longctx_score_at_depth_{d}", task] for d in (0, 20, 40, 60, 80, 100)] == [1.0] * 6
+        assert [lexical[f"longctx_score_at_depth_{d}", task] for d in (0, 20, 40, 60, 80, 100)] == [
+            1.0
+        ] * 6
     assert stats(suite, LEXICAL.replace("lexical", "null"))["longctx_score", "json_kv"] == 0.0
 
 
 def test_chat_form_drops_the_prefix(suite: Path) -> None:
     """With `style=chat` the request is the user turn, and the output is scored as it stands."""
     name = "helmet_recall:task=json_kv,length=16k,num_samples=6,style=chat,model=longctx_lexical"
-    state = json.loads((suite / f"benchmark_output/runs/s/{name}/scenario_state.json").read_text())["request_states"][0]
+    state = json.loads((suite / f"benchmark_output/runs/s/{name}/scenario_state.json").read_text())[
+        "request_states"
+    ][0]
     assert state["request"]["prompt"] == state["instance"]["input"]["text"]
     assert state["instance"]["extra_data"]["style"] == "chat"
     assert stats(suite, name)["exact_match", "json_kv"] == 1.0
@@ -65,20 +69,30 @@ def test_chat_form_drops_the_prefix(suite: Path) -> None:
 
 def test_each_task_keeps_its_budget_in_a_run_of_several(suite: Path) -> None:
     """A run of four tasks sends each task with its own number of output tokens, in completion form."""
-    states = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())[
-        "request_states"
-    ]
+    states = json.loads(
+        (suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text()
+    )["request_states"]
     budgets = {s["instance"]["sub_split"]: s["request"]["max_tokens"] for s in states}
-    assert budgets == {"json_kv": 100, "ruler_niah_mk_2": 50, "ruler_niah_mk_3": 100, "ruler_niah_mv": 50}
+    assert budgets == {
+        "json_kv": 100,
+        "ruler_niah_mk_2": 50,
+        "ruler_niah_mk_3": 100,
+        "ruler_niah_mv": 50,
+    }
     for s in states:
         extra = s["instance"]["extra_data"]
-        assert s["request"]["prompt"] == s["instance"]["input"]["text"] + extra["separator"] + extra["answer_prefix"]
+        assert (
+            s["request"]["prompt"]
+            == s["instance"]["input"]["text"] + extra["separator"] + extra["answer_prefix"]
+        )
         assert 0 < extra["input_tokens"] <= 4096 - s["request"]["max_tokens"]
 
 
 def test_no_prompt_in_the_log(tmp_path: Path) -> None:
     """No line of a prompt is logged."""
-    made = helm_run(tmp_path, "helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical")
+    made = helm_run(
+        tmp_path, "helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical"
+    )
     assert made.returncode == 0
     assert "JSON data" not in made.stdout + made.stderr
     assert max(map(len, (made.stdout + made.stderr).splitlines())) < 3000
@@ -100,7 +114,16 @@ def test_plain_helm_summarize(suite: Path) -> None:
     schema = run("helm-longctx", "schema", "--suite", "s", folder=suite)
     (suite / "schema.yaml").write_text(schema.stdout)
     # In several threads it fails at times on Python 3.11, whose parser Mako calls.
-    arguments = ("--suite", "s", "--schema-path", "schema.yaml", "--schema-validation", "error", "--num-threads", "1")
+    arguments = (
+        "--suite",
+        "s",
+        "--schema-path",
+        "schema.yaml",
+        "--schema-validation",
+        "error",
+        "--num-threads",
+        "1",
+    )
     summarized = run("helm-summarize", *arguments, folder=suite)
     assert summarized.returncode == 0, summarized.stderr
     assert table(suite, "helmet", "Score")["longctx/lexical"]["Recall 4k - Score"] == 1.0
@@ -111,7 +134,14 @@ def test_plain_helm_summarize(suite: Path) -> None:
 def test_leaderboard_page(page: str, browser: webdriver.Chrome) -> None:
     """The leaderboard opens with the longest length that most models have, sorts rows, and links to runs."""
     open_page(browser, f"{page}/#/leaderboard")
-    shown(browser, "Leaderboard: HELMET 8k", "Lexical baseline", "Null baseline", "Recall 8k", "100.0 † (")
+    shown(
+        browser,
+        "Leaderboard: HELMET 8k",
+        "Lexical baseline",
+        "Null baseline",
+        "Recall 8k",
+        "100.0 † (",
+    )
     assert "Recall 4k" not in browser.find_element(By.TAG_NAME, "thead").text
     encodings = browser.execute_async_script(
         "const done = arguments[0]; fetch('benchmark_output/runs/s/groups/helmet.json')"
@@ -125,9 +155,15 @@ def test_leaderboard_page(page: str, browser: webdriver.Chrome) -> None:
         headers = browser.find_elements(By.CSS_SELECTOR, "thead th, thead td")
         column = next(header for header in headers if "Recall 8k" in header.text)
         target = column.find_elements(By.CSS_SELECTOR, "button, svg, div")[-1]
-        browser.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", target)
-    until(browser, lambda tab: "Null baseline" in tab.find_element(By.CSS_SELECTOR, "tbody tr").text)
-    links = [a.get_attribute("href") or "" for a in browser.find_elements(By.CSS_SELECTOR, "tbody a")]
+        browser.execute_script(
+            "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", target
+        )
+    until(
+        browser, lambda tab: "Null baseline" in tab.find_element(By.CSS_SELECTOR, "tbody tr").text
+    )
+    links = [
+        a.get_attribute("href") or "" for a in browser.find_elements(By.CSS_SELECTOR, "tbody a")
+    ]
     assert any("runs" in link for link in links)
 
 
@@ -147,9 +183,9 @@ def test_length_and_category_pages(page: str, browser: webdriver.Chrome) -> None
 @pytest.mark.browser
 def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> None:
     """An instance shows its question, answer, prediction, depth and metrics."""
-    state = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())[
-        "request_states"
-    ][0]
+    state = json.loads(
+        (suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text()
+    )["request_states"][0]
     instance, answer = state["instance"], state["instance"]["references"][0]["output"]["text"]
     open_page(browser, f"{page}/#/runs/{LEXICAL}?instancesPage=1")
     text = shown(browser, instance["id"], answer, "Score", "Substring EM", "Depth")

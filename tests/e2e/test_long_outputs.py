@@ -45,13 +45,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, root = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("data")
     write.build_longbench_write(root)
     gen.build_longgenbench(root)
-    answers = {row["prompt"]: text for row, text in zip(write.rows("requests"), write.responses(), strict=True)}
+    answers = {
+        row["prompt"]: text
+        for row, text in zip(write.rows("requests"), write.responses(), strict=True)
+    }
     texts = gen.outputs(LENGTH, restart=False)
     answers |= {row["prompt"]: text for row, text in zip(gen.rows(LENGTH), texts, strict=True)}
     with serve(lambda prompt: answers[prompt]) as model, serve(Judge()) as judging:
-        write_judges(folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
+        write_judges(
+            folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai}
+        )
         entries = [f"{entry},model=tests/model" for entry in (WRITE, GEN)]
-        line = ["--run-entries", *entries, "--suite", "s", "-m", "1000", "--local-path", str(folder / "models")]
+        line = [
+            "--run-entries",
+            *entries,
+            "--suite",
+            "s",
+            "-m",
+            "1000",
+            "--local-path",
+            str(folder / "models"),
+        ]
         runner = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
         made = run("helm-run", *line, *runner, folder=folder, HELM_LONGCTX_DATA=str(root))
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
@@ -73,7 +87,9 @@ def test_longbench_write(folder: Path) -> None:
     assert found["length_score"] == pytest.approx(sum(lengths) / len(lengths) / 100)
     assert found["judge_score"] == pytest.approx(total["total"] / 100)
     assert found["judge_reading_experience"] == pytest.approx(total["Reading Experience"] / 100)
-    assert found["longctx_score"] == pytest.approx((found["length_score"] + found["judge_score"]) / 2)
+    assert found["longctx_score"] == pytest.approx(
+        (found["length_score"] + found["judge_score"]) / 2
+    )
     assert found["judge_failed"] == 0.1
     assert found["judge_score_strict"] == pytest.approx(0.9 * found["judge_score"])
     asked = json.loads((folder / "asked.json").read_text())
@@ -85,7 +101,9 @@ def test_longbench_write(folder: Path) -> None:
 def test_longgenbench(folder: Path) -> None:
     """LongGenBench's scores equal those of the official code, although a chat has no stop sequence."""
     found = stats_of(folder, GEN)
-    _, made, _, made_share, stic_1, stic_2, words, completion = GEN_GOLDEN[str(LENGTH)]["local"]["static"]
+    _, made, _, made_share, stic_1, stic_2, words, completion = GEN_GOLDEN[str(LENGTH)]["local"][
+        "static"
+    ]
     assert found["judge_stic_2"] == found["longctx_score"] == pytest.approx(stic_2)
     assert found["judge_stic_2"] / found["checks_made"] == pytest.approx(stic_1)
     assert found["checks_made"] == pytest.approx(made_share)

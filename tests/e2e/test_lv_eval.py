@@ -47,7 +47,9 @@ def test_scores(suite: Path) -> None:
         assert found["num_instances", task.name] == 6
     assert ("keyword_recall", "cmrc_mixup") in found
     mean = sum(found["longctx_score", task.name] for task in LV_EVAL.tasks) / 11
-    assert table(suite, "lv_eval", "Score")["Lexical baseline"]["Overall 16k"] == pytest.approx(mean)
+    assert table(suite, "lv_eval", "Score")["Lexical baseline"]["Overall 16k"] == pytest.approx(
+        mean
+    )
     assert "LooGLE SD 32k" in table(suite, "lv_eval_loogle_SD_mixup", "Score")["Lexical baseline"]
 
 
@@ -63,9 +65,13 @@ def test_published_results_stand_beside(suite: Path) -> None:
     assert one["LooGLE SD 16k"] == pytest.approx(0.4182)
     folder = suite / "benchmark_output/runs/s/published_lv_eval"
     for name in ("instances", "display_predictions", "display_requests"):
-        assert json.loads((folder / f"{name}.json").read_text()) == []  # without them its page would wait for ever
+        assert (
+            json.loads((folder / f"{name}.json").read_text()) == []
+        )  # without them its page would wait for ever
     assert "not run here" in json.loads((folder / "scenario.json").read_text())["description"]
-    missing = run("helm-longctx", "reference", "lv_eval", "--suite", "s", "--model", "nobody*", folder=suite)
+    missing = run(
+        "helm-longctx", "reference", "lv_eval", "--suite", "s", "--model", "nobody*", folder=suite
+    )
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert "model='nobody*'; choose from " in missing.stderr
 
@@ -83,14 +89,20 @@ def test_export(suite: Path) -> None:
     assert own == stats(suite, "lv_eval:length=16k,model=longctx_lexical")
     printed = {"16k": 0.3070, "32k": 0.2662, "64k": 0.1762, "128k": 0.1156, "256k": 0.0717}
     table = rows(suite / "export/averages.csv")
-    means = {(r["task"], r["length"]): r for r in table if r["model"] == "published/ChatGLM3-6B-32k"}
+    means = {
+        (r["task"], r["length"]): r for r in table if r["model"] == "published/ChatGLM3-6B-32k"
+    }
     assert {
-        length: pytest.approx(float(means["average", length]["score"]), abs=0.00006) for length in printed
+        length: pytest.approx(float(means["average", length]["score"]), abs=0.00006)
+        for length in printed
     } == printed
     assert means["loogle_SD_mixup", "average"]["score"].startswith("0.2229")
     assert means["loogle_SD_mixup", "average"]["of"] == "5"
     state = json.loads(
-        (suite / "benchmark_output/runs/s/lv_eval:length=16k,model=longctx_lexical/scenario_state.json").read_text()
+        (
+            suite
+            / "benchmark_output/runs/s/lv_eval:length=16k,model=longctx_lexical/scenario_state.json"
+        ).read_text()
     )
     told = [row for row in answers if row["run"] == "lv_eval:length=16k,model=longctx_lexical"]
     assert [(row["instance"], row["answer"]) for row in told] == [(s["instance"]["id"], s["result"]["completions"][0]["text"]) for s in state["request_states"]]  # fmt: skip
@@ -110,11 +122,20 @@ def test_a_question_has_one_id(suite: Path) -> None:
     """The same questions have the same ids at both lengths, and Chinese text is whole."""
     by_length = []
     for length in ("16k", "32k"):
-        path = suite / f"benchmark_output/runs/s/lv_eval:length={length},model=longctx_lexical/scenario_state.json"
+        path = (
+            suite
+            / f"benchmark_output/runs/s/lv_eval:length={length},model=longctx_lexical/scenario_state.json"
+        )
         states = json.loads(path.read_text(encoding="utf-8"))["request_states"]
-        by_length.append({s["instance"]["id"]: s["instance"]["extra_data"]["question"] for s in states})
+        by_length.append(
+            {s["instance"]["id"]: s["instance"]["extra_data"]["question"] for s in states}
+        )
     assert by_length[0] == by_length[1]
-    assert any("\u4e00" <= character <= "\u9fff" for question in by_length[0].values() for character in question)
+    assert any(
+        "\u4e00" <= character <= "\u9fff"
+        for question in by_length[0].values()
+        for character in question
+    )
 
 
 def test_a_killed_run_gives_the_same_results(suite: Path, data: Path, tmp_path: Path) -> None:

@@ -41,15 +41,25 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def write_category(runs: Path, entry: str, model: str, score: float) -> None:
     """Write a run of all tasks of a category, in which each answer has this score."""
-    one = write_run(runs, entry.replace("length", "task=json_kv,length") + ",model=longctx/null", long_prompts(2, 500))
+    one = write_run(
+        runs,
+        entry.replace("length", "task=json_kv,length") + ",model=longctx/null",
+        long_prompts(2, 500),
+    )
     spec = json.loads((one / "run_spec.json").read_text())
     del spec["scenario_spec"]["args"]["task"]
     spec["name"] = f"{entry},model={model.replace('/', '_')}"
     spec["adapter_spec"] |= {"model": model, "model_deployment": model}
     tasks = [task.name for task in HELMET.entries["helmet_recall"].tasks]
-    spec["groups"] = [spec["groups"][0], *(spec["groups"][1].replace("json_kv", task) for task in tasks)]
+    spec["groups"] = [
+        spec["groups"][0],
+        *(spec["groups"][1].replace("json_kv", task) for task in tasks),
+    ]
     (one / "run_spec.json").write_text(json.dumps(spec))
-    stats = {task: [stat_of(name, task, score) for name in ("longctx_score", f"{task}_score")] for task in tasks}
+    stats = {
+        task: [stat_of(name, task, score) for name in ("longctx_score", f"{task}_score")]
+        for task in tasks
+    }
     answers = [
         {"instance_id": f"{task}-{number}", "train_trial_index": 0, "stats": stats[task]}
         for task in tasks
@@ -69,14 +79,24 @@ def write_category(runs: Path, entry: str, model: str, score: float) -> None:
 
 def stat_of(metric: str, task: str, value: float) -> dict[str, Any]:
     """The JSON of a statistic with one value."""
-    counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
+    counts = {
+        "count": 1,
+        "sum": value,
+        "sum_squared": value**2,
+        "min": value,
+        "max": value,
+        "mean": value,
+    }
     name = {"name": metric, "split": "test", "sub_split": task}
     return {"name": name, **counts, "variance": 0.0, "stddev": 0.0}
 
 
 def write_evil(runs: Path) -> None:
     """Write a run in which every text that the page shows is HTML that would run a script."""
-    path = write_run(runs, EVIL_RUN, [(EVIL, EVIL), (EVIL + " long" * 3000, EVIL)]) / "scenario_state.json"
+    path = (
+        write_run(runs, EVIL_RUN, [(EVIL, EVIL), (EVIL + " long" * 3000, EVIL)])
+        / "scenario_state.json"
+    )
     content: dict[str, Any] = json.loads(path.read_text())
     for state in content["request_states"]:
         state["instance"]["extra_data"] |= {"question": EVIL, "record": {EVIL: [EVIL]}}
@@ -102,14 +122,21 @@ def test_no_text_is_html(page: str, browser: webdriver.Chrome) -> None:
 def test_marks_on_the_leaderboard(page: str, browser: webdriver.Chrome) -> None:
     """A score that is not comparable has a mark and its reason, is sorted among the others, and is not the best."""
     open_page(browser, f"{page}/#/leaderboard/helmet_8k")
-    shown(browser, "60.0 †", "† Not comparable", "4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2")
+    shown(
+        browser,
+        "60.0 †",
+        "† Not comparable",
+        "4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2",
+    )
     cells = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows(browser)]
     assert [row[1].split(" (")[0] for row in cells] == ["60.0 †", "50.0", "40.0"]
     assert [row[2] == "-" for row in cells] == [False, True, True]
     (bold,) = browser.find_elements(By.CSS_SELECTOR, "td .font-bold")
     assert bold.text.startswith("50.0 (")
     button = browser.find_elements(By.CSS_SELECTOR, "thead th button")[1]
-    browser.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", button)
+    browser.execute_script(
+        "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", button
+    )
     texts = [row.find_elements(By.TAG_NAME, "td")[1].text for row in rows(browser)]
     assert [text.split(" (")[0] for text in texts] == ["40.0", "50.0", "60.0 †"]
 
@@ -122,7 +149,10 @@ def rows(browser: webdriver.Chrome) -> Any:
 def test_marks_on_the_page_of_a_run(page: str, browser: webdriver.Chrome) -> None:
     """A run's page shows why its score is not comparable, and shows no such tag for a comparable run."""
     open_run(browser, page, FEW)
-    shown(browser, "† 4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)")
+    shown(
+        browser,
+        "† 4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)",
+    )
     open_run(browser, page, FEW.replace(",num_samples=4", "").replace("null", "lexical"))
     assert "†" not in shown(browser, "Lexical baseline", "long_context")
 
@@ -141,6 +171,9 @@ def test_marks_in_files(suite: Path) -> None:
     assert lacking[FEW.replace("/", "_"), "json_kv"] == "num_samples:json_kv=4/100"
     assert lacking[EVIL_RUN.replace("/", "_"), "json_kv"] == ""
     with (suite / "export/averages.csv").open(encoding="utf-8-sig") as file:
-        averages = {(row["model"], row["task"], row["length"]): row["lacking"] for row in csv.DictReader(file)}
+        averages = {
+            (row["model"], row["task"], row["length"]): row["lacking"]
+            for row in csv.DictReader(file)
+        }
     assert averages["longctx/lexical", "average", "8k"] == ""
     assert averages["longctx/null", "average", "32k"].startswith("missing:ruler_niah_mk_2;missing:")

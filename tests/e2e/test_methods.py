@@ -110,13 +110,28 @@ def check_runs(folder: Path, sent: list[str]) -> None:
 
 def check_tables(folder: Path, printed: str) -> None:
     """Check the marks of the scores, and the comparison."""
-    for name in ("method=retrieve chunks=2 chunk_size=700", "method=retrieve_reason", "method=closed_book"):
+    for name in (
+        "method=retrieve chunks=2 chunk_size=700",
+        "method=retrieve_reason",
+        "method=closed_book",
+    ):
         assert name in re.sub(r"[│\s]+", " ", printed)
     assert "asked by the method retrieve_reason" in printed
-    done = run("helm-longctx", "compare", "--methods", "--suite", "methods", "--json", "gains.json", folder=folder)
+    done = run(
+        "helm-longctx",
+        "compare",
+        "--methods",
+        "--suite",
+        "methods",
+        "--json",
+        "gains.json",
+        folder=folder,
+    )
     assert done.returncode == 0, done.stderr
     assert "my/tiny: methods" in done.stdout
-    gains = {gain["method"]: gain for gain in json.loads((folder / "gains.json").read_text())["gains"]}
+    gains = {
+        gain["method"]: gain for gain in json.loads((folder / "gains.json").read_text())["gains"]
+    }
     assert set(gains) == {
         "method=retrieve chunks=2 chunk_size=700",
         "method=retrieve_reason",
@@ -126,7 +141,13 @@ def check_tables(folder: Path, printed: str) -> None:
     assert reason["comparison"]["effect"]["mean"] == 1.0
     assert (reason["costs"]["score"], reason["plain"]["score"]) == (1.0, 0.0)
     # Both requests are paid for; the first one reads the whole context.
-    assert reason["costs"]["tokens"] > reason["plain"]["tokens"] > gains["method=closed_book"]["costs"]["tokens"]
-    assert reason["costs"]["dollars_per_point"] == pytest.approx(SAMPLES * reason["costs"]["dollars"] / 100)
+    assert (
+        reason["costs"]["tokens"]
+        > reason["plain"]["tokens"]
+        > gains["method=closed_book"]["costs"]["tokens"]
+    )
+    assert reason["costs"]["dollars_per_point"] == pytest.approx(
+        SAMPLES * reason["costs"]["dollars"] / 100
+    )
     assert reason["plain"]["dollars_per_point"] is None
     assert gains["method=retrieve chunks=2 chunk_size=700"]["costs"]["score"] == 1.0

@@ -19,7 +19,11 @@ from tests.support.scenarios import TOWNS, question, write_ruler
 
 SPLITS = ("longbook_qa_eng", "longbook_choice_eng", "longbook_sum_eng")
 MODELS = {"ruler_squad": "lexical", "ruler_hotpotqa": "null", "infinite_bench_en_qa": "lexical"}
-MODELS |= {"infinite_bench_en_mc": "null", "infinite_bench_en_sum": "null", "openai_mrcr": "lexical"}
+MODELS |= {
+    "infinite_bench_en_mc": "null",
+    "infinite_bench_en_sum": "null",
+    "openai_mrcr": "lexical",
+}
 RUNS = [
     f"{name}:{'needles=2,' if name == 'openai_mrcr' else ''}max_num_words=2000,model=longctx/{model}"
     for name, model in MODELS.items()
@@ -31,7 +35,9 @@ def write_infinite_bench(folder: Path) -> None:
     """Write the data set as a folder, which `datasets` reads instead of the hub's data set of the same name."""
     folder.mkdir(parents=True)
     files = "".join(f"  - split: {split}\n    path: {split}.jsonl\n" for split in SPLITS)
-    (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n")
+    (folder / "README.md").write_text(
+        f"---\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n"
+    )
     row = {"context": " ".join(TOWNS[:50]), "answer": ["Name7"], "input": question(7)}
     for split in SPLITS:
         options = ["Name7", "Name8", "Name9", "Name10"] if split == "longbook_choice_eng" else []
@@ -42,7 +48,11 @@ def write_infinite_bench(folder: Path) -> None:
 def write_mrcr(folder: Path) -> None:
     """Write conversations in the format of OpenAI's file of two needles."""
     folder.mkdir(parents=True)
-    turns = [("user", "Write a poem about rain"), ("assistant", "Drops."), ("user", "Prepend abc to the first poem.")]
+    turns = [
+        ("user", "Write a poem about rain"),
+        ("assistant", "Drops."),
+        ("user", "Prepend abc to the first poem."),
+    ]
     prompt = json.dumps([{"role": role, "content": text} for role, text in turns])
     row = {"prompt": prompt, "answer": "abcDrops.", "random_string_to_prepend": "abc"}
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row] * 3), folder / "2needle.parquet")
@@ -78,7 +88,14 @@ def read(path: Path) -> Any:
 
 def test_runs_tables_and_pages(folder: Path) -> None:
     """Each scenario is run and has pages with all prompts, and those with a main metric have a table."""
-    summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder, PYTHONPATH=path_with_encoding(folder))
+    summarized = run(
+        "helm-longctx",
+        "summarize",
+        "--suite",
+        "s",
+        folder=folder,
+        PYTHONPATH=path_with_encoding(folder),
+    )
     assert summarized.returncode == 0, summarized.stderr
     suite = folder / "benchmark_output/runs/s"
     for entry in RUNS:
@@ -91,7 +108,9 @@ def test_runs_tables_and_pages(folder: Path) -> None:
 
 
 @pytest.fixture
-def command(folder: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
+def command(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> Command:
     """Return `helm-longctx`, in the folder."""
     monkeypatch.chdir(folder)
     return Command(monkeypatch, capsysbinary)
@@ -115,5 +134,8 @@ def test_estimate(command: Command) -> None:
 @pytest.mark.parametrize("words", ["estimate", "shard 1/2 --suite t", "batch submit --suite t"])
 def test_commands_refuse_other_scenarios_in_one_line(words: str, command: Command) -> None:
     assert command(*words.split(), "boolq:model=longctx/lexical", "-m", 5) != 0
-    assert "only run entries of this package and HELM's long-context ones can be" in command.err.splitlines()[-1]
+    assert (
+        "only run entries of this package and HELM's long-context ones can be"
+        in command.err.splitlines()[-1]
+    )
     assert "Traceback" not in command.out + command.err

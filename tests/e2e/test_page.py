@@ -44,17 +44,26 @@ def test_run_page(page: str, browser: webdriver.Chrome) -> None:
     open_run(browser, page, RECALL + "null")
     number = 5
     answer = list(long_prompts(COUNT, PROMPT))[number][1]
-    shown(browser, f"json_kv-{number}", "characters left out", f"depth {100 * number // (COUNT - 1)}%: {answer}")
+    shown(
+        browser,
+        f"json_kv-{number}",
+        "characters left out",
+        f"depth {100 * number // (COUNT - 1)}%: {answer}",
+    )
     assert heap(browser) < 60 * MEGABYTE
     instance = browser.find_element(By.ID, f"instance-json_kv-{number}")
     assert answer in instance.find_element(By.TAG_NAME, "mark").text
-    links = {link.text: link.get_attribute("href") for link in instance.find_elements(By.TAG_NAME, "a")}
+    links = {
+        link.text: link.get_attribute("href") for link in instance.find_elements(By.TAG_NAME, "a")
+    }
     browser.get(str(links["Whole prompt"]))
     whole = str(browser.execute_script("return document.body.textContent"))
     assert len(whole) > PROMPT
     assert f"<key> is {answer}. " in whole
     browser.get(str(links["all prompts of this run"]))
-    assert [link.text for link in browser.find_elements(By.TAG_NAME, "a")] == [f"json_kv-{n}" for n in range(COUNT)]
+    assert [link.text for link in browser.find_elements(By.TAG_NAME, "a")] == [
+        f"json_kv-{n}" for n in range(COUNT)
+    ]
 
 
 @pytest.mark.browser
@@ -89,7 +98,11 @@ def test_leaderboard_and_comparison(page: str, browser: webdriver.Chrome) -> Non
     for path, texts in {
         "leaderboard": ("Lexical baseline", "Null baseline", "Recall 128k"),
         "groups/helmet_recall_128k": ("Lexical baseline", "Null baseline"),
-        "runs": (RECALL.replace("/", "_") + "null", RECALL.replace("/", "_") + "lexical", "dureader_mixup"),
+        "runs": (
+            RECALL.replace("/", "_") + "null",
+            RECALL.replace("/", "_") + "lexical",
+            "dureader_mixup",
+        ),
     }.items():
         open_page(browser, f"{page}/#/{path}")
         shown(browser, *texts)

@@ -28,8 +28,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a mirror with 60 graphs of each operation up to 128k and some at 256k and 1m, and rows of both MRCRs."""
     folder, rng = tmp_path_factory.mktemp("data"), random.Random(7)
     sizes = (*[40] * 60, *[13_000] * 8, *[45_000] * 4)
-    write(folder / GRAPHS, [graph(rng, kind, edges) for kind in ("bfs", "parents") for edges in sizes])
-    write(folder / PATH, [conversation(2, length, number) for length in ("128k", "256k", "1m") for number in range(4)])
+    write(
+        folder / GRAPHS, [graph(rng, kind, edges) for kind in ("bfs", "parents") for edges in sizes]
+    )
+    write(
+        folder / PATH,
+        [
+            conversation(2, length, number)
+            for length in ("128k", "256k", "1m")
+            for number in range(4)
+        ],
+    )
     build_mrcr_v2(folder)
     path = folder / file_of(8, LENGTHS["1m"]).path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +104,9 @@ def test_a_simulated_release(command: Command, root: Path, name: str) -> None:
         assert "prompt tokens" in command.out
         assert command("reproduce", name, *options) == 0, command.err
     shown = command.out[command.out.index("published and measured") :]
-    found = re.findall(r"│ +([\d.]+) │ +([\d.]+) │ [^│]+ │ (agrees|differs|cannot tell|not comparable) *│", shown)
+    found = re.findall(
+        r"│ +([\d.]+) │ +([\d.]+) │ [^│]+ │ (agrees|differs|cannot tell|not comparable) *│", shown
+    )
     assert sorted(found) == sorted(row[1:] for row in expected.values())
     kinds = [row[3] for row in expected.values()]
     assert all(f"{kind}: {kinds.count(kind)}" in shown.splitlines()[-1] for kind in kinds)
@@ -113,7 +124,10 @@ def test_what_cannot_be_run_says_why(command: Command) -> None:
     assert "with the judge" in text
     assert re.search(r"10 of 11 can be run, with 13 run entries", text)
     assert command("reproduce", "MiMo V2.5", "--model", "longctx/null") == 2
-    assert "no number of MiMo-V2.5 can be run (no: no protocol: the operation and the lengths)" in command.err
+    assert (
+        "no number of MiMo-V2.5 can be run (no: no protocol: the operation and the lengths)"
+        in command.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +135,10 @@ def test_what_cannot_be_run_says_why(command: Command) -> None:
     [
         ("deepseek v4", "'deepseek v4' can be 'DeepSeek-V4-Pro', 'DeepSeek-V4-Flash'"),
         ("gpt-77", "no protocol is called 'gpt-77'"),
-        ("exaone openai mrcr --model longctx/null", "cannot be run (no protocol: the needles and the lengths)"),
+        (
+            "exaone openai mrcr --model longctx/null",
+            "cannot be run (no protocol: the needles and the lengths)",
+        ),
     ],
 )
 def test_mistakes(command: Command, name: str, told: str) -> None:
@@ -136,10 +153,16 @@ def test_the_report_has_all_published_numbers_over_time(command: Command, root: 
     """The page "Reported" lists all numbers of a benchmark by date and protocol, also those that cannot be run."""
     with oracle(answers(root, "google mrcr v2 8-needle 128k average", 3)) as server:
         options = ["--model-url", server.address, "--model-name", "tiny", "--suite", "s", "--quiet"]
-        assert command("reproduce", "google mrcr v2 8-needle 128k average", *options) == 0, command.err
-    assert command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0, command.err
+        assert command("reproduce", "google mrcr v2 8-needle 128k average", *options) == 0, (
+            command.err
+        )
+    assert command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0, (
+        command.err
+    )
     text = Path("report", "report.md").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if re.match(r"\| (\d{4}-\d{2}-\d{2}|unknown) \|", line)]
+    lines = [
+        line for line in text.splitlines() if re.match(r"\| (\d{4}-\d{2}-\d{2}|unknown) \|", line)
+    ]
     assert any("Gemini 3.7 Flash" in line and "97" in line for line in lines)
     assert any("Gemini 1.5 Pro" in line and "no protocol" in line for line in lines)
     dates = [line.split(" | ")[0] for line in lines]

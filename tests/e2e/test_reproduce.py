@@ -45,8 +45,15 @@ SHORT = ("8k", "16k", "32k", "64k", "128k")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a mirror with the data of several benchmarks."""
     folder = tmp_path_factory.mktemp("data")
-    places = [(needles, length) for needles in NEEDLES for length in LENGTHS if needles == 8 or length in SHORT]
-    write(folder / PATH, [conversation(*place, number) for place in places for number in range(ROWS)])
+    places = [
+        (needles, length)
+        for needles in NEEDLES
+        for length in LENGTHS
+        if needles == 8 or length in SHORT
+    ]
+    write(
+        folder / PATH, [conversation(*place, number) for place in places for number in range(ROWS)]
+    )
     for build in (
         build_graphwalks, build_mrcr_v2, build_longbench_v2, build_lv_eval, build_aa_lcr, build_mirror, build_sources,
     ):  # fmt: skip
@@ -71,7 +78,16 @@ def score_of(out: str, model: str = "endpoint/tiny") -> tuple[float, str, str]:
 
 def run(command: Command, protocol: str, server: Server, *options: str) -> None:
     """Run a protocol against a server."""
-    arguments = ["--model-url", server.address, "--model-name", "tiny", "--suite", "s", "--quiet", *options]
+    arguments = [
+        "--model-url",
+        server.address,
+        "--model-name",
+        "tiny",
+        "--suite",
+        "s",
+        "--quiet",
+        *options,
+    ]
     assert command("reproduce", protocol, *arguments) == 0, command.err
 
 
@@ -97,7 +113,9 @@ def test_every_bin_and_every_mean_over_bins(command: Command, root: Path) -> Non
     compare(command, "context arena 8-needle auc 1m")
     # The trapezoidal rule, written out: each pair of neighbours counts by the width between them.
     points = list(zip(LENGTHS.values(), shares.values(), strict=True))
-    area = sum((b - a) * (low + high) / 2 for (a, low), (b, high) in pairwise(points)) / (points[-1][0] - points[0][0])
+    area = sum((b - a) * (low + high) / 2 for (a, low), (b, high) in pairwise(points)) / (
+        points[-1][0] - points[0][0]
+    )
     assert score_of(command.out)[0] == round(100 * area, 2)
 
 
@@ -139,7 +157,9 @@ def test_openais_graphwalks_is_graded_by_the_card(command: Command, root: Path) 
         ("nemo mrcr 128k", 2, 50.0, 60),
     ],
 )
-def test_means_over_questions(command: Command, root: Path, protocol: str, right: int, expected: float, n: int) -> None:
+def test_means_over_questions(
+    command: Command, root: Path, protocol: str, right: int, expected: float, n: int
+) -> None:
     """Protocols that average over questions print the share of right answers to the digit."""
     with oracle(answers(root, protocol, right)) as server:
         run(command, protocol, server)
@@ -153,7 +173,10 @@ def test_few_questions_cannot_agree(command: Command, root: Path) -> None:
     with oracle(answers(root, protocol, 4)) as server:
         run(command, protocol, server, "--published", "GPT-4.1")
     told = "Cannot tell whether the model differs from the published 61.7 of GPT-4.1: the difference is +5.0 points;"
-    assert f"endpoint/tiny: {told} the questions are too few to contradict, because none is found" in command.out
+    assert (
+        f"endpoint/tiny: {told} the questions are too few to contradict, because none is found"
+        in command.out
+    )
 
 
 def test_judged_answers(command: Command, root: Path) -> None:
@@ -164,9 +187,15 @@ def test_judged_answers(command: Command, root: Path) -> None:
             return "CORRECT" if "CANDIDATE ANSWER TO ASSESS: right" in prompt else "INCORRECT"
         return "right" if prompt.strip().endswith(known) else "wrong"
 
-    examples = list(load_examples(find_protocol("aa-lcr 1.0", BENCHMARKS)[0].task("questions"), *settings(root)))
-    known = tuple(f"{example.fields['question']}\n\n            END QUESTION" for example in examples[:3])
-    with serve(answer, models={"tiny": Model(), "qwen3-235b-a22b-instruct-2507-fp8": Model()}) as server:
+    examples = list(
+        load_examples(find_protocol("aa-lcr 1.0", BENCHMARKS)[0].task("questions"), *settings(root))
+    )
+    known = tuple(
+        f"{example.fields['question']}\n\n            END QUESTION" for example in examples[:3]
+    )
+    with serve(
+        answer, models={"tiny": Model(), "qwen3-235b-a22b-instruct-2507-fp8": Model()}
+    ) as server:
         judge = "judge/qwen3-235b-a22b-instruct-2507-fp8"
         Path("run.yaml").write_text(
             f"suite: s\nprotocols: [aa-lcr 1.0]\nmodels: [{{name: endpoint/tiny, model: tiny, url: '{server.address}'}}]\n"
@@ -206,7 +235,9 @@ def judge_reply(prompt: str) -> str:
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_means_over_tasks(command: Command, root: Path, protocols: list[str], argument: str, expected: float) -> None:
+def test_means_over_tasks(
+    command: Command, root: Path, protocols: list[str], argument: str, expected: float
+) -> None:
     """RULER's, LV-Eval's and HELMET's numbers are unweighted means over tasks, which are printed to the digit."""
     arguments = ["num_samples=4", *filter(None, [argument])]
     known = answers(root, protocols[0], 1, ",".join(arguments), uneven=True)
@@ -228,10 +259,20 @@ def test_means_over_tasks(command: Command, root: Path, protocols: list[str], ar
     assert "Not comparable" in command.out
 
 
-def test_scores_of_another_kind_of_judge_are_no_numbers_of_a_protocol(command: Command, root: Path) -> None:
+def test_scores_of_another_kind_of_judge_are_no_numbers_of_a_protocol(
+    command: Command, root: Path
+) -> None:
     """HELMET's citations have no score without its NLI model, and the error names the judge that is missing."""
     with oracle({}) as server:
-        options = ["--model-url", server.address, "--model-name", "tiny", "--argument", "num_samples=1", "--quiet"]
+        options = [
+            "--model-url",
+            server.address,
+            "--model-name",
+            "tiny",
+            "--argument",
+            "num_samples=1",
+            "--quiet",
+        ]
         assert command("reproduce", "helmet cite 8k", *options) == 2
     told = "it needs scores of helmet_cite:length=8k, judged by google/t5_xxl_true_nli_mixture"
     assert told in command.err
@@ -264,12 +305,28 @@ def test_a_trial_with_fewer_questions_and_another_model(command: Command, root: 
         run(command, protocol, server, *options)
         told = "2 of 100 questions; the published effort is xhigh, and yours is not known"
         assert f"Not comparable with the published 98.1 of GPT-5.5 (xhigh): {told}." in command.out
-        run(command, protocol, server, "--reasoning-effort", "xhigh", "--suite", "e", "--local-path", "e", *options[2:])
-        assert {body.get("reasoning_effort") for body in server.bodies if "Prepend" in json.dumps(body)} == {
+        run(
+            command,
+            protocol,
+            server,
+            "--reasoning-effort",
+            "xhigh",
+            "--suite",
+            "e",
+            "--local-path",
+            "e",
+            *options[2:],
+        )
+        assert {
+            body.get("reasoning_effort") for body in server.bodies if "Prepend" in json.dumps(body)
+        } == {
             None,
             "xhigh",
         }
-        assert "Not comparable with the published 98.1 of GPT-5.5 (xhigh): 4 of 100 questions." in command.out
+        assert (
+            "Not comparable with the published 98.1 of GPT-5.5 (xhigh): 4 of 100 questions."
+            in command.out
+        )
 
 
 def test_the_report_has_reported_rows_beside_ours(command: Command, root: Path) -> None:
@@ -277,13 +334,17 @@ def test_the_report_has_reported_rows_beside_ours(command: Command, root: Path) 
     protocol = "openai mrcr v2 8-needle 4k-8k"
     with oracle(answers(root, protocol, 1)) as server:
         run(command, protocol, server)
-    assert command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0, command.err
+    assert command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0, (
+        command.err
+    )
     text = Path("report", "report.md").read_text(encoding="utf-8")
     (line,) = [line for line in text.splitlines() if line.startswith("| 4k-8k |")]
     header = text[: text.index(line)].rstrip().splitlines()[-2]
     assert "endpoint/tiny | GPT-5.2 | GPT-5.4 (xhigh) | GPT-5.5 (xhigh)" in header
     assert "Gemini" not in header
-    assert re.match(r"\| 4k-8k \| 25\.0 † \(0\.6–80\.6\) \| 98\.2 \(93\.3–99\.5\) \| 97\.3 .* \| 98\.1 ", line)
+    assert re.match(
+        r"\| 4k-8k \| 25\.0 † \(0\.6–80\.6\) \| 98\.2 \(93\.3–99\.5\) \| 97\.3 .* \| 98\.1 ", line
+    )
     assert "Conditions: mean over questions; one trial; temperature not stated" in text
 
 
@@ -291,9 +352,15 @@ def test_the_report_has_reported_rows_beside_ours(command: Command, root: Path) 
     ("arguments", "told"),
     [
         (["openai mrcr v9"], "no protocol is called 'openai mrcr v9'; did you mean"),
-        (["--model", "longctx/null"], "reproduce: --model is given, and the name of a protocol is missing"),
+        (
+            ["--model", "longctx/null"],
+            "reproduce: --model is given, and the name of a protocol is missing",
+        ),
         (["mmr", "--suite", "absent"], "absent"),
-        (["mmr", "--argument", "shots=3", "--model", "longctx/null"], "--argument shots is not an argument of mrcr"),
+        (
+            ["mmr", "--argument", "shots=3", "--model", "longctx/null"],
+            "--argument shots is not an argument of mrcr",
+        ),
         (["mmr", "--model", "longctx/nul"], "longctx/nul"),
     ],
 )
@@ -314,4 +381,6 @@ def test_the_list_and_the_record(command: Command) -> None:
     assert command("reproduce", "helmet recall 8k") == 0
     assert re.search(r"│ GPT-4o-08 +│ +[\d.]+ │ [\d.]+–[\d.]+ +│ +400 │", command.out)
     assert command("reproduce", "deepseek mrcr 1m mmr") == 0
-    assert re.search(r"DeepSeek-V4-Pro \(max\) +│ +83\.5 │ 80\.8–85\.9 +│ 800 │ DeepSeek-V4", command.out)
+    assert re.search(
+        r"DeepSeek-V4-Pro \(max\) +│ +83\.5 │ 80\.8–85\.9 +│ 800 │ DeepSeek-V4", command.out
+    )

@@ -75,7 +75,10 @@ def test_only_cut_answers_are_asked_for_again(folder: Path) -> None:
         assert not budgets(server)
         printed = command(folder, server)
         first = states(folder, BASE)
-        long = [state["result"]["completions"][0]["finish_reason"]["reason"] == "length" for state in first]
+        long = [
+            state["result"]["completions"][0]["finish_reason"]["reason"] == "length"
+            for state in first
+        ]
         assert 0 < sum(long) < SAMPLES
         assert sorted(budgets(server)) == [BUDGET] * SAMPLES + [TIMES * BUDGET] * sum(long)
         again = states(folder, AGAIN)
@@ -99,7 +102,9 @@ def test_reasoning_that_eats_the_budget(folder: Path) -> None:
     model = Model(reasoning="Hmm. " * (BUDGET * CHARACTERS // 5), hides=True)
     with serve(lexical.answer, models={"tiny": model}) as server:
         # The second request with a prompt is the one with the larger budget.
-        server.plan = lambda prompt, before: Fault.SERVER_ERROR if before and is_long(prompt) else None
+        server.plan = lambda prompt, before: (
+            Fault.SERVER_ERROR if before and is_long(prompt) else None
+        )
         command(folder, server)
         assert {state["result"]["completions"][0]["text"] for state in states(folder, BASE)} == {""}
         failed = [state["result"]["success"] for state in states(folder, AGAIN)].count(False)

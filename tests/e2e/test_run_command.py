@@ -61,16 +61,24 @@ def test_a_run_is_interrupted_and_repeated(tmp_path: Path, monkeypatch: pytest.M
         assert len([call for call in server.calls if call.fault is None]) == 2 + 6
     assert again.stdout.startswith("HELMET 8k")
     assert re.search(r"│ +100\.0(?: †)? \(", again.stdout)
-    for line in ("helm-longctx serve --suite first", "helm-longctx report --suite first", "1 of 1 runs are in"):
+    for line in (
+        "helm-longctx serve --suite first",
+        "helm-longctx report --suite first",
+        "1 of 1 runs are in",
+    ):
         assert line in again.stdout
     (states,) = tmp_path.glob("benchmark_output/runs/first/*/scenario_state.json")
     assert len(json.loads(states.read_text())["request_states"]) == 6
     assert not (states.parent / NAME).exists()
-    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert not any(
+        KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
     # `serve` writes the pages, which a run needs not.
     assert not (states.parents[1] / "groups.json").exists()
     with (
         served(tmp_path, "first") as address,
-        urlopen(f"{address}/benchmark_output/runs/first/{states.parent.name}/display_predictions.json") as page,
+        urlopen(
+            f"{address}/benchmark_output/runs/first/{states.parent.name}/display_predictions.json"
+        ) as page,
     ):
         assert len(json.load(page)) == 6

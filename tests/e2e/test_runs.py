@@ -29,9 +29,20 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
     """One deployment sends what HELMET sends: the raw prompt with its prefix, or the user turn as one message."""
     with serve(lexical.answer) as server:
         models = write_ready(tmp_path / "models", server.openai)
-        entries = [f"{JSON_KV}{style},model=vllm/llama-3.1-8b-instruct" for style in ("", ",style=chat")]
+        entries = [
+            f"{JSON_KV}{style},model=vllm/llama-3.1-8b-instruct" for style in ("", ",style=chat")
+        ]
         made = run(
-            "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", models, folder=tmp_path
+            "helm-run",
+            "--run-entries",
+            *entries,
+            "--suite",
+            "s",
+            "-m",
+            9,
+            "--local-path",
+            models,
+            folder=tmp_path,
         )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     raw = [call.body for call in server.calls if call.path == "/v1/completions"]
@@ -77,7 +88,9 @@ def test_bad_entries_end_in_one_line(entry: str, message: str, tmp_path: Path) -
     assert not list(tmp_path.glob("benchmark_output/runs/*/*/scenario_state.json"))
 
 
-def test_malformed_data_ends_in_one_line_and_other_runs_are_made(tmp_path: Path, mirror: DataRoot) -> None:
+def test_malformed_data_ends_in_one_line_and_other_runs_are_made(
+    tmp_path: Path, mirror: DataRoot
+) -> None:
     """Our runner reports a run on malformed data in one line and makes the next run."""
     data = tmp_path / "data"
     (data / "helmet/json_kv").mkdir(parents=True)
@@ -149,7 +162,9 @@ def test_doctor_finds_what_is_broken(tmp_path: Path) -> None:
     (tmp_path / "prod_env").mkdir()
     (tmp_path / "prod_env/model_deployments.yaml").write_text("model_deployments:\n  - name: [\n")
     (tmp_path / "prod_env/credentials.conf").write_text('key: "sk-secret\n{{{')
-    done = run("helm-longctx", "doctor", "--no-run", folder=tmp_path, HELM_LONGCTX_DATA="/no/such/folder")
+    done = run(
+        "helm-longctx", "doctor", "--no-run", folder=tmp_path, HELM_LONGCTX_DATA="/no/such/folder"
+    )
     assert done.returncode == 1
     assert "BROKEN  data: HELM_LONGCTX_DATA='/no/such/folder' is not a folder" in done.stdout
     line = "BROKEN  configuration: in prod_env: prod_env/model_deployments.yaml:3: the file is not YAML: "
@@ -160,13 +175,24 @@ def test_doctor_finds_what_is_broken(tmp_path: Path) -> None:
 
 def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     """An installed wheel lists tasks, prints its models and schema, and is found through HELM's entry point."""
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(tmp_path),
+        str(ROOT),
+    ]
     assert subprocess.run(build, capture_output=True, cwd=tmp_path, check=False).returncode == 0
     venv.create(tmp_path / "v", system_site_packages=False, with_pip=True)
     python = tmp_path / "v/bin/python"
     wheel = next(tmp_path.glob("*.whl"))
     subprocess.run(
-        [str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True, capture_output=True
+        [str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)],
+        check=True,
+        capture_output=True,
     )
     # Its dependencies are those of this environment.
     packages = next(Path(sys.prefix).glob("lib/python*/site-packages"))
@@ -179,11 +205,19 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     code = "from helm.benchmark.run import main; main()"
     arguments = ["--run-entries", entry, "--suite", "s", "-m", "9"]
     made = subprocess.run(
-        [str(python), "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        [str(python), "-c", code, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert made.returncode == 0, made.stderr
     listed = subprocess.run(
-        [str(tmp_path / "v/bin/helm-longctx"), "models"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [str(tmp_path / "v/bin/helm-longctx"), "models"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "vllm/llama-3.1-8b-instruct" in listed.stdout
     assert str(tmp_path / "v") in listed.stdout.replace("\n", "")

@@ -22,7 +22,14 @@ from tests.support.servers.models import Model
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=2"
 DRAWN = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "min_p": 0.01}
-CARD = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 40, "min_p": 0.0, "eos_token_id": 2}
+CARD = {
+    "do_sample": True,
+    "temperature": 0.7,
+    "top_p": 0.8,
+    "top_k": 40,
+    "min_p": 0.0,
+    "eos_token_id": 2,
+}
 
 
 def sampled(server: Server) -> list[dict[str, Any]]:
@@ -48,10 +55,14 @@ def test_arguments_of_an_entry(tmp_path: Path) -> None:
         assert sampled(server) == [{"temperature": 0.0}] * 2
         server.calls.clear()
         printed = command(tmp_path, "-r", f"{ENTRY},{given},sampling_seed=7,repeats=2", *options)
-        assert sorted(sampled(server), key=str) == [{**DRAWN, "seed": seed} for seed in (7, 7, 8, 8)]
+        assert sorted(sampled(server), key=str) == [
+            {**DRAWN, "seed": seed} for seed in (7, 7, 8, 8)
+        ]
     # The run without a sampling stays, because the other one has another name.
     folders = sorted((tmp_path / "benchmark_output/runs/default").glob("helmet_recall*"))
-    assert [("temperature=0.6" in folder.name, "top_k=20" in folder.name) for folder in folders] == [
+    assert [
+        ("temperature=0.6" in folder.name, "top_k=20" in folder.name) for folder in folders
+    ] == [
         (False, False),
         (True, True),
     ]
@@ -81,7 +92,9 @@ def test_sampling_of_a_model(tmp_path: Path) -> None:
             *[{"temperature": 1.0, "top_p": 0.9}] * 2,
             *[{"temperature": 1.0, "top_p": 1}] * 2,
         ]
-    assert "temperature=0.6,top_p=0.9,task=json_kv,length=4k,num_samples=2,model=my/drawn" in printed
+    assert (
+        "temperature=0.6,top_p=0.9,task=json_kv,length=4k,num_samples=2,model=my/drawn" in printed
+    )
 
 
 def test_sampling_in_the_models_files(tmp_path: Path) -> None:
@@ -94,11 +107,16 @@ def test_sampling_in_the_models_files(tmp_path: Path) -> None:
     model = f"models: [{{path: {folder}, name: my/small, context: 4k%s}}]\n"
     (tmp_path / "offer.yaml").write_text(entry + model % "")
     offered = command(tmp_path, "offer.yaml", "--dry-run")
-    assert "its generation_config.json says temperature 0.7, top_p 0.8, top_k 40; give sampling: model" in offered
+    assert (
+        "its generation_config.json says temperature 0.7, top_p 0.8, top_k 40; give sampling: model"
+        in offered
+    )
     (tmp_path / "take.yaml").write_text(entry + model % ", sampling: model")
     assert "temperature=0.7,top_p=0.8,top_k=40" in command(tmp_path, "take.yaml", "--dry-run")
     (folder / "generation_config.json").unlink()
-    assert "generation_config.json does not say how to sample" in command(tmp_path, "take.yaml", "--dry-run", status=2)
+    assert "generation_config.json does not say how to sample" in command(
+        tmp_path, "take.yaml", "--dry-run", status=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +126,10 @@ def test_sampling_in_the_models_files(tmp_path: Path) -> None:
         ({"temperature": 0.5, "top_p": 1.5}, "top_p=1.5 is invalid; give a number from 0.001 to 1"),
         ({"temperature": 0.5, "top_k": 0}, "top_k=0 is invalid; give a whole number from 1"),
         ({"temperature": 0.5, "min_p": "x"}, "min_p='x' is invalid; give a number from 0 to 1"),
-        ({"temperature": 0.5, "top_p": 0.5, "metric": "likelihood"}, "top_p=0.5 and metric=likelihood exclude each"),
+        (
+            {"temperature": 0.5, "top_p": 0.5, "metric": "likelihood"},
+            "top_p=0.5 and metric=likelihood exclude each",
+        ),
     ],
 )
 def test_refused_arguments(arguments: dict[str, Any], message: str) -> None:
@@ -120,20 +141,30 @@ def test_refused_arguments(arguments: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("model", "argument", "message"),
     [
-        ("openai/gpt-4o-2024-05-13", "top_k=5", "top_k=5 cannot be sent to openai/gpt-4o-2024-05-13: it takes temp"),
+        (
+            "openai/gpt-4o-2024-05-13",
+            "top_k=5",
+            "top_k=5 cannot be sent to openai/gpt-4o-2024-05-13: it takes temp",
+        ),
         ("longctx/lexical", "min_p=0.1", "min_p=0.1 cannot be sent to longctx/lexical"),
     ],
 )
-def test_what_a_provider_does_not_take(tmp_path: Path, model: str, argument: str, message: str) -> None:
+def test_what_a_provider_does_not_take(
+    tmp_path: Path, model: str, argument: str, message: str
+) -> None:
     """An argument that a provider does not take is refused before anything is sent."""
-    printed = command(tmp_path, "-r", f"{ENTRY},temperature=1,{argument},model={model}", "--dry-run", status=2)
+    printed = command(
+        tmp_path, "-r", f"{ENTRY},temperature=1,{argument},model={model}", "--dry-run", status=2
+    )
     assert message in printed
 
 
 def test_protocols() -> None:
     """OpenAI takes a seed and no top_k, other servers with its protocol take all, and Anthropic takes top_k alone."""
     assert OpenAIClient.takes_sampling({}) == ("temperature", "top_p", "sampling_seed")
-    assert {"top_k", "min_p"} < set(OpenAIClient.takes_sampling({"base_url": "http://localhost:8000/v1"}))
+    assert {"top_k", "min_p"} < set(
+        OpenAIClient.takes_sampling({"base_url": "http://localhost:8000/v1"})
+    )
     assert AnthropicClient.takes_sampling({}) == ("temperature", "top_p", "top_k")
 
 

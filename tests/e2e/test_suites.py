@@ -71,7 +71,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     root = tmp_path_factory.mktemp("data")
     rows = [json.loads(line) for line in build_mrcr(root).read_text(encoding="utf-8").splitlines()]
     conversations = [json.loads(row["prompt"]) for row in rows]
-    answers = {"\n".join(m["content"] for m in c): r["answer"] for c, r in zip(conversations, rows, strict=True)}
+    answers = {
+        "\n".join(m["content"] for m in c): r["answer"]
+        for c, r in zip(conversations, rows, strict=True)
+    }
     build_longproc(root)
     for name, files in TASKS.items():
         for problem in problems(name, "2k", root / "longproc") if "2k" in files.levels else ():
@@ -86,14 +89,20 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     keys = SCBENCH.task("kv")
     build_scbench(root)
     for example in keys.load(keys, Settings(None), DataRoot(root, mirror=True)):
-        answers["\n".join(message["content"] for message in example.messages)] = example.references[0]
-        conversations += [[dict(message) for message in example.messages]] if len(example.messages) > 1 else []
+        answers["\n".join(message["content"] for message in example.messages)] = example.references[
+            0
+        ]
+        conversations += (
+            [[dict(message) for message in example.messages]] if len(example.messages) > 1 else []
+        )
     return Data(root, write_encoding(tmp_path_factory.mktemp("encoding")), conversations, answers)
 
 
 def judge(prompt: str) -> str:
     """Reply whether the candidate is the official answer, without a verdict on one answer."""
-    official, _, candidate = prompt.partition("The OFFICIAL ANSWER: ")[2].partition("\nCANDIDATE ANSWER TO ASSESS: ")
+    official, _, candidate = prompt.partition("The OFFICIAL ANSWER: ")[2].partition(
+        "\nCANDIDATE ANSWER TO ASSESS: "
+    )
     same = candidate.removesuffix("\n\nReply only with CORRECT or INCORRECT.") == official
     return "I cannot say." if official == "NA" else "CORRECT" if same else "INCORRECT"
 
@@ -110,13 +119,28 @@ class Runs:
     def command(self, *entries: str, runner: bool = True) -> list[str]:
         """Return the arguments of `helm-run`."""
         named = [f"{entry},model=tests/model" for entry in entries]
-        line = ["--run-entries", *named, "--suite", "s", "-m", "1000", "--local-path", str(self.folder / "models")]
+        line = [
+            "--run-entries",
+            *named,
+            "--suite",
+            "s",
+            "-m",
+            "1000",
+            "--local-path",
+            str(self.folder / "models"),
+        ]
         return [*line, *(RUNNER if runner else [])]
 
     def make(self, *entries: str, runner: bool = True) -> None:
         """Run `helm-run`."""
         line = self.command(*entries, runner=runner)
-        made = run("helm-run", *line, folder=self.folder, prepare=self.data.prepare, **self.data.environment)
+        made = run(
+            "helm-run",
+            *line,
+            folder=self.folder,
+            prepare=self.data.prepare,
+            **self.data.environment,
+        )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
 
     def stats(self, entry: str) -> dict[tuple[str, str | None], float]:
@@ -128,7 +152,9 @@ class Runs:
 def runs(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Iterator[Runs]:
     folder = tmp_path_factory.mktemp("runs")
     with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
-        write_judges(folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
+        write_judges(
+            folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai}
+        )
         runs = Runs(folder, data, model, judging)
         runs.make(*ENTRIES)
         yield runs
@@ -137,13 +163,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Iterator[Runs]
 def check(runs: Runs) -> None:
     """Check that conversations arrived as messages, questions three times, and that right answers have all their scores."""
     asked = [body["messages"] for body in runs.model.bodies]
-    assert sorted(map(str, (m for m in asked if len(m) > 1))) == sorted(map(str, runs.data.conversations))
+    assert sorted(map(str, (m for m in asked if len(m) > 1))) == sorted(
+        map(str, runs.data.conversations)
+    )
     assert {runs.stats(MRCR)["longctx_score", f"{needles}needle"] for needles in (2, 4, 8)} == {1.0}
     found = runs.stats(LONGPROC)
     scored = [name for name in TASKS if name != "pseudo_to_code"]
     assert {name: found[f"{name}_score", name] for name in scored} == dict.fromkeys(scored, 1.0)
     assert not any(task == "pseudo_to_code" for _, task in found)
-    times = Counter(body["messages"][0]["content"] for body in runs.model.bodies if body["max_tokens"] == 16384)
+    times = Counter(
+        body["messages"][0]["content"] for body in runs.model.bodies if body["max_tokens"] == 16384
+    )
     assert set(times.values()) == {3}
     assert len(times) == 12
     assert runs.stats(TSORT)["longctx_score", "textsort"] == 1.0
@@ -155,7 +185,9 @@ def check(runs: Runs) -> None:
     assert found["judge_score_strict", "questions"] == 0.75
     # What has no verdict is asked of the judge in every run, but not a second time in hope of another reply.
     asked = [body for body in runs.judge.bodies if PROMPT not in str(body["messages"])]
-    assert {(body["temperature"], body["max_tokens"], "seed" in body) for body in asked} == {(0.0, 1024, False)}
+    assert {(body["temperature"], body["max_tokens"], "seed" in body) for body in asked} == {
+        (0.0, 1024, False)
+    }
     assert len(asked) == 12
 
 
@@ -177,7 +209,9 @@ def test_made_again_they_ask_nothing(runs: Runs) -> None:
 def test_helms_own_runner(tmp_path: Path, data: Data) -> None:
     """HELM's own runner sends the same requests and gets the same scores."""
     with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
-        write_judges(tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
+        write_judges(
+            tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai}
+        )
         runs = Runs(tmp_path, data, model, judging)
         runs.make(*ENTRIES, runner=False)
         check(runs)
@@ -185,12 +219,22 @@ def test_helms_own_runner(tmp_path: Path, data: Data) -> None:
 
 def test_a_killed_run_goes_on(tmp_path: Path, data: Data) -> None:
     """A killed run that is made again sends only requests without an answer, so each question is asked three times in all."""
-    with serve(lambda prompt: data.answers[prompt], faults.share(0.3, [Fault.TIMEOUT], seed=5)) as model:
+    with serve(
+        lambda prompt: data.answers[prompt], faults.share(0.3, [Fault.TIMEOUT], seed=5)
+    ) as model:
         with serve(judge) as judging:
-            write_judges(tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
+            write_judges(
+                tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai}
+            )
             runs = Runs(tmp_path, data, model, judging)
             process = start(
-                "helm-run", *runs.command(AA_LCR), "-n", "2", folder=tmp_path, prepare=data.prepare, **data.environment
+                "helm-run",
+                *runs.command(AA_LCR),
+                "-n",
+                "2",
+                folder=tmp_path,
+                prepare=data.prepare,
+                **data.environment,
             )
             while model.failed()[Fault.TIMEOUT] < 2 and process.poll() is None:
                 time.sleep(0.05)
@@ -240,7 +284,13 @@ def test_page(page: str, browser: webdriver.Chrome, data: Data) -> None:
     shown(browser, "mrcr-0", "user", "assistant", data.conversations[0][-1]["content"][:40])
     name = f"{LONG},model=tests_model"
     open_page(browser, f"{page}/#/runs/{quote(name, safe='')}")
-    shown(browser, "mrcr-9", "Whole conversation", "left out", data.conversations[9][-1]["content"][:40])
+    shown(
+        browser,
+        "mrcr-9",
+        "Whole conversation",
+        "left out",
+        data.conversations[9][-1]["content"][:40],
+    )
     browser.get(str(browser.find_element(By.LINK_TEXT, "Whole conversation").get_attribute("href")))
     whole = str(browser.execute_script("return document.body.textContent"))
     assert json.loads(whole) == data.conversations[9]

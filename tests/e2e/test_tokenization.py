@@ -45,7 +45,9 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         entries = [f"{ENTRY}{argument},model=test/{kind}" for kind in CLIENTS]
         arguments = ["--suite", "s", "-m", 9, "--local-path", "models"]
         done = run("helm-run", "--run-entries", *entries, *arguments, folder=folder)
-    return Made(folder, done.returncode, done.stdout + done.stderr, [call.prompt for call in server.calls])
+    return Made(
+        folder, done.returncode, done.stdout + done.stderr, [call.prompt for call in server.calls]
+    )
 
 
 def deploy(models: Path, tokenizer: Path, window: int, address: str) -> None:
@@ -54,10 +56,16 @@ def deploy(models: Path, tokenizer: Path, window: int, address: str) -> None:
     texts = ("display_name", "description", "access", "creator_organization_name")
     files = {
         "tokenizer_configs": [
-            {"name": "test/small", "tokenizer_spec": spec, "end_of_text_token": "</s>", "prefix_token": ""}
+            {
+                "name": "test/small",
+                "tokenizer_spec": spec,
+                "end_of_text_token": "</s>",
+                "prefix_token": "",
+            }
         ],
         "model_metadata": [
-            {"name": f"test/{kind}", **dict.fromkeys(texts, "test"), "tags": ["TEXT_MODEL_TAG"]} for kind in CLIENTS
+            {"name": f"test/{kind}", **dict.fromkeys(texts, "test"), "tags": ["TEXT_MODEL_TAG"]}
+            for kind in CLIENTS
         ],
         "model_deployments": [
             {
@@ -89,7 +97,9 @@ def cached(made: Made) -> list[str]:
     found = []
     for path in (made.folder / "models/cache").glob("*.sqlite"):
         database = sqlite3.connect(path)
-        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall():
+        for (table,) in database.execute(
+            "SELECT name FROM sqlite_master WHERE type='table'"
+        ).fetchall():
             found += [str(key) for (key,) in database.execute(f"SELECT key FROM {table}")]
         database.close()
     return found
@@ -103,10 +113,15 @@ def test_prompts_that_fit(made: Made) -> None:
     counts = [state["instance"]["extra_data"]["prompt_tokens"] for state in states(made)]
     # The official code counts the header of a chat, too.
     headers = {"chat": CHAT_HEADER, "completion": ""}
-    sent = [headers[state["instance"]["extra_data"]["style"]] + state["request"]["prompt"] for state in states(made)]
+    sent = [
+        headers[state["instance"]["extra_data"]["style"]] + state["request"]["prompt"]
+        for state in states(made)
+    ]
     assert sorted(counts) == sorted(map(tokens, sent))
     long = [json.loads(key) for key in cached(made) if len(key) > 5000]
-    assert sorted(key.get("prompt") or key["messages"][0]["content"] for key in long) == sorted(made.prompts)
+    assert sorted(key.get("prompt") or key["messages"][0]["content"] for key in long) == sorted(
+        made.prompts
+    )
     assert not any("prompt_tokens" in key for key in long)
 
 

@@ -14,7 +14,9 @@ class Engine:
 
     def __init__(self, model: Any, tokenizer: Any):
         self._model, self._tokenizer = model, tokenizer
-        self.llm_engine = SimpleNamespace(model_config=SimpleNamespace(model=model.name_or_path, max_model_len=4096))
+        self.llm_engine = SimpleNamespace(
+            model_config=SimpleNamespace(model=model.name_or_path, max_model_len=4096)
+        )
 
     @classmethod
     def load(cls, name: str) -> Engine:
@@ -26,7 +28,9 @@ class Engine:
         """Return the tokenizer of transformers, as `vllm.LLM.get_tokenizer` does."""
         return self._tokenizer
 
-    def generate(self, prompts: list[dict[str, list[int]]], settings: Any, use_tqdm: bool) -> list[Any]:
+    def generate(
+        self, prompts: list[dict[str, list[int]]], settings: Any, use_tqdm: bool
+    ) -> list[Any]:
         """Return an output for each prompt; `settings` are a list, or the same for all."""
         every = settings if isinstance(settings, list) else [settings] * len(prompts)
         assert not use_tqdm
@@ -36,7 +40,9 @@ class Engine:
         ids = torch.tensor([prompt["prompt_token_ids"]])
         if getattr(setting, "prompt_logprobs", None) is not None:
             return SimpleNamespace(prompt_logprobs=self._score(ids[0]))
-        written = self._model.generate(ids, max_new_tokens=setting.max_tokens, do_sample=False, pad_token_id=1)
+        written = self._model.generate(
+            ids, max_new_tokens=setting.max_tokens, do_sample=False, pad_token_id=1
+        )
         text = self._tokenizer.decode(written[0, ids.shape[1] :], skip_special_tokens=True)
         return SimpleNamespace(outputs=[SimpleNamespace(text=text)])
 

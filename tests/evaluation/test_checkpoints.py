@@ -32,7 +32,11 @@ def learner(step: int) -> Any:
 
     def answer(prompt: lc.Prompt) -> str:
         number = int(prompt.id.rpartition("-")[2])
-        return look_up(prompt) if number % 10 < {40: 0, 200: 0, 1000: 3, 3000: 6, 5000: 10}[step] else "unknown"
+        return (
+            look_up(prompt)
+            if number % 10 < {40: 0, 200: 0, 1000: 3, 3000: 6, 5000: 10}[step]
+            else "unknown"
+        )
 
     return answer
 
@@ -77,10 +81,16 @@ def test_a_suite_without_steps(command: Command) -> None:
 def test_entries_for_the_hub(command: Command) -> None:
     """Each model has the file of its repository, which huggingface_hub reads."""
     hub = pytest.importorskip("huggingface_hub")
-    assert command("export", "--suite", "evaluate", "--format", "eval-results", "--to", "hub") == 0, command.err
+    assert (
+        command("export", "--suite", "evaluate", "--format", "eval-results", "--to", "hub") == 0
+    ), command.err
     path = Path("hub/mine_step-3000/.eval_results/helmet.yaml")
     (entry,) = hub.parse_eval_result_entries(yaml.safe_load(path.read_text()))
-    assert (entry.dataset_id, entry.task_id, entry.value) == ("princeton-nlp/HELMET", "json_kv_4k", 60)
+    assert (entry.dataset_id, entry.task_id, entry.value) == (
+        "princeton-nlp/HELMET",
+        "json_kv_4k",
+        60,
+    )
     assert "95 % interval" in entry.notes
     assert "20 of the benchmark's 100 examples" in entry.notes
 
@@ -117,7 +127,13 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, [f"mlflow:{tmp_path}"], "a")
     (run,) = mlflow.search_runs(experiment_names=["helm-longctx"], output_format="list")
     history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "helmet/json_kv/4k/score")
-    assert {each.step: each.value for each in history} == {40: 0, 200: 0, 1000: 0.3, 3000: 0.6, 5000: 1}
+    assert {each.step: each.value for each in history} == {
+        40: 0,
+        200: 0,
+        1000: 0.3,
+        3000: 0.6,
+        5000: 1,
+    }
 
 
 @pytest.mark.usefixtures("training")
@@ -126,8 +142,14 @@ def test_trackio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
     pytest.importorskip("trackio")
     loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, ["trackio:mine"], "a")
-    rows = sqlite3.connect(tmp_path / "mine.db").execute("select step, metrics from metrics").fetchall()
-    assert {step: json.loads(values)["helmet/json_kv/4k/score"] for step, values in rows}[3000] == 0.6
+    rows = (
+        sqlite3.connect(tmp_path / "mine.db")
+        .execute("select step, metrics from metrics")
+        .fetchall()
+    )
+    assert {step: json.loads(values)["helmet/json_kv/4k/score"] for step, values in rows}[
+        3000
+    ] == 0.6
 
 
 @pytest.mark.usefixtures("training")
@@ -143,12 +165,25 @@ def test_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_targets(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     """A program that is unknown, or whose package is missing, is refused before anything is sent."""
-    run = ("run", "--model", "longctx/null", "--tasks", "helmet_recall", "--length", "4k", "--log-to")
+    run = (
+        "run",
+        "--model",
+        "longctx/null",
+        "--tasks",
+        "helmet_recall",
+        "--length",
+        "4k",
+        "--log-to",
+    )
     assert command(*run, "comet:x") == 2
-    assert "target='comet:x' is invalid; give wandb:PROJECT, mlflow:ADDRESS-OR-FOLDER" in command.err
+    assert (
+        "target='comet:x' is invalid; give wandb:PROJECT, mlflow:ADDRESS-OR-FOLDER" in command.err
+    )
     monkeypatch.setattr("helm_longctx.environment.is_installed", lambda module: False)
     assert command(*run, "wandb:x") == 2
-    assert "--log-to wandb needs wandb; install with: pip install 'helm-longctx[wandb]'" in command.err
+    assert (
+        "--log-to wandb needs wandb; install with: pip install 'helm-longctx[wandb]'" in command.err
+    )
     assert not Path("benchmark_output").exists()
 
 
@@ -157,8 +192,17 @@ def test_a_run_logs_its_scores(monkeypatch: pytest.MonkeyPatch, command: Command
     logged: list[Any] = []
     monkeypatch.setattr(loggers, "_log", lambda *arguments: logged.append(arguments))
     monkeypatch.setattr("helm_longctx.environment.is_installed", lambda module: True)
-    options = ("--tasks", "helmet_recall:task=json_kv", "--length", "4k", "--argument", "num_samples=2")
-    assert command("run", "--model", "longctx/lexical", *options, "--log-to", "wandb:mine") == 0, command.err
+    options = (
+        "--tasks",
+        "helmet_recall:task=json_kv",
+        "--length",
+        "4k",
+        "--argument",
+        "num_samples=2",
+    )
+    assert command("run", "--model", "longctx/lexical", *options, "--log-to", "wandb:mine") == 0, (
+        command.err
+    )
     ((program, place, name, points),) = logged
     assert (program, place, name) == ("wandb", "mine", "default/longctx/lexical")
     assert points[0]["helmet/json_kv/4k/score"] == 1
@@ -179,7 +223,15 @@ def test_a_folder_that_is_watched(tmp_path: Path) -> None:
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         " from helm_longctx.cli import run; run.CHECKPOINT_SECONDS = 0.3; from helm_longctx.__main__ import main; main()"
     )
-    options = ["run", "--watch", str(folder), "--tasks", "helmet_recall:task=json_kv", "--length", "4k"]
+    options = [
+        "run",
+        "--watch",
+        str(folder),
+        "--tasks",
+        "helmet_recall:task=json_kv",
+        "--length",
+        "4k",
+    ]
     command = [sys.executable, "-c", code, *options, "--argument", "num_samples=1"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -34,14 +34,28 @@ def files(folder: str, name: str) -> list[Path]:
 def both(tmp_path_factory: pytest.TempPathFactory) -> EvaluationResult:
     """Return the result of a function that answers right and one that does not."""
     folder = tmp_path_factory.mktemp("both")
-    return call([look_up, nothing], num_samples=12, output_path=folder / "out", local_path=folder / "env")
+    return call(
+        [look_up, nothing], num_samples=12, output_path=folder / "out", local_path=folder / "env"
+    )
 
 
 def test_tables(both: EvaluationResult) -> None:
     """A result has its scores and its answers as tables."""
     scores = both.scores.set_index(["model", "task"])
     assert list(both.scores) == [
-        *("model", "benchmark", "task", "length", "metric", "score", "low", "high", "n", "mark", "reason")
+        *(
+            "model",
+            "benchmark",
+            "task",
+            "length",
+            "metric",
+            "score",
+            "low",
+            "high",
+            "n",
+            "mark",
+            "reason",
+        )
     ]
     row = scores.loc["python/look_up", "json_kv"]
     assert (row.benchmark, row.length, row.score, row.n, row.mark) == ("helmet", 8192, 1.0, 12, "†")
@@ -54,7 +68,15 @@ def test_tables(both: EvaluationResult) -> None:
     assert (answers.seconds > 0).all()
     assert answers.depth.notna().all()
     assert (answers.length == "8k").all()
-    assert {"instance", "question", "references", "score", "tokens", "failure", "finish_reason"} <= set(answers)
+    assert {
+        "instance",
+        "question",
+        "references",
+        "score",
+        "tokens",
+        "failure",
+        "finish_reason",
+    } <= set(answers)
 
 
 def test_the_table_of_run(both: EvaluationResult, command: Command) -> None:
@@ -62,7 +84,10 @@ def test_the_table_of_run(both: EvaluationResult, command: Command) -> None:
     options = ("--suite", "evaluate", "--output-path", both.suite.parents[1])
     assert command("summarize", *options) == 0, command.err
     rows = [line for line in repr(both).splitlines() if "100.0" in line or "0.0 †" in line]
-    assert [name in row for name, row in zip(("look_up", "nothing"), rows, strict=True)] == [True, True]
+    assert [name in row for name, row in zip(("look_up", "nothing"), rows, strict=True)] == [
+        True,
+        True,
+    ]
     assert set(rows) <= set(command.out.splitlines())
     assert "look_up" in both._repr_html_()
     assert "100.0" in both._repr_html_()
@@ -75,7 +100,9 @@ def test_other_commands_show_the_suite(both: EvaluationResult, command: Command)
     table = json.loads((both.suite / "groups" / "helmet_recall_8k.json").read_text())[0]
     assert [row[0]["value"] for row in table["rows"]] == ["look_up", "nothing"]
     assert command("compare", "python/look_up", "python/nothing", *options) == 0, command.err
-    assert re.search(r"python/look_up.*python/nothing|python/nothing.*python/look_up", command.out, re.DOTALL)
+    assert re.search(
+        r"python/look_up.*python/nothing|python/nothing.*python/look_up", command.out, re.DOTALL
+    )
     page = both.report()
     assert page.is_file()
     assert "python/look_up" in page.read_text(encoding="utf-8")
@@ -84,12 +111,23 @@ def test_other_commands_show_the_suite(both: EvaluationResult, command: Command)
 def test_comparison(both: EvaluationResult, tmp_path: Path) -> None:
     """Models of one result, and of two results, are compared on the same questions."""
     row = both.compare().set_index("part").loc["json_kv"]
-    assert (row.one, row.other, row.difference, row.n) == ("python/look_up", "python/nothing", 1, 12)
+    assert (row.one, row.other, row.difference, row.n) == (
+        "python/look_up",
+        "python/nothing",
+        1,
+        12,
+    )
     assert row.low > 0
     assert row.better == "python/look_up"
-    one, other = (call(each, num_samples=12, output_path=tmp_path / each.__name__) for each in (look_up, nothing))
+    one, other = (
+        call(each, num_samples=12, output_path=tmp_path / each.__name__)
+        for each in (look_up, nothing)
+    )
     assert one.compare(other).equals(both.compare())
-    with pytest.raises(lc.InputError, match=r"both results have the model 'python/look_up'; give one of them a name="):
+    with pytest.raises(
+        lc.InputError,
+        match=r"both results have the model 'python/look_up'; give one of them a name=",
+    ):
         one.compare(both)
 
 
@@ -105,7 +143,12 @@ def test_what_a_function_gets() -> None:
     prompt = prompts[0]
     assert prompt.context + prompt.question == prompt.text == prompt.messages[-1]["content"]
     assert len(prompt.context) > 1000 > len(prompt.question) > 0
-    assert (prompt.id, prompt.task, prompt.length, prompt.max_tokens) == ("json_kv-0", "json_kv", 8192, 100)
+    assert (prompt.id, prompt.task, prompt.length, prompt.max_tokens) == (
+        "json_kv-0",
+        "json_kv",
+        8192,
+        100,
+    )
     assert prompt.depth is not None
     assert 0 <= prompt.depth <= 1
     assert len(prompts) == 4
@@ -114,14 +157,22 @@ def test_what_a_function_gets() -> None:
 
 def test_names_and_lists() -> None:
     """A model has the name of its function or the one that is given. Two of one name need names."""
-    assert set(call([nothing, look_up], name=["one", "mine/two"]).answers.model) == {"python/one", "mine/two"}
+    assert set(call([nothing, look_up], name=["one", "mine/two"]).answers.model) == {
+        "python/one",
+        "mine/two",
+    }
     assert set(call(lambda prompt: "x").answers.model) == {"python/lambda"}
     assert set(call(nothing, name="50 % of KV").answers.model) == {"python/50-of-KV"}
-    with pytest.raises(lc.InputError, match="two models have the name 'python/nothing'; give name= with one name for"):
+    with pytest.raises(
+        lc.InputError,
+        match="two models have the name 'python/nothing'; give name= with one name for",
+    ):
         call([nothing, nothing])
     with pytest.raises(lc.InputError, match="name='a' is invalid; give one for each model"):
         call([nothing, look_up], name="a")
-    with pytest.raises(lc.InputError, match="name='openai/gpt2' is invalid; give a name that no model of HELM"):
+    with pytest.raises(
+        lc.InputError, match="name='openai/gpt2' is invalid; give a name that no model of HELM"
+    ):
         call(nothing, name="openai/gpt2")
 
 
@@ -144,7 +195,10 @@ def test_async_functions_in_a_running_loop() -> None:
     assert list(result.answers.answer) == list(result.answers.instance)
     assert len(loops) == 1
     assert most[0] == 4
-    assert set(call(lambda prompt: slow(prompt), num_samples=2).answers.answer) == {"json_kv-0", "json_kv-1"}
+    assert set(call(lambda prompt: slow(prompt), num_samples=2).answers.answer) == {
+        "json_kv-0",
+        "json_kv-1",
+    }
 
 
 def test_batches() -> None:
@@ -164,7 +218,9 @@ def test_batches() -> None:
     async def answer_later(prompts: list[lc.Prompt]) -> list[str]:
         return answer(prompts)
 
-    assert list(call(answer_later, batch_size=2).answers.answer) == [f"json_kv-{number}" for number in range(4)]
+    assert list(call(answer_later, batch_size=2).answers.answer) == [
+        f"json_kv-{number}" for number in range(4)
+    ]
 
 
 def test_a_function_that_raises_fails_its_question(caplog: pytest.LogCaptureFixture) -> None:
@@ -233,9 +289,14 @@ def test_threads_and_models_are_released() -> None:
 
 def test_generated_tasks_need_a_tokenizer() -> None:
     """RULER without a tokenizer names the two arguments that give one."""
-    with pytest.raises(lc.InputError, match=r"has no tokenizer_name; give count_with= .*evaluate: tokenizer= with the"):
+    with pytest.raises(
+        lc.InputError,
+        match=r"has no tokenizer_name; give count_with= .*evaluate: tokenizer= with the",
+    ):
         call(nothing, "ruler:task=vt")
-    result = call(nothing, ["ruler:task=vt"], ["4k"], arguments={"count_with": "longctx/words"}, num_samples=1)
+    result = call(
+        nothing, ["ruler:task=vt"], ["4k"], arguments={"count_with": "longctx/words"}, num_samples=1
+    )
     assert len(result.answers) == 1
 
 
@@ -248,14 +309,32 @@ def test_generated_tasks_need_a_tokenizer() -> None:
         ({"num_samples": 0}, "num_samples=0 is invalid"),
         ({"batch_size": 0}, "evaluate: batch_size=0 is invalid; give a whole number from 1"),
         ({"parallelism": 0}, "evaluate: parallelism=0 is invalid; give a number from 1"),
-        ({"model": 3}, "evaluate: model=3 is invalid; give the name of a deployment, an address, a folder"),
+        (
+            {"model": 3},
+            "evaluate: model=3 is invalid; give the name of a deployment, an address, a folder",
+        ),
         ({"model": []}, "evaluate: model=[] is invalid"),
         ({"model": "nobody/nothing"}, "evaluate: models[0]: 'nobody/nothing' is not a model"),
-        ({"model": "longctx/null", "name": "a"}, "evaluate: name='a' is invalid; give no name for the deployment"),
-        ({"model": "longctx/null", "batch_size": 4}, "evaluate: batch_size=4 has no effect; leave it out"),
-        ({"model": "longctx/null", "tokenizer": "gpt2"}, "evaluate: tokenizer='gpt2' has no effect; leave it out"),
-        ({"model": "http://127.0.0.1:9/v1", "batch_size": 4}, "a server gets one prompt in a request; parallelism="),
-        ({"model": ["longctx/null", "longctx/lexical"], "context": "8k"}, "evaluate: context='8k' has no effect"),
+        (
+            {"model": "longctx/null", "name": "a"},
+            "evaluate: name='a' is invalid; give no name for the deployment",
+        ),
+        (
+            {"model": "longctx/null", "batch_size": 4},
+            "evaluate: batch_size=4 has no effect; leave it out",
+        ),
+        (
+            {"model": "longctx/null", "tokenizer": "gpt2"},
+            "evaluate: tokenizer='gpt2' has no effect; leave it out",
+        ),
+        (
+            {"model": "http://127.0.0.1:9/v1", "batch_size": 4},
+            "a server gets one prompt in a request; parallelism=",
+        ),
+        (
+            {"model": ["longctx/null", "longctx/lexical"], "context": "8k"},
+            "evaluate: context='8k' has no effect",
+        ),
         ({"max_cost": 0.5}, "evaluate: max_cost=0.5 needs the prices of python/nothing"),
         ({"suite": "a/b"}, "evaluate: suite='a/b' is invalid"),
     ],
@@ -278,7 +357,10 @@ def test_price_limits(tmp_path: Path) -> None:
     """A limit in dollars holds for functions with prices."""
     prices = tmp_path / "prices.yaml"
     prices.write_text("python/nothing: {input: 1000, output: 1000}\n")
-    with pytest.raises(lc.InputError, match=r"the next request can cost \$\d+\.\d+, and .*=0.5 allows \$0.5000 more"):
+    with pytest.raises(
+        lc.InputError,
+        match=r"the next request can cost \$\d+\.\d+, and .*=0.5 allows \$0.5000 more",
+    ):
         call(nothing, max_cost=0.5, prices=prices)
     prices = tmp_path / "low.yaml"
     prices.write_text("python/nothing: {input: 0.001, output: 0.001}\n")

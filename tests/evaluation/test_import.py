@@ -22,7 +22,9 @@ assert issubclass(InputError, Exception)
 
 def test_import_is_quick_and_quiet() -> None:
     """The import loads neither HELM nor torch, and prints nothing."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -33,7 +33,10 @@ def questions(tmp_path: Path) -> str:
     """Write two questions, and return their folder."""
     folder = tmp_path / "questions"
     folder.mkdir()
-    rows = [{"context": text, "question": f"What about the {name}?", "answers": a} for name, text, a in QUESTIONS]
+    rows = [
+        {"context": text, "question": f"What about the {name}?", "answers": a}
+        for name, text, a in QUESTIONS
+    ]
     (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return str(folder)
 
@@ -64,7 +67,9 @@ def test_likelihood_of_a_local_model(model: tuple[Any, Any], questions: str) -> 
     found = statistics(result, "likelihood").statistics
     best, gains = [], []
     for prompt in read_prompts(questions):
-        whole = max(mean_logprob(model, prompt["prompt"], answer) for answer in prompt["references"])
+        whole = max(
+            mean_logprob(model, prompt["prompt"], answer) for answer in prompt["references"]
+        )
         parts = prompt["prompt"].replace(prompt["context"], "")
         bare = max(mean_logprob(model, parts, answer) for answer in prompt["references"])
         best.append(whole)
@@ -101,7 +106,9 @@ def mean_logprob(model: tuple[Any, Any], prompt: str, answer: str) -> float:
         return -float(loaded(input_ids=torch.tensor([ids]), labels=labels).loss)
 
 
-def test_accuracy_and_likelihood_stay_apart(model: tuple[Any, Any], questions: str, tmp_path: Path) -> None:
+def test_accuracy_and_likelihood_stay_apart(
+    model: tuple[Any, Any], questions: str, tmp_path: Path
+) -> None:
     """Both metrics in one suite are two boards; pages and tables show them, and the report has a page of likelihoods."""
     for arguments in ({"num_output_tokens": 4}, {"metric": "likelihood"}):
         given = {"path": questions, **WORDS, **arguments}
@@ -113,7 +120,9 @@ def test_accuracy_and_likelihood_stay_apart(model: tuple[Any, Any], questions: s
     assert len({board.name for board in boards}) == len({board.file_name for board in boards}) == 2
     page = result.report()
     assert page.is_file()
-    assert any("What does the context give?" in each.read_text() for each in page.parent.glob("*.html"))
+    assert any(
+        "What does the context give?" in each.read_text() for each in page.parent.glob("*.html")
+    )
 
 
 def test_perplexity_by_position(model: tuple[Any, Any], tmp_path: Path) -> None:
@@ -147,7 +156,9 @@ def test_a_server_gives_likelihoods(questions: str) -> None:
             values.append(fmean(logprobs[start:]))
             assert len(tokens) > start
         best.append(max(values))
-    assert statistics(result, "likelihood").statistics["token_logprob"].interval.mean == pytest.approx(fmean(best))
+    assert statistics(result, "likelihood").statistics[
+        "token_logprob"
+    ].interval.mean == pytest.approx(fmean(best))
 
 
 @pytest.mark.parametrize("arguments", [{"repeats": 2}, {"retry_cut": "2x"}, {"thinking_tokens": 5}])
@@ -162,7 +173,10 @@ def test_a_function_is_refused(questions: str) -> None:
     """A function writes texts, so it gives no log-probabilities."""
     with pytest.raises(lc.InputError, match="gives no log-probabilities of given texts"):
         lc.evaluate(
-            lambda prompt: "", "any_jsonl", "4k", arguments={"path": questions, "metric": "likelihood", **WORDS}
+            lambda prompt: "",
+            "any_jsonl",
+            "4k",
+            arguments={"path": questions, "metric": "likelihood", **WORDS},
         )
 
 
@@ -194,14 +208,31 @@ def test_a_killed_run_goes_on(model: tuple[Any, Any], tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     rows = [
-        {"context": f"The key of {name} is {key}.", "question": f"What is the key of {name}?", "answers": [key]}
-        for name, key in (("one", "37"), ("two", "74"), ("three", "111"), ("four", "148"), ("five", "185"))
+        {
+            "context": f"The key of {name} is {key}.",
+            "question": f"What is the key of {name}?",
+            "answers": [key],
+        }
+        for name, key in (
+            ("one", "37"),
+            ("two", "74"),
+            ("three", "111"),
+            ("four", "148"),
+            ("five", "185"),
+        )
     ]
     (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
     def run(requests: int) -> int:
         """Run a process that is killed in the request after so many, and return its end."""
-        command = [sys.executable, "-c", KILLED, str(tmp_path / "small"), str(folder), str(requests)]
+        command = [
+            sys.executable,
+            "-c",
+            KILLED,
+            str(tmp_path / "small"),
+            str(folder),
+            str(requests),
+        ]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         return subprocess.run(command, env=environment, cwd=tmp_path, check=False).returncode
 
@@ -245,18 +276,30 @@ def test_200_answers_of_a_real_model() -> None:
     except InputError as error:
         pytest.skip(f"the model cannot be fetched: {error}")
     loaded, tokenizer = (
-        kind.from_pretrained(folder) for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
+        kind.from_pretrained(folder)
+        for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
     )
     ours = LocalModel(transformers.AutoModelForCausalLM.from_pretrained(folder))
-    chance, names = random.Random(0), ["apple", "river", "stone", "lamp", "tiger", "cloud", "piano", "bread"]
+    chance, names = (
+        random.Random(0),
+        ["apple", "river", "stone", "lamp", "tiger", "cloud", "piano", "bread"],
+    )
     for _ in range(100):
         numbers = chance.sample(range(100, 1000), len(names))
-        context = "\n".join(f"The number of the {name} is {n}." for name, n in zip(names, numbers, strict=True))
+        context = "\n".join(
+            f"The number of the {name} is {n}." for name, n in zip(names, numbers, strict=True)
+        )
         place = chance.randrange(len(names))
         prompt = f"{context}\n\nQuestion: What is the number of the {names[place]}?\nAnswer:"
         asked = Request(model="m", model_deployment="m", prompt=prompt)
-        request = with_answers(asked, [str(numbers[place]), f"It is {numbers[place]}"], (0, len(context)))
+        request = with_answers(
+            asked, [str(numbers[place]), f"It is {numbers[place]}"], (0, len(context))
+        )
         response = respond(tokenizer, make_scorer(ours, 64), request, prompt)
-        for row, (text, answer) in zip(response["scored"], scored_texts(request, prompt), strict=True):
+        for row, (text, answer) in zip(
+            response["scored"], scored_texts(request, prompt), strict=True
+        ):
             mean = fmean(value for _, value in row)
-            assert mean == pytest.approx(mean_logprob((loaded, tokenizer), text, answer.strip()), abs=1e-5)
+            assert mean == pytest.approx(
+                mean_logprob((loaded, tokenizer), text, answer.strip()), abs=1e-5
+            )

@@ -59,7 +59,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def load(folder: Path, **options: Any) -> tuple[Any, Any]:
     """Return the model as transformers loads it, and its tokenizer."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, **{"dtype": torch.float32, **options})
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, **{"dtype": torch.float32, **options}
+    )
     return model, transformers.AutoTokenizer.from_pretrained(folder)
 
 
@@ -68,8 +70,17 @@ def test_bfloat16(folder: Path) -> None:
     entry = {"path": str(folder), "dtype": "bfloat16", "attention": "eager"}
     loaded = load(folder, dtype=torch.bfloat16, attn_implementation="eager")
     results = []
-    for model, place in ((entry, "path"), (loaded, "loaded"), ({**entry, "dtype": "float32"}, "whole")):
-        options: dict[str, Any] = {"num_samples": 2, "lengths": "4k", "batch_size": 16, "output_path": place}
+    for model, place in (
+        (entry, "path"),
+        (loaded, "loaded"),
+        ({**entry, "dtype": "float32"}, "whole"),
+    ):
+        options: dict[str, Any] = {
+            "num_samples": 2,
+            "lengths": "4k",
+            "batch_size": 16,
+            "output_path": place,
+        }
         likelihood = call(model, arguments={"metric": "likelihood"}, **options).scores.score[0]
         results.append((list(call(model, **options).answers.answer), likelihood))
     assert results[0] == results[1]
@@ -86,12 +97,17 @@ def test_an_adapter(folder: Path, tmp_path: Path) -> None:
     adapted.save_pretrained(tmp_path / "adapter")
     merged = adapted.merge_and_unload()
     plain = {"path": str(folder), "dtype": "float32"}
-    entries = [{**plain, "name": "my/plain"}, {**plain, "adapter": str(tmp_path / "adapter"), "name": "my/adapted"}]
+    entries = [
+        {**plain, "name": "my/plain"},
+        {**plain, "adapter": str(tmp_path / "adapter"), "name": "my/adapted"},
+    ]
     result = call(entries, num_samples=3)
     answers = {name: list(rows.answer) for name, rows in result.answers.groupby("model")}
     expected = call((merged, tokenizer), num_samples=3, output_path="merged").answers.answer
     assert answers["my/adapted"] == list(expected) != answers["my/plain"]
-    (facts,) = [orjson.loads(path.read_bytes()) for path in result.suite.glob(f"*my_adapted/{MODEL}")]
+    (facts,) = [
+        orjson.loads(path.read_bytes()) for path in result.suite.glob(f"*my_adapted/{MODEL}")
+    ]
     assert facts["adapter"] == str(tmp_path / "adapter")
     assert "peft" in facts["packages"]
 
@@ -100,17 +116,29 @@ def test_code_of_the_hub(folder: Path, tmp_path: Path) -> None:
     """A model's code on the hub runs only where the user says so, and then each result names it and its commit."""
     config = json.loads((folder / "config.json").read_bytes())
     own = {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnForCausalLM"}
-    (folder / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": own}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "model_type": "own", "auto_map": own})
+    )
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
     with serve(Hub({"org/own": {**files, "own.py": OWN_CODE.encode()}})) as hub:
-        environment = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1"}
+        environment = {
+            "HF_ENDPOINT": hub.url,
+            "HF_HOME": str(tmp_path / "home"),
+            "HF_HUB_DISABLE_XET": "1",
+        }
         paths = {"PYTHONPATH": str(Path(__file__).parents[2])}
         done = subprocess.run(
-            [sys.executable, "-c", WITH_CODE], env={**os.environ, **environment, **paths}, text=True, stdout=-1
+            [sys.executable, "-c", WITH_CODE],
+            env={**os.environ, **environment, **paths},
+            text=True,
+            stdout=-1,
         )
     # Nobody is asked at the terminal whether the code may run, so there are only the two lines.
     refused, (reasons, answers) = map(json.loads, done.stdout.splitlines())
-    assert "path='org/own' needs code of its own (own.OwnForCausalLM); give remote_code: true, with a name" in refused
+    assert (
+        "path='org/own' needs code of its own (own.OwnForCausalLM); give remote_code: true, with a name"
+        in refused
+    )
     assert all(f"the model runs code of org/own at {COMMIT}" in reason for reason in reasons)
     (folder / "config.json").write_text(json.dumps(config))
     assert answers == list(call(load(folder), num_samples=2, output_path="loaded").answers.answer)

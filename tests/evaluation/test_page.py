@@ -18,14 +18,21 @@ from tests.evaluation.engines import Engine  # noqa: E402
 from tests.models.small_models import save_model  # noqa: E402
 
 PAGE = (Path(__file__).parents[2] / "docs/evaluate.md").read_text(encoding="utf-8")
-EXAMPLES = dict(re.findall(r"(?:^|\n)#+ ([^\n]+)\n(?:(?!\n#).)*?```python\n(.*?)```", PAGE, re.DOTALL))
+EXAMPLES = dict(
+    re.findall(r"(?:^|\n)#+ ([^\n]+)\n(?:(?!\n#).)*?```python\n(.*?)```", PAGE, re.DOTALL)
+)
 HUB_NAME = '"HuggingFaceTB/SmolLM2-135M-Instruct"'
 
 
 def run(title: str, model: Path, samples: int) -> dict[str, Any]:
     """Run an example with another model and fewer questions, and return its names."""
     names: dict[str, Any] = {}
-    exec(EXAMPLES[title].replace(HUB_NAME, repr(str(model))).replace("num_samples=20", f"num_samples={samples}"), names)
+    exec(
+        EXAMPLES[title]
+        .replace(HUB_NAME, repr(str(model)))
+        .replace("num_samples=20", f"num_samples={samples}"),
+        names,
+    )
     return names
 
 
@@ -76,7 +83,10 @@ def test_two_checkpoints(small: Path) -> None:
     for seed, step in enumerate(("step-1000", "step-2000")):
         save_model(Path("checkpoints") / step, seed=seed)
     results = run("Two checkpoints", small, 2)["results"]
-    assert [set(result.answers.model) for result in results] == [{"python/step-1000"}, {"python/step-2000"}]
+    assert [set(result.answers.model) for result in results] == [
+        {"python/step-1000"},
+        {"python/step-2000"},
+    ]
     assert not results[0].answers.answer.equals(results[1].answers.answer)
 
 

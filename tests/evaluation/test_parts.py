@@ -35,11 +35,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("entry", ASKED)
-def test_prompts_have_parts(entry: str, data: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_have_parts(
+    entry: str, data: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In both styles, the parts of a prompt make the prompt, byte for byte, or the task has none."""
     monkeypatch.setenv(ENVIRONMENT, str(data))
     for style in ("chat", "completion"):
-        assert command("prompts", entry, "--limit", 2, "--style", style, "--parts") == 0, command.err
+        assert command("prompts", entry, "--limit", 2, "--style", style, "--parts") == 0, (
+            command.err
+        )
         for row in command.rows:
             if entry.startswith(WITHOUT):
                 assert row["context"] is row["question"] is None
@@ -58,7 +62,9 @@ def test_functions_get_parts(data: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     def take_apart(prompt: lc.Prompt) -> str:
         if prompt.rest is None:
-            with pytest.raises(lc.InputError, match="has no context apart from its question; use text"):
+            with pytest.raises(
+                lc.InputError, match="has no context apart from its question; use text"
+            ):
                 prompt.context  # noqa: B018
         else:
             assert prompt.context + prompt.question == prompt.text
@@ -87,7 +93,9 @@ def test_a_task_without_lengths(data: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert lengths == [None, None]
 
 
-def test_questions_about_one_context_follow_each_other(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_about_one_context_follow_each_other(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Questions about one context come one after another, although the data mixes them and the contexts are short."""
     monkeypatch.setenv(ENVIRONMENT, str(data))
     contexts: list[str] = []
@@ -119,7 +127,14 @@ def test_a_cut_prompt_has_parts(data: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return ""
 
     for context in ("16k", 1000):
-        call(keep, "helmet_longqa:task=narrativeqa", "4k", num_samples=1, tokenizer="longctx/words", context=context)
+        call(
+            keep,
+            "helmet_longqa:task=narrativeqa",
+            "4k",
+            num_samples=1,
+            tokenizer="longctx/words",
+            context=context,
+        )
     first, second = prompts
     assert len(second.text) < len(first.text)
     assert second.context + second.question == second.text

@@ -20,7 +20,16 @@ from tests.models.small_models import save_model  # noqa: E402
 from tests.support.commands import Command  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-TASK = ("--tasks", "helmet_recall:task=json_kv", "--length", "4k", "--argument", "num_samples=3", "--suite", "a")
+TASK = (
+    "--tasks",
+    "helmet_recall:task=json_kv",
+    "--length",
+    "4k",
+    "--argument",
+    "num_samples=3",
+    "--suite",
+    "a",
+)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -33,10 +42,14 @@ def checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "checkpoints"
 
 
-def test_checkpoints_of_a_pattern(checkpoints: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
+def test_checkpoints_of_a_pattern(
+    checkpoints: Path, command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
     """A pattern stands for all folders, in the order of their steps, and one model after the other is in memory."""
     assert command("run", "--model-path", "checkpoints/step-*", *TASK) == 0, command.err
-    runs = sorted(Path("benchmark_output/runs/a").glob(f"*/{MODEL}"), key=lambda path: path.stat().st_mtime)
+    runs = sorted(
+        Path("benchmark_output/runs/a").glob(f"*/{MODEL}"), key=lambda path: path.stat().st_mtime
+    )
     paths = [orjson.loads(run.read_bytes())["pretrained_model_name_or_path"] for run in runs]
     assert paths == [str(checkpoints / f"step-{step}") for step in (30, 200, 1000)]
     assert "checkpoints/step-200: context 8192, chat template: yes" in caplog.text
@@ -57,8 +70,16 @@ def test_equal_to_a_loaded_model(checkpoints: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     path = checkpoints / "step-30"
-    loaded = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32), AutoTokenizer.from_pretrained(path)
-    mapping: dict[str, Any] = {"path": str(path), "dtype": "float32", "attention": "eager", "name": "my/eager"}
+    loaded = (
+        AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32),
+        AutoTokenizer.from_pretrained(path),
+    )
+    mapping: dict[str, Any] = {
+        "path": str(path),
+        "dtype": "float32",
+        "attention": "eager",
+        "name": "my/eager",
+    }
     results = [call(model, num_samples=3) for model in (mapping, loaded)]
     assert results[0].answers.answer.equals(results[1].answers.answer)
     assert set(results[0].answers.model) == {"my/eager"}
@@ -69,28 +90,66 @@ def test_batch_size_of_a_folder(checkpoints: Path) -> None:
     result = call(str(checkpoints / "step-30"), batch_size=2)
     (facts,) = [orjson.loads(path.read_bytes()) for path in result.suite.glob(f"*/{MODEL}")]
     assert facts["batch"] == 2
-    with pytest.raises(lc.InputError, match="evaluate: tokenizer='gpt2' has no effect; leave it out, because a folder"):
+    with pytest.raises(
+        lc.InputError,
+        match="evaluate: tokenizer='gpt2' has no effect; leave it out, because a folder",
+    ):
         call(checkpoints / "step-30", tokenizer="gpt2")
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"path": "no/step-*"}, "path='no/step-\\*' matches no folder; give folders with config.json"),
-        ({"path": "./no"}, "path='./no' has no config.json; give a folder with config.json and safetensors weights"),
-        ({"path": "a/b", "dtype": "int3"}, "dtype='int3' is invalid; choose from bfloat16, float16, float32, auto"),
-        ({"path": "a/b", "remote_code": True}, "remote_code runs code from the hub; give it only with a commit of 40"),
-        ({"path": "a/b", "remote_code": True, "revision": "main"}, "give it only with a commit of 40 hexadecimal"),
-        ({"path": "a/b", "load": {"torch_dtype": "auto"}}, "torch_dtype has a key of its own; give dtype"),
-        ({"path": "checkpoints/step-30", "revision": COMMIT}, "revision='0123.*is a folder; leave it out"),
-        ({"path": "checkpoints/step-30", "attention": "fast"}, "attn_implementation='fast' is invalid; .*eager, sdpa"),
-        ({"path": "checkpoints/step-*", "step": 1}, "step=1 is given, but checkpoints/step-\\* stands for 3 models"),
-        ({"path": "checkpoints/step-30", "engine": "trt"}, "engine='trt' is invalid; choose from transformers, vllm"),
+        (
+            {"path": "no/step-*"},
+            "path='no/step-\\*' matches no folder; give folders with config.json",
+        ),
+        (
+            {"path": "./no"},
+            "path='./no' has no config.json; give a folder with config.json and safetensors weights",
+        ),
+        (
+            {"path": "a/b", "dtype": "int3"},
+            "dtype='int3' is invalid; choose from bfloat16, float16, float32, auto",
+        ),
+        (
+            {"path": "a/b", "remote_code": True},
+            "remote_code runs code from the hub; give it only with a commit of 40",
+        ),
+        (
+            {"path": "a/b", "remote_code": True, "revision": "main"},
+            "give it only with a commit of 40 hexadecimal",
+        ),
+        (
+            {"path": "a/b", "load": {"torch_dtype": "auto"}},
+            "torch_dtype has a key of its own; give dtype",
+        ),
+        (
+            {"path": "checkpoints/step-30", "revision": COMMIT},
+            "revision='0123.*is a folder; leave it out",
+        ),
+        (
+            {"path": "checkpoints/step-30", "attention": "fast"},
+            "attn_implementation='fast' is invalid; .*eager, sdpa",
+        ),
+        (
+            {"path": "checkpoints/step-*", "step": 1},
+            "step=1 is given, but checkpoints/step-\\* stands for 3 models",
+        ),
+        (
+            {"path": "checkpoints/step-30", "engine": "trt"},
+            "engine='trt' is invalid; choose from transformers, vllm",
+        ),
         ({"path": "checkpoints/step-30", "adaptor": "x"}, "adaptor is not a key; .*adapter"),
-        ({"path": "checkpoints/step-30", "adapter": "x"}, "(needs peft|has no adapter_config.json)"),
+        (
+            {"path": "checkpoints/step-30", "adapter": "x"},
+            "(needs peft|has no adapter_config.json)",
+        ),
     ],
 )
-def test_errors_before_anything_is_loaded(checkpoints: Path, entry: dict[str, Any], message: str) -> None:
+def test_errors_before_anything_is_loaded(
+    checkpoints: Path, entry: dict[str, Any], message: str
+) -> None:
     """A mistake is one line with the argument, its value and what is allowed."""
     with pytest.raises(lc.InputError, match=message):
         call(entry)

@@ -51,7 +51,9 @@ def test_a_second_call_asks_again() -> None:
 def test_a_killed_process_is_continued(caplog: pytest.LogCaptureFixture) -> None:
     """A call in another process goes on with the answers of a killed one, and says how many they are."""
     root = str(Path(__file__).parents[2])
-    killed = subprocess.run([sys.executable, "-c", KILLED], env={**os.environ, "PYTHONPATH": root}, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED], env={**os.environ, "PYTHONPATH": root}, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     asked: list[str] = []
 
@@ -62,7 +64,9 @@ def test_a_killed_process_is_continued(caplog: pytest.LogCaptureFixture) -> None
     answer.__qualname__ = "answer"  # as in the first process
     result = call(answer, num_samples=5, resume=True, quiet=False)
     assert asked == ["json_kv-3", "json_kv-4"]
-    assert list(result.answers.answer) == ["of the first process"] * 3 + ["of the second process"] * 2
+    assert (
+        list(result.answers.answer) == ["of the first process"] * 3 + ["of the second process"] * 2
+    )
     assert "goes on with 3 answers of an earlier call" in caplog.text
 
 
@@ -74,7 +78,8 @@ def test_an_interrupted_call_says_how_to_continue() -> None:
         return None if broken and prompt.id == "json_kv-2" else "x"
 
     with pytest.raises(
-        lc.InputError, match=rf"2 answers are kept in .*{NAME}; call evaluate again with resume=True to"
+        lc.InputError,
+        match=rf"2 answers are kept in .*{NAME}; call evaluate again with resume=True to",
     ):
         call(answer)
     broken = False
@@ -90,7 +95,8 @@ def test_the_identity_is_kept() -> None:
     assert identity["qualname"] == "look_up"
     assert {"helm-longctx", "transformers"} <= set(identity["packages"])
     with pytest.raises(
-        lc.InputError, match=r"resume=True: the earlier call had another model \(qualname: look_up, now"
+        lc.InputError,
+        match=r"resume=True: the earlier call had another model \(qualname: look_up, now",
     ):
         call(lambda prompt: "", name="mine", resume=True)
 

@@ -74,10 +74,15 @@ def test_forms(folder: Path, loaded: tuple[Any, Any]) -> None:
     results = [call(each, tokenizer=given, num_samples=1) for each, given in forms]
     assert len({result.answers.answer[0] for result in results}) == 1
     assert {name for result in results for name in result.answers.model} == {"python/tiny"}
-    with pytest.raises(lc.InputError, match=r"tokenizer is missing; give the model's, e.g. model=\(model, tokenizer\)"):
+    with pytest.raises(
+        lc.InputError,
+        match=r"tokenizer is missing; give the model's, e.g. model=\(model, tokenizer\)",
+    ):
         call(model)
     pipeline.task = "kv-press-text-generation"
-    with pytest.raises(lc.InputError, match="is a pipeline for 'kv-press-text-generation'; give one for text-gen"):
+    with pytest.raises(
+        lc.InputError, match="is a pipeline for 'kv-press-text-generation'; give one for text-gen"
+    ):
         call(pipeline)
 
 
@@ -85,7 +90,9 @@ def test_a_second_call_sees_a_patched_model(loaded: tuple[Any, Any]) -> None:
     """Answers of a model object never come from the request cache: a patched layer changes them."""
     model, _ = loaded
     before = call(loaded, num_samples=3).answers.answer
-    hook = model.model.layers[1].register_forward_hook(lambda layer, given, output: torch.zeros_like(output))
+    hook = model.model.layers[1].register_forward_hook(
+        lambda layer, given, output: torch.zeros_like(output)
+    )
     try:
         patched = call(loaded, num_samples=3).answers.answer
     finally:
@@ -141,7 +148,9 @@ def test_rendering(loaded: tuple[Any, Any]) -> None:
 def test_a_server_and_a_deployment_beside_a_function() -> None:
     """An address, the name of a deployment and a function are compared in one suite."""
     with serve(lambda prompt: lexical.answer(prompt) or "OK", models={"tiny": Model()}) as server:
-        result = call([server.address, "longctx/null", lambda prompt: "x"], name=["my/tiny", None, "mine"])
+        result = call(
+            [server.address, "longctx/null", lambda prompt: "x"], name=["my/tiny", None, "mine"]
+        )
     assert set(result.answers.model) == {"my/tiny", "longctx/null", "python/mine"}
     scores = result.scores.set_index(["model", "task"]).score
     assert list(scores[[("my/tiny", "json_kv"), ("python/mine", "json_kv")]]) == [1, 0]
@@ -155,7 +164,9 @@ def make_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, Any], Engine]
     return Engine
 
 
-def test_an_engine_gets_lists_of_tokens(loaded: tuple[Any, Any], make_engine: Callable[[Any, Any], Engine]) -> None:
+def test_an_engine_gets_lists_of_tokens(
+    loaded: tuple[Any, Any], make_engine: Callable[[Any, Any], Engine]
+) -> None:
     """An engine gets token ids in lists, and its answers equal those of the model that it runs."""
     engine = call(make_engine(*loaded))
     assert set(engine.answers.model) == {"python/tiny"}
@@ -174,7 +185,9 @@ def test_an_engine_gives_likelihoods(
     assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-5)
 
 
-def test_an_engine_that_cannot_be_loaded(loaded: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_cannot_be_loaded(
+    loaded: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An engine that cannot be loaded is loaded once, and not again for each question."""
     tries = []
 
@@ -191,10 +204,15 @@ def test_an_engine_that_cannot_be_loaded(loaded: tuple[Any, Any], monkeypatch: p
 
 def _likelihoods(result: Any) -> list[float]:
     statistics = result.results[0].statistics
-    return [statistics[name].interval.mean for name in ("token_logprob", "answer_logprob", "token_logprob_gain")]
+    return [
+        statistics[name].interval.mean
+        for name in ("token_logprob", "answer_logprob", "token_logprob_gain")
+    ]
 
 
-def test_batches_of_a_loaded_model(loaded: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_a_loaded_model(
+    loaded: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With `batch_size` the prompts of a loaded model are answered together, with the same tokens."""
     sizes: list[int] = []
     generate_all = LocalModel.generate_all
@@ -221,11 +239,15 @@ def test_a_hook_that_drops_tokens_is_refused(loaded: tuple[Any, Any]) -> None:
         kept = named["past_key_values"].layers[layer.layer_idx]
         kept.keys, kept.values = kept.keys[:, :, ::2], kept.values[:, :, ::2]
 
-    hooks = [layer.self_attn.register_forward_hook(drop, with_kwargs=True) for layer in model.model.layers]
+    hooks = [
+        layer.self_attn.register_forward_hook(drop, with_kwargs=True)
+        for layer in model.model.layers
+    ]
     try:
         for arguments in ({}, {"metric": "likelihood"}):
             with pytest.raises(
-                lc.InputError, match=r"the model's cache has \d+ of the \d+ tokens that were read.*give a"
+                lc.InputError,
+                match=r"the model's cache has \d+ of the \d+ tokens that were read.*give a",
             ):
                 call(loaded, num_samples=2, arguments=arguments)
     finally:

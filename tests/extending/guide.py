@@ -16,7 +16,10 @@ DOCS = ROOT / "docs"
 COPIED = ("docs", "run_specs", "src", "tests")
 """The folders that a copy of the repository has, besides the files at its top."""
 
-_BLOCK = re.compile(r'^```(?P<language>\w+)(?: title="(?P<path>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r'^```(?P<language>\w+)(?: title="(?P<path>[^"]+)")?\n(?P<text>.*?)^```$',
+    re.MULTILINE | re.DOTALL,
+)
 
 
 class Block(NamedTuple):
@@ -32,12 +35,18 @@ class Guide:
 
     def __init__(self, page: str):
         self.text = (DOCS / page).read_text(encoding="utf-8")
-        self.blocks = [Block(m["language"], m["path"] or "", m["text"]) for m in _BLOCK.finditer(self.text)]
+        self.blocks = [
+            Block(m["language"], m["path"] or "", m["text"]) for m in _BLOCK.finditer(self.text)
+        ]
 
     @property
     def files(self) -> dict[str, str]:
         """Return the files that the guide shows whole, by path."""
-        return {block.path: block.text for block in self.blocks if block.path and block.language != "diff"}
+        return {
+            block.path: block.text
+            for block in self.blocks
+            if block.path and block.language != "diff"
+        }
 
     @property
     def edits(self) -> list[Block]:
@@ -52,7 +61,12 @@ class Guide:
     @property
     def output(self) -> list[str]:
         """Return the lines that the commands print, in order."""
-        return [line for block in self.blocks if block.language == "text" for line in block.text.splitlines()]
+        return [
+            line
+            for block in self.blocks
+            if block.language == "text"
+            for line in block.text.splitlines()
+        ]
 
     def write(self, folder: Path) -> None:
         """Write the files under a folder."""
@@ -78,14 +92,23 @@ def copy_repository(folder: Path) -> None:
         shutil.copy(path, folder)
     for name in COPIED:
         shutil.copytree(
-            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.conf", "*.egg-info")
+            ROOT / name,
+            folder / name,
+            ignore=shutil.ignore_patterns("__pycache__", "*.conf", "*.egg-info"),
         )
 
 
 def run_in_copy(copy: Path, *command: str, **environment: str) -> str:
     """Return what a command prints when it uses a copy of the repository."""
-    path = os.pathsep.join(filter(None, (str(copy / "src"), str(copy), os.environ.get("PYTHONPATH"))))
-    env = {**os.environ, "PYTHONPATH": path, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **environment}
+    path = os.pathsep.join(
+        filter(None, (str(copy / "src"), str(copy), os.environ.get("PYTHONPATH")))
+    )
+    env = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        **environment,
+    }
     done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     return done.stdout

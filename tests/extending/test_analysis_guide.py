@@ -39,9 +39,15 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     (info / "entry_points.txt").write_text(f"[{points}")
     write_runs(folder)
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": path, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    }
     command = ["bash", "-euo", "pipefail", "-c", GUIDE.script]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return folder, done.stdout
 
@@ -60,7 +66,10 @@ def test_the_report_has_the_page(followed: tuple[Path, str]) -> None:
     assert page.name in (page.parent / "index.html").read_text(encoding="utf-8")
     (data,) = page.parent.glob("data/*spread*.csv")
     rows = list(csv.DictReader(data.read_text(encoding="utf-8-sig").splitlines()))
-    assert {(row["Length"], row["Best model"]) for row in rows} == {("8k", "my/strong"), ("16k", "my/strong")}
+    assert {(row["Length"], row["Best model"]) for row in rows} == {
+        ("8k", "my/strong"),
+        ("16k", "my/strong"),
+    }
     spreads = [float(row["Spread"]) for row in rows]
     assert spreads == sorted(spreads, reverse=True)
     assert [float(row["Best"]) - float(row["Worst"]) for row in rows] == pytest.approx(spreads)
@@ -78,9 +87,14 @@ def test_a_folder_beside_ours_is_enough(tmp_path: Path) -> None:
     write_runs(tmp_path)
     output = str(tmp_path / "benchmark_output")
     assert "my/strong" in run_in_copy(copy, "helm-longctx", "spread", "--suite", "lc", "-o", output)
-    assert "Show how far the models of a suite lie apart" in run_in_copy(copy, "helm-longctx", "--help")
+    assert "Show how far the models of a suite lie apart" in run_in_copy(
+        copy, "helm-longctx", "--help"
+    )
 
 
 def test_an_analysis_is_short() -> None:
     """All files of the guide's analysis together stay within a limit of lines."""
-    assert sum(text.count("\n") for path, text in GUIDE.files.items() if path.startswith(FOLDER)) <= MOST_LINES
+    assert (
+        sum(text.count("\n") for path, text in GUIDE.files.items() if path.startswith(FOLDER))
+        <= MOST_LINES
+    )

@@ -52,11 +52,18 @@ def before_and_after(copy: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 def read_texts(folder: Path) -> dict[str, str]:
     """The texts of the files that git would have."""
-    paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(folder).as_posix(): path.read_text("utf-8", errors="replace") for path in paths}
+    paths = (
+        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
+    return {
+        path.relative_to(folder).as_posix(): path.read_text("utf-8", errors="replace")
+        for path in paths
+    }
 
 
-def test_only_generated_lists_change(before_and_after: tuple[dict[str, str], dict[str, str]]) -> None:
+def test_only_generated_lists_change(
+    before_and_after: tuple[dict[str, str], dict[str, str]],
+) -> None:
     """`make reference` changes the lists of benchmarks and no other file."""
     before, after = before_and_after
     assert {path for path in after if after[path] != before.get(path)} == set(GENERATED)
@@ -76,8 +83,19 @@ def test_commands_know_it(copy: Path, tmp_path: Path) -> None:
     )
     listed = run_in_copy(copy, "helm-longctx", "list", COLUMNS="200")
     assert "who did it?" in listed
-    assert f"{tmp_path}/confs/mystery_8k.conf" in run_in_copy(copy, "helm-longctx", "confs", f"{tmp_path}/confs")
-    options = ("--suite", "s", "-m", "9", "-o", f"{tmp_path}/out", "--models-to-run", "longctx/null")
+    assert f"{tmp_path}/confs/mystery_8k.conf" in run_in_copy(
+        copy, "helm-longctx", "confs", f"{tmp_path}/confs"
+    )
+    options = (
+        "--suite",
+        "s",
+        "-m",
+        "9",
+        "-o",
+        f"{tmp_path}/out",
+        "--models-to-run",
+        "longctx/null",
+    )
     ours = ("--runner-class-name", "helm_longctx.runner.LongContextRunner")
     run_in_copy(
         copy,
@@ -88,7 +106,9 @@ def test_commands_know_it(copy: Path, tmp_path: Path) -> None:
         *ours,
         HELM_LONGCTX_DATA=str(data),
     )
-    summary = run_in_copy(copy, "helm-longctx", "summarize", "--suite", "s", "-o", f"{tmp_path}/out")
+    summary = run_in_copy(
+        copy, "helm-longctx", "summarize", "--suite", "s", "-o", f"{tmp_path}/out"
+    )
     assert "Mystery 4k: scores in %" in summary
     assert "n=3" in summary
 
@@ -98,7 +118,17 @@ def test_the_checks_of_all_benchmarks_check_it(copy: Path, before_and_after: obj
     files = ("tests/test_contract.py", "tests/test_docs.py")
     chosen = "mystery or whodunit or site or links or generated or conf_files or imports or unique"
     passed = run_in_copy(
-        copy, sys.executable, "-m", "pytest", "-v", "-n0", "-p", "no:cacheprovider", "-k", chosen, *files
+        copy,
+        sys.executable,
+        "-m",
+        "pytest",
+        "-v",
+        "-n0",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        chosen,
+        *files,
     )
     assert "test_run_specs[mystery] PASSED" in passed
     assert "test_comparability_is_told_twice_alike[mystery] PASSED" in passed

@@ -20,7 +20,12 @@ FOLDER = "mystery/"
 MOST_LINES = 60
 """Of all files in a benchmark's folder: a guide that needs more is too long, or the task model is."""
 
-INSTALL = {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+INSTALL = {
+    "PIP_NO_DEPS": "1",
+    "PIP_NO_INDEX": "1",
+    "PIP_NO_BUILD_ISOLATION": "0",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
 """For pip: no network; the version of helm-longctx that is being tested satisfies the dependency."""
 
 
@@ -67,7 +72,9 @@ def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
     assert json.loads((run / "run_spec.json").read_text())["scenario_spec"]["args"]["revision"] == (
         "example-org/mystery@1.0"
     )
-    stats = {row["name"]["name"]: row.get("mean") for row in json.loads((run / "stats.json").read_text())}
+    stats = {
+        row["name"]["name"]: row.get("mean") for row in json.loads((run / "stats.json").read_text())
+    }
     assert (stats["accuracy"], stats["longctx_score"], stats["whodunit_score"]) == (0, 0, 0)
     assert stats["request_failed"] == 0
     groups = {path.stem for path in (suite / "groups").glob("*.json")}
@@ -76,13 +83,21 @@ def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
 
 def test_a_benchmark_is_short() -> None:
     """All files of the guide's benchmark together stay within a limit of lines."""
-    assert sum(text.count("\n") for path, text in GUIDE.files.items() if path.startswith(FOLDER)) <= MOST_LINES
+    assert (
+        sum(text.count("\n") for path, text in GUIDE.files.items() if path.startswith(FOLDER))
+        <= MOST_LINES
+    )
 
 
 def test_only_public_names_are_used() -> None:
     """The guide's package imports only `helm_longctx.tasks`, and the guide lists exactly what that exports."""
     modules = [text for path, text in GUIDE.files.items() if path.endswith(".py")]
-    imported = [node for text in modules for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    imported = [
+        node
+        for text in modules
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom)
+    ]
     ours = [node for node in imported if (node.module or "").startswith("helm_longctx")]
     assert {node.module for node in ours} == {"helm_longctx.tasks"}
     assert {alias.name for node in ours for alias in node.names} <= set(helm_longctx.tasks.__all__)

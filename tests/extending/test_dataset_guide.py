@@ -43,10 +43,15 @@ def test_the_new_task_runs_by_name_and_enters_no_mean(copy: Path, tmp_path: Path
     """The guide's command prints a prompt of the new task, and the category still runs only its published tasks."""
     folder = tmp_path / "hub/fancyzhx__ag_news"
     folder.mkdir(parents=True)
-    rows = "".join(json.dumps({"text": f"News {number}.", "label": number % 4}) + "\n" for number in range(ROWS))
+    rows = "".join(
+        json.dumps({"text": f"News {number}.", "label": number % 4}) + "\n"
+        for number in range(ROWS)
+    )
     for name in ("train.jsonl", "test.jsonl"):
         (folder / name).write_text(rows)
-    (folder / "features.json").write_text(json.dumps({"label": ["World", "Sports", "Business", "Sci/Tech"]}))
+    (folder / "features.json").write_text(
+        json.dumps({"label": ["World", "Sports", "Business", "Sci/Tech"]})
+    )
     command = next(line for line in GUIDE.script.splitlines() if line.startswith("helm-longctx"))
     line = json.loads(run_in_copy(copy, *command.split(), HELM_LONGCTX_DATA=str(tmp_path)))
     assert line["task"] == "ag_news"

@@ -44,7 +44,11 @@ def installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(text, "_format_pattern", text._format_pattern)
     importlib.invalidate_caches()
     yield folder
-    for name in [name for name, module in sys.modules.items() if str(folder) in str(getattr(module, "__file__", ""))]:
+    for name in [
+        name
+        for name, module in sys.modules.items()
+        if str(folder) in str(getattr(module, "__file__", ""))
+    ]:
         del sys.modules[name]
 
 
@@ -82,7 +86,9 @@ def test_the_client_of_a_provider_that_is_left_out_sends_nothing(installed: Path
     record = importlib.import_module("providers_derived").PLUGIN
     with pytest.raises(InputError, match="another one has its name openai"):
         provider._check(provider.providers(), record)
-    with pytest.raises(InputError, match="DerivedClient is the client of no provider that is in use"):
+    with pytest.raises(
+        InputError, match="DerivedClient is the client of no provider that is in use"
+    ):
         record.client(BlackHoleCacheConfig(), api_key="key-of-a-user")
 
 
@@ -118,10 +124,25 @@ sys.exit("; ".join(failures) or 0)
 def test_commands_work_beside_faulty_plugins(folder: Path, tmp_path: Path) -> None:
     """Lists, schemas, protocols, prompts, runs and `helm-run` itself end as if no faulty plug-in were installed."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "HELM_LONGCTX_DATA": str(tmp_path)}
-    options = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True, "check": False}
+    options = {
+        "cwd": tmp_path,
+        "env": environment,
+        "capture_output": True,
+        "text": True,
+        "check": False,
+    }
     prompts = "prompts helmet_recall:task=json_kv,length=8k --limit 1"
     run = "run --suite s --entry fresh_text:length=4k,num_samples=1 --model longctx/lexical"
-    lines = [prompts, "list", "list mystery", "schema", "reproduce", "models", run, "report --suite s"]
+    lines = [
+        prompts,
+        "list",
+        "list mystery",
+        "schema",
+        "reproduce",
+        "models",
+        run,
+        "report --suite s",
+    ]
     done = subprocess.run([sys.executable, "-c", COMMANDS, *lines], **options)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Traceback" not in done.stderr

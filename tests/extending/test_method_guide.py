@@ -37,8 +37,14 @@ def folder(tmp_path: Path) -> Path:
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command in which Python finds the package."""
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": path, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    }
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_the_method_of_another_package(folder: Path) -> None:
@@ -51,9 +57,22 @@ def test_the_method_of_another_package(folder: Path) -> None:
     question = re.findall(r"Key: (\S+)\nCorresponding value:$", prompt)[0]
     assert f"{question}\n\n{question}\n\n" in prompt
     done = run(folder, "helm-longctx", "prompts", ENTRY.replace("times=2", "times=0"))
-    assert (done.returncode, "times='0' is invalid; give a whole number from 1" in done.stderr) == (2, True)
+    assert (done.returncode, "times='0' is invalid; give a whole number from 1" in done.stderr) == (
+        2,
+        True,
+    )
     entry = f"{ENTRY},num_samples=2"
-    done = run(folder, "helm-longctx", "run", "--entry", entry, "--model", "longctx/lexical", "--suite", "s")
+    done = run(
+        folder,
+        "helm-longctx",
+        "run",
+        "--entry",
+        entry,
+        "--model",
+        "longctx/lexical",
+        "--suite",
+        "s",
+    )
     assert done.returncode == 0, done.stderr
     assert "(method=question_first times=2)" in re.sub(r"[│\s]+", " ", done.stdout)
 
@@ -68,17 +87,30 @@ def copy_pair(prompt: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("method", "requests"), [("halves", 3), ("last,turn=50000", 1), ("memory,system=my_memory.Last,turn=50000", 1)]
+    ("method", "requests"),
+    [("halves", 3), ("last,turn=50000", 1), ("memory,system=my_memory.Last,turn=50000", 1)],
 )
 def test_programs_of_another_package(method: str, requests: int, folder: Path) -> None:
     """The guide's program and memory answer all questions, by an entry point and by the name of a class."""
     entry = f"helmet_recall:task=json_kv,length=8k,num_samples=2,style=chat,method={method}"
     with serve(copy_pair) as server:
-        model = ("--model-url", server.openai, "--model-name", "m", "--model-type", "chat", "--context", "100k")
+        model = (
+            "--model-url",
+            server.openai,
+            "--model-name",
+            "m",
+            "--model-type",
+            "chat",
+            "--context",
+            "100k",
+        )
         done = run(folder, "helm-longctx", "run", "--entry", entry, *model, "--suite", "s")
         assert done.returncode == 0, done.stderr
         asked = [call.prompt for call in server.calls if scripted.ASKED.search(call.prompt)]
     assert len(asked) == 2 * requests
     (path,) = folder.glob("benchmark_output/runs/s/*/scenario_state.json")
     for state in json.loads(path.read_text())["request_states"]:
-        assert state["result"]["completions"][0]["text"] == state["instance"]["references"][0]["output"]["text"]
+        assert (
+            state["result"]["completions"][0]["text"]
+            == state["instance"]["references"][0]["output"]["text"]
+        )

@@ -33,16 +33,25 @@ class Followed(NamedTuple):
     server: AcmeServer
     output: str
 
-    def run(self, command: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, command: str, *arguments: str, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command with the package that has the provider."""
         return execute([command, *arguments], self.folder, **environment)
 
 
-def execute(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def execute(
+    command: list[str], folder: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, in which Python finds the provider's package."""
     path = os.pathsep.join(filter(None, (str(folder / "installed"), os.environ.get("PYTHONPATH"))))
     inherited = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    variables = {**inherited, "PYTHONPATH": path, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "ACME_KEY": KEY}
+    variables = {
+        **inherited,
+        "PYTHONPATH": path,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "ACME_KEY": KEY,
+    }
     options = {"capture_output": True, "text": True, "timeout": 300, "check": False}
     return subprocess.run(command, cwd=folder, env={**variables, **environment}, **options)
 
@@ -66,7 +75,9 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
     folder = tmp_path_factory.mktemp("guide")
     install(folder)
     with serve_acme() as server:
-        done = execute(["bash", "-euo", "pipefail", "-c", GUIDE.script], folder, ACME_URL=server.address)
+        done = execute(
+            ["bash", "-euo", "pipefail", "-c", GUIDE.script], folder, ACME_URL=server.address
+        )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         yield Followed(folder, server, done.stdout)
 
@@ -92,7 +103,10 @@ request = with_beginning(Request("acme/large", "acme/large", prompt="a long text
 print(json.dumps(AcmeClient(BlackHoleCacheConfig(), api_key="x").body(request)["messages"]))
 """
     done = followed.run(sys.executable, "-c", code)
-    parts = [{"type": "text", "text": "a long", "keep": True}, {"type": "text", "text": " text and a question"}]
+    parts = [
+        {"type": "text", "text": "a long", "keep": True},
+        {"type": "text", "text": " text and a question"},
+    ]
     assert json.loads(done.stdout) == [{"role": "user", "content": parts}]
 
 
@@ -109,13 +123,18 @@ def test_batches_are_refused_in_one_line(followed: Followed) -> None:
     """The record names no batch service."""
     done = followed.run("helm-longctx", "batch", "submit", ENTRY, "--suite", "batches", "-m", "9")
     assert done.returncode == 2
-    assert "acme/large has no batches; use a deployment with AnthropicClient or OpenAIClient" in done.stderr
+    assert (
+        "acme/large has no batches; use a deployment with AnthropicClient or OpenAIClient"
+        in done.stderr
+    )
 
 
 def test_a_model_that_is_gone_is_found(followed: Followed) -> None:
     """`models add` names the models of the server's list."""
     arguments = ("--url", followed.server.address, "--api", "acme", "--api-key-env", "ACME_KEY")
-    done = followed.run("helm-longctx", "models", "add", "acme/huge", "--local-path", "other", *arguments)
+    done = followed.run(
+        "helm-longctx", "models", "add", "acme/huge", "--local-path", "other", *arguments
+    )
     assert done.returncode == 2
     assert "has 2 models; name one of them" in done.stderr
     assert "models; name one of them, such as large, with --model" in done.stderr
@@ -132,7 +151,9 @@ def test_keys_are_redacted(followed: Followed) -> None:
     assert OTHER_KEY not in done.stdout + done.stderr
     files = [path for path in followed.folder.rglob("*") if path.is_file()]
     assert [
-        path for path in files if OTHER_KEY.encode() in path.read_bytes() or KEY.encode() in path.read_bytes()
+        path
+        for path in files
+        if OTHER_KEY.encode() in path.read_bytes() or KEY.encode() in path.read_bytes()
     ] == []
 
 
@@ -149,7 +170,13 @@ try:
 except InputError as error:
     print(error)
 """
-    done = followed.run(sys.executable, "-c", code, OPENAI_API_KEY="sk-of-openai", OPENAI_BASE_URL="http://x.example")
+    done = followed.run(
+        sys.executable,
+        "-c",
+        code,
+        OPENAI_API_KEY="sk-of-openai",
+        OPENAI_BASE_URL="http://x.example",
+    )
     assert done.stdout.startswith("AcmeClient: the environment variable ACME_API_KEY is not set")
     done = followed.run(sys.executable, "-c", code, OPENAI_API_KEY="sk-of-openai", ACME_API_KEY=KEY)
     assert done.stdout.split() == [KEY, "https://api.acme.example"]
@@ -174,11 +201,18 @@ def test_providers_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
     """One that fails to load and one with a name that is taken leave a warning, and the others work."""
     install(tmp_path)
     (tmp_path / "installed/broken.py").write_text("raise RuntimeError('no licence')\n")
-    (tmp_path / "installed/again.py").write_text("from helm_longctx.models.apis.providers.openai import PROVIDER\n")
+    (tmp_path / "installed/again.py").write_text(
+        "from helm_longctx.models.apis.providers.openai import PROVIDER\n"
+    )
     points = "[helm_longctx.providers]\nacme = acme:PROVIDER\nagain = again:PROVIDER\nbroken = broken:PROVIDER\n"
     (tmp_path / "installed/acme-1.dist-info/entry_points.txt").write_text(points)
     done = execute(
-        [sys.executable, "-c", "from helm_longctx.models.apis.provider import *; print(*providers())"], tmp_path
+        [
+            sys.executable,
+            "-c",
+            "from helm_longctx.models.apis.provider import *; print(*providers())",
+        ],
+        tmp_path,
     )
     assert done.stdout.split() == ["anthropic", "openai", "acme"]
     assert "provider broken:PROVIDER is left out: RuntimeError: no licence" in done.stderr

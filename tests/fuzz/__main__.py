@@ -17,9 +17,13 @@ KINDS = {module.KIND.name: module.KIND for module in MODULES}
 def main() -> None:
     """Run cases and print those that fail; the exit status is 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("kinds", nargs="*", default=list(KINDS), metavar="kind", help=f"of {', '.join(KINDS)}")
+    parser.add_argument(
+        "kinds", nargs="*", default=list(KINDS), metavar="kind", help=f"of {', '.join(KINDS)}"
+    )
     parser.add_argument("--seed", type=int, default=SEED, help=f"for other cases; default {SEED}")
-    parser.add_argument("--cases", type=int, help="how many for each target, instead of what the bar asks for")
+    parser.add_argument(
+        "--cases", type=int, help="how many for each target, instead of what the bar asks for"
+    )
     parser.add_argument("--case", help="run this case alone, e.g. loaders/nq/37")
     arguments = parser.parse_args()
     logging.disable()  # of the code under test
@@ -28,7 +32,11 @@ def main() -> None:
         found = [run_case(KINDS[kind], target, int(number), arguments.seed)]
     else:
         print(f"seed {arguments.seed}", flush=True)
-        found = [f for name in arguments.kinds for f in run_kind(KINDS[name], arguments.seed, arguments.cases)]
+        found = [
+            f
+            for name in arguments.kinds
+            for f in run_kind(KINDS[name], arguments.seed, arguments.cases)
+        ]
     failures = [failure for failure in found if failure]
     for failure in failures if arguments.case else ():
         print(failure.about)
@@ -45,10 +53,18 @@ def run_kind(kind: Kind, seed: int, cases: int | None) -> list[Failure]:
             if failure := run_case(kind, target, number, seed):
                 failures.append(failure)
                 print(f"FAILED {failure.case}: {failure.about}", flush=True)
-                print(f"  again: python -m tests.fuzz --seed {seed} --case {failure.case}", flush=True)
-        print(f"{kind.name}/{target}: {cases or kind.cases} cases in {time.monotonic() - begun:.0f} s", flush=True)
+                print(
+                    f"  again: python -m tests.fuzz --seed {seed} --case {failure.case}", flush=True
+                )
+        print(
+            f"{kind.name}/{target}: {cases or kind.cases} cases in {time.monotonic() - begun:.0f} s",
+            flush=True,
+        )
     count = len(kind.targets) * (cases or kind.cases)
-    print(f"{kind.name}: {count} cases in {time.monotonic() - start:.0f} s, {len(failures)} failures", flush=True)
+    print(
+        f"{kind.name}: {count} cases in {time.monotonic() - start:.0f} s, {len(failures)} failures",
+        flush=True,
+    )
     return failures
 
 

@@ -24,7 +24,18 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.data.unpack import unpack
 from helm_longctx.errors import InputError
 from tests.data.release_server import Fault, ReleaseHub, serve
-from tests.data.releases import ALCE, ARCHIVE, CONTENT, KILT, RELEASE, RULER, SETTING, Member, member, tar
+from tests.data.releases import (
+    ALCE,
+    ARCHIVE,
+    CONTENT,
+    KILT,
+    RELEASE,
+    RULER,
+    SETTING,
+    Member,
+    member,
+    tar,
+)
 from tests.fuzz.cases import Kind, check_line
 from tests.fuzz.mutate import ODD_BYTES, ODD_TEXTS, mutated_bytes
 
@@ -41,12 +52,14 @@ NAMES = (
 def _members(rng: random.Random) -> Iterator[Member]:
     """Return members with any names, kinds and attributes. The size in a header can differ from the real size."""
     for _ in range(rng.randint(1, 5)):
-        content = rng.choice((b"", b"x", bytes(3000), rng.randbytes(2000), b"5\n0\n1\n9\n" * 64, *ODD_BYTES[:8]))
+        content = rng.choice(
+            (b"", b"x", bytes(3000), rng.randbytes(2000), b"5\n0\n1\n9\n" * 64, *ODD_BYTES[:8])
+        )
         linked = rng.choice(("", "/etc/passwd", "../../outside", "data/kilt/nq.jsonl"))
         attributes = {
-            rng.choice(("path", "size", "GNU.sparse.major", "GNU.sparse.realsize", "x")): rng.choice(
-                ("1", "-1", *NAMES)
-            )
+            rng.choice(
+                ("path", "size", "GNU.sparse.major", "GNU.sparse.realsize", "x")
+            ): rng.choice(("1", "-1", *NAMES))
         }
         info, content = member(
             rng.choice(NAMES), content, type=rng.choice(TYPES), linkname=linked, mode=rng.choice((0, 0o777, 0o4755)),
@@ -61,9 +74,17 @@ def _tar(rng: random.Random) -> bytes:
     for info, content in [*_members(rng)]:
         size = rng.choice((info.size, info.size, info.size, 10**12, 2**60, -1 & 0xFFFF, 0))
         info.size = size
-        header = info.tobuf(rng.choice((tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)), "utf-8", "surrogateescape")
+        header = info.tobuf(
+            rng.choice((tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)), "utf-8", "surrogateescape"
+        )
         buffer.write(header + content + bytes(-len(content) % 512))
-    return rng.choice((buffer.getvalue() + tar(), tar()[:-1024] + buffer.getvalue() + bytes(1024), buffer.getvalue()))
+    return rng.choice(
+        (
+            buffer.getvalue() + tar(),
+            tar()[:-1024] + buffer.getvalue() + bytes(1024),
+            buffer.getvalue(),
+        )
+    )
 
 
 @cache
@@ -78,7 +99,9 @@ def _bomb(rng: random.Random) -> bytes:
     info, _ = member(rng.choice(NAMES), b"", type=kind, pax_headers={})
     info.size = rng.choice((10**9, 10**10, 2**40, 2**60))
     header = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-    return rng.choice((gzip.compress(header), gzip.compress(tar()), b"")) + _zeros(rng.choice((10, 100, 500)))
+    return rng.choice((gzip.compress(header), gzip.compress(tar()), b"")) + _zeros(
+        rng.choice((10, 100, 500))
+    )
 
 
 @contextmanager
@@ -86,7 +109,10 @@ def _watched() -> Iterator[Path]:
     """Yield a folder for the members. Afterwards, check that nothing is outside it, and that its size is allowed."""
     outside = Path("/tmp/fuzz-outside")
     assert not outside.exists(), f"{outside} is there already; remove it"
-    with tempfile.TemporaryDirectory(prefix="fuzz-archive-") as name, mock.patch.object(unpacking, "ROOM", ROOM):
+    with (
+        tempfile.TemporaryDirectory(prefix="fuzz-archive-") as name,
+        mock.patch.object(unpacking, "ROOM", ROOM),
+    ):
         folder = Path(name) / "a/b/c"
         folder.mkdir(parents=True)
         yield folder
@@ -130,7 +156,9 @@ def _run_bomb(rng: random.Random) -> None:
 def _zip(rng: random.Random) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(
-        buffer, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+        buffer,
+        "w",
+        rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)),
     ) as file:
         for _ in range(rng.randint(0, 3)):
             name = rng.choice(("set/a.jsonl", "a.jsonl", "../a.jsonl", "/a.jsonl", "set/", *NAMES))
@@ -165,20 +193,30 @@ def _run_server(rng: random.Random) -> None:
         for _ in range(rng.randint(0, 3))
     ]
     repos = {"org/release": {"README.md": b"", "data.tar.gz": data}}
-    with _watched() as folder, serve(ReleaseHub(repos)) as running, _pointed_at(running.url, folder):
+    with (
+        _watched() as folder,
+        serve(ReleaseHub(repos)) as running,
+        _pointed_at(running.url, folder),
+    ):
         running.etag, running.faults = etag, faults
         try:
-            release.ensure_release_files(RELEASE, [KILT, RULER], DataRoot(folder / "data", mirror=False), "fetch it")
+            release.ensure_release_files(
+                RELEASE, [KILT, RULER], DataRoot(folder / "data", mirror=False), "fetch it"
+            )
         except InputError as error:
             check_line(error)
             kept = [
-                path.name for path in (folder / "data").rglob("*") if path.is_file() and path.name != ".release.lock"
+                path.name
+                for path in (folder / "data").rglob("*")
+                if path.is_file() and path.name != ".release.lock"
             ]
             assert kept == [], f"kept after an error: {kept}"
             return
         assert etag is None, "another checksum was accepted"
         for path in (KILT, RULER) if data == ARCHIVE else ():
-            assert (folder / "data" / path).read_bytes() == CONTENT[path.replace("helmet/", "data/")]
+            assert (folder / "data" / path).read_bytes() == CONTENT[
+                path.replace("helmet/", "data/")
+            ]
 
 
 @contextmanager
@@ -197,5 +235,11 @@ def _pointed_at(url: str, folder: Path) -> Iterator[None]:
         yield
 
 
-_MAKERS = {"tar": _run_tar, "damaged": _run_damaged, "bomb": _run_bomb, "zip": _run_zip, "server": _run_server}
+_MAKERS = {
+    "tar": _run_tar,
+    "damaged": _run_damaged,
+    "bomb": _run_bomb,
+    "zip": _run_zip,
+    "server": _run_server,
+}
 KIND = Kind("archives", tuple(_MAKERS), 200, lambda target, rng: _MAKERS[target](rng))

@@ -28,7 +28,14 @@ from tests.support.servers.batches import BatchServer, _anthropic_line, _BatchHa
 from tests.support.servers.llm import run as running
 from tests.support.servers.protocols import Body
 
-ANSWERS = ("Paris", "", "line\u2028separator\u0085 and\x0bothers\x1c", "文 😀", '{"custom_id": "x"}', "=1+1")
+ANSWERS = (
+    "Paris",
+    "",
+    "line\u2028separator\u0085 and\x0bothers\x1c",
+    "文 😀",
+    '{"custom_id": "x"}',
+    "=1+1",
+)
 """Texts of answers, among them characters at which Python divides lines and JSON does not."""
 
 _stack = ExitStack()
@@ -88,7 +95,9 @@ def _submitted(protocol: str) -> Submitted:
         run.submit()
     write = _openai_line if protocol == "openai" else _anthropic_line
     (batch,) = server.batches.values()
-    return Submitted(server, folder, run.run, {name: write(name, row) for name, row in batch.rows.items()})
+    return Submitted(
+        server, folder, run.run, {name: write(name, row) for name, row in batch.rows.items()}
+    )
 
 
 def run(protocol: str, rng: random.Random) -> None:
@@ -98,7 +107,10 @@ def run(protocol: str, rng: random.Random) -> None:
     with tempfile.TemporaryDirectory(prefix="fuzz-collect-") as folder:
         path = Path(folder) / submitted.run.name
         shutil.copytree(submitted.run, path)
-        with mock.patch.object(batches, "RETRIES", 0), redirect_stdout(StringIO()):  # HELM prints the folder
+        with (
+            mock.patch.object(batches, "RETRIES", 0),
+            redirect_stdout(StringIO()),
+        ):  # HELM prints the folder
             try:
                 Batches(submitted.folder, [path]).collect()
             except InputError as error:
@@ -119,7 +131,10 @@ def _mutated_results(rows: list[Body], rng: random.Random) -> bytes:
     elif kind == 1:
         lines.insert(place, rng.choice(lines))
     elif kind == 2:
-        lines.insert(place, rng.choice((b"", b"null", b"[]", b"{}", b'{"custom_id": "other"}', b"\xff", b"{")))
+        lines.insert(
+            place,
+            rng.choice((b"", b"null", b"[]", b"{}", b'{"custom_id": "other"}', b"\xff", b"{")),
+        )
     content = b"".join(line + b"\n" for line in lines)
     return mutated_bytes(content, rng) if rng.random() < 0.1 else content
 
@@ -131,7 +146,11 @@ def _line(row: Body) -> bytes:
 def _good_names(content: bytes, rows: dict[str, Body]) -> set[str]:
     """Return the names of the requests whose line is unchanged, and is the only line that names them."""
     lines = content.split(b"\n")
-    return {name for name, row in rows.items() if _line(row) in lines and content.count(name.encode()) == 1}
+    return {
+        name
+        for name, row in rows.items()
+        if _line(row) in lines and content.count(name.encode()) == 1
+    }
 
 
 def _check_journal(run: Path, good: set[str]) -> None:
@@ -142,7 +161,9 @@ def _check_journal(run: Path, good: set[str]) -> None:
     with Ledger(run) as ledger:
         for part in ledger.parts:
             if part.failures is not None:
-                assert answered + sum(part.failures.values()) == len(part.requests), "a request is not counted"
+                assert answered + sum(part.failures.values()) == len(part.requests), (
+                    "a request is not counted"
+                )
 
 
 def _names(run: Path) -> list[str]:

@@ -59,7 +59,9 @@ class HangError(BaseException):
     """An error that says that a case took too long. It is no `Exception`, because code under test may catch those."""
 
 
-def run_case(kind: Kind, target: str, number: int, seed: int, limit: float | None = None) -> Failure | None:
+def run_case(
+    kind: Kind, target: str, number: int, seed: int, limit: float | None = None
+) -> Failure | None:
     """Run one case, and return what is wrong with its outcome, or None."""
     case = f"{kind.name}/{target}/{number}"
     try:
@@ -74,7 +76,11 @@ def run_case(kind: Kind, target: str, number: int, seed: int, limit: float | Non
 
 def about(error: BaseException) -> str:
     """Return what went wrong and where, without the mutated text."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/helm" in f.filename or "/fuzz/" in f.filename]
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if "/helm" in f.filename or "/fuzz/" in f.filename
+    ]
     where = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[::-1][:4])
     return f"{type(error).__name__}: {str(error)[:600]} ({where})"
 
@@ -149,7 +155,9 @@ def _become(act: Callable[[], object], folder: Path, out: int, err: int) -> NoRe
         os.dup2(out, 1)
         os.dup2(err, 2)
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-        sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # as Python has it
+        sys.stderr = os.fdopen(
+            2, "w", encoding="utf-8", errors="backslashreplace", closefd=False
+        )  # as Python has it
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, FILE_LIMIT))
         os.chdir(folder)
         act()

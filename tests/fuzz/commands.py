@@ -47,7 +47,10 @@ LINES = {
         "reproduce 'helmet recall 8k' --model longctx/null --argument num_samples=1 --suite r --dry-run",
         "reproduce deepseek mrcr 1m mmr",
     ),
-    "fetch": ("fetch helmet_recall:length=8k", "fetch helmet_rag:task=nq,length=8k helmet_icl:length=8k"),
+    "fetch": (
+        "fetch helmet_recall:length=8k",
+        "fetch helmet_rag:task=nq,length=8k helmet_icl:length=8k",
+    ),
     "models": ("models", "models --copy-to mine"),
     "models add": (
         "models add my/x --url http://127.0.0.1:9 --model m --context 8k --header X-Team:nlp --local-path local",
@@ -63,15 +66,26 @@ LINES = {
         "judge-agreement --judged benchmark_output/runs/s",
     ),
     "export": ("export --suite s --to out --plot ''", "export --suite s --plot x.svg"),
-    "show": (f"show {RUN} json_kv-0", f"show {RUN.rpartition('/')[-1]} json_kv-1 -o benchmark_output"),
-    "reference": ("reference lv_eval --suite s --length 128k --model 'Llama*'", "reference helmet --suite new"),
+    "show": (
+        f"show {RUN} json_kv-0",
+        f"show {RUN.rpartition('/')[-1]} json_kv-1 -o benchmark_output",
+    ),
+    "reference": (
+        "reference lv_eval --suite s --length 128k --model 'Llama*'",
+        "reference helmet --suite new",
+    ),
     "schema": ("schema", "schema --suite s"),
     "confs": ("confs confs",),
     "doctor": ("doctor --no-run --local-path local", "doctor --suite s"),
     "summarize": ("summarize --suite s --local-path local",),
     "serve": ("serve --suite s --port 8123",),
-    "rejudge": ("rejudge --suite s --judge longctx/null --to t", "rejudge --suite s --local-path local"),
-    "judge-check": ("judge-check --judge longctx/null --repeats 1 --json j.json --local-path local",),
+    "rejudge": (
+        "rejudge --suite s --judge longctx/null --to t",
+        "rejudge --suite s --local-path local",
+    ),
+    "judge-check": (
+        "judge-check --judge longctx/null --repeats 1 --json j.json --local-path local",
+    ),
     "run": (
         "run --suite t --tasks helmet_recall --length 8k --argument task=json_kv --argument num_samples=2 --model longctx/null",
         "run run.yaml --local-path local -n 2",
@@ -161,7 +175,9 @@ def _workplace() -> Path:
 _kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def run_command(arguments: list[str], folder: Path, environment: dict[str, str] | None = None) -> Done:
+def run_command(
+    arguments: list[str], folder: Path, environment: dict[str, str] | None = None
+) -> Done:
     """Run `helm-longctx` with these arguments in a folder and without a network, and return the outcome."""
     mirror = str(small_mirror())
 
@@ -232,11 +248,17 @@ def check(done: Done, arguments: list[str], mistake: int = 2) -> None:
     line, said = shlex.join(arguments)[:300], done.err[-400:]
     assert "Traceback (most recent" not in done.err, f"a traceback: {line}: {said}"
     assert done.status in (0, 1, 2, 3), f"status {done.status}: {line}: {said}"
-    assert done.status != 0 or "helm-longctx: error" not in done.err, f"an error with status 0: {line}: {said}"
-    assert done.status == 0 or done.err.strip() or done.out.strip(), f"status {done.status} without a word: {line}"
+    assert done.status != 0 or "helm-longctx: error" not in done.err, (
+        f"an error with status 0: {line}: {said}"
+    )
+    assert done.status == 0 or done.err.strip() or done.out.strip(), (
+        f"status {done.status} without a word: {line}"
+    )
     errors = [text for text in done.err.splitlines() if text.startswith("helm-longctx: error")]
     assert len(errors) <= 1, f"several errors: {line}: {said}"
-    assert not errors or (done.status == mistake and len(errors[0]) < 4000), f"status {done.status}: {line}: {said}"
+    assert not errors or (done.status == mistake and len(errors[0]) < 4000), (
+        f"status {done.status}: {line}: {said}"
+    )
 
 
 def _mutated_line(arguments: list[str], rng: random.Random) -> list[str]:

@@ -11,7 +11,13 @@ from helm.clients.client import Client
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.benchmarks.helmet import scoring
-from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part, score_answer, score_summary
+from helm_longctx.benchmarks.helmet.verdicts import (
+    PARTS,
+    read_answer,
+    read_part,
+    score_answer,
+    score_summary,
+)
 from helm_longctx.judging import entailment
 from helm_longctx.judging.judge import WAIT, Judge, JudgeRequest, Reply
 from tests.benchmarks.helmet.fabricate_replies import answer_replies, summary_replies
@@ -32,7 +38,9 @@ HOSTILE = (
 
 @cache
 def _known() -> list[str]:
-    summaries = [reply for case in summary_replies() for reply in (case.fluency, case.recall, case.precision)]
+    summaries = [
+        reply for case in summary_replies() for reply in (case.fluency, case.recall, case.precision)
+    ]
     return [reply for reply in (*answer_replies(), *summaries) if reply is not None]
 
 
@@ -69,7 +77,9 @@ def _summaries(rng: random.Random) -> None:
 
 
 def _grades(rng: random.Random) -> None:
-    good = rng.choice([reply for replies in fabricated("REPLIES").values() for reply in replies if reply])
+    good = rng.choice(
+        [reply for replies in fabricated("REPLIES").values() for reply in replies if reply]
+    )
     reply = rng.choice((_reply(rng), mutated_text(good, rng)))
     for read_reply in fabricated("read_reply").values():
         assert all(0 <= value <= 1 for value in read_reply(reply).values()), reply
@@ -91,10 +101,18 @@ class _OddClient(Client):
         kind, rng = self._rng.random(), self._rng
         if kind < 0.1:
             raise rng.choice((ValueError, KeyError, RuntimeError, OSError))(str(_reply(rng)))
-        outputs = [GeneratedOutput(_reply(rng), 0.0, [], finish_reason=rng.choice((None, {}, {"reason": "length"})))]
-        error = rng.choice((None, "", "Content blocked by OpenAI filter", "status code 400", "KeyError: 'x'"))
+        outputs = [
+            GeneratedOutput(
+                _reply(rng), 0.0, [], finish_reason=rng.choice((None, {}, {"reason": "length"}))
+            )
+        ]
+        error = rng.choice(
+            (None, "", "Content blocked by OpenAI filter", "status code 400", "KeyError: 'x'")
+        )
         time = rng.choice((None, 0.1))
-        return RequestResult(kind < 0.7, [], rng.choice((outputs, [])), rng.random() < 0.5, time, error=error)
+        return RequestResult(
+            kind < 0.7, [], rng.choice((outputs, [])), rng.random() < 0.5, time, error=error
+        )
 
 
 def _calls(rng: random.Random) -> None:

@@ -32,7 +32,10 @@ from tests.support.fabricate import build_mirror
 from tests.support.fabricated import fabricated
 from tests.support.tasks import entry_of
 
-BUILDERS: tuple[Callable[[Path], object], ...] = (build_mirror, *fabricated("build_{name}").values())
+BUILDERS: tuple[Callable[[Path], object], ...] = (
+    build_mirror,
+    *fabricated("build_{name}").values(),
+)
 """What fabricates the data of all benchmarks."""
 ROWS, LONGEST_TEXT, SMALL_FILE = 12, 3000, 100_000
 """Rows, characters, and bytes of a file that is small as it is."""
@@ -87,7 +90,9 @@ def _write_small(source: Path, target: Path) -> None:
             rows = [json.loads(line) for line, _ in zip(lines, range(ROWS), strict=False)]
         target.write_text("".join(json.dumps(_short(row)) + "\n" for row in rows), encoding="utf-8")
     elif source.parent.name == "alce":
-        target.write_text(json.dumps(_short(json.loads(source.read_bytes())[:ROWS])), encoding="utf-8")
+        target.write_text(
+            json.dumps(_short(json.loads(source.read_bytes())[:ROWS])), encoding="utf-8"
+        )
     else:
         shutil.copyfile(source, target)
 
@@ -141,7 +146,11 @@ def _run_loader(loader: str, rng: random.Random) -> None:
         if not (pages := Path(folder) / WEB_PAGES).parent.is_dir():
             pages.parent.mkdir(parents=True)
         pages.symlink_to(mirror / WEB_PAGES)
-        with _short_books(), _counted_in_bytes(), mock.patch.dict(os.environ, {ENVIRONMENT: folder}):
+        with (
+            _short_books(),
+            _counted_in_bytes(),
+            mock.patch.dict(os.environ, {ENVIRONMENT: folder}),
+        ):
             _load(benchmark, task)
 
 
@@ -176,7 +185,11 @@ def _counted_in_bytes() -> AbstractContextManager[object]:
 
 
 def _load(benchmark: Benchmark, task: Task) -> None:
-    arguments = {benchmark.task_argument: task.argument, "length": length_of(task), "num_samples": 5}
+    arguments = {
+        benchmark.task_argument: task.argument,
+        "length": length_of(task),
+        "num_samples": 5,
+    }
     arguments = {key: value for key, value in arguments.items() if value is not None}
     try:
         scenario = LongContextScenario(entry_of(task), benchmark.revision, **arguments)
@@ -188,7 +201,11 @@ def _load(benchmark: Benchmark, task: Task) -> None:
     for instance in instances:
         json.dumps(asdict_without_nones(instance), allow_nan=False)
         references = [reference.output.text for reference in instance.references]
-        record = {**(instance.extra_data or {})["record"], "prediction": "Answer: 1 > 2 [1].", "references": references}
+        record = {
+            **(instance.extra_data or {})["record"],
+            "prediction": "Answer: 1 > 2 [1].",
+            "references": references,
+        }
         task.scores(record)
 
 

@@ -59,7 +59,9 @@ def _replaced(value: Any, rng: random.Random) -> Any:
     if isinstance(value, str) and kind < 0.3:
         return mutated_text(value, rng)
     if kind < 0.4:
-        return rng.choice(([value], {"x": value}, str(value), json.dumps(value, default=str), [value, value]))
+        return rng.choice(
+            ([value], {"x": value}, str(value), json.dumps(value, default=str), [value, value])
+        )
     return deepcopy(rng.choice(ODD_VALUES))
 
 

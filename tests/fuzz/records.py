@@ -38,7 +38,10 @@ def _records() -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in TASKS}
     for record in score_records():
         found[record["task"]].append(record)
-    plain = {"prediction": "Answer: Lake Vel [1]. A river, a town", "references": ["Lake Vel", "Vel"]}
+    plain = {
+        "prediction": "Answer: Lake Vel [1]. A river, a town",
+        "references": ["Lake Vel", "Vel"],
+    }
     for name, (benchmark, _) in TASKS.items():
         found[name].append({**plain, **OF_BENCHMARK.get(benchmark.name, {})})
     replies = [reply for reply in answer_replies() if reply]
@@ -46,10 +49,16 @@ def _records() -> dict[str, list[dict[str, Any]]]:
         parts = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
         for name in ("infbench_sum", "multi_lexsum"):
             found[name].append({**plain, "judge": parts, "keypoints": ["a"] * case.keypoints})
-            found[name].append({**plain, "jury": {"replies": {"a": parts, "b": parts}}, "keypoints": ["a", "b"]})
-    found["narrativeqa"] += [{**plain, "judge": reply, "jury": {"replies": {"a": reply}}} for reply in replies[::20]]
+            found[name].append(
+                {**plain, "jury": {"replies": {"a": parts, "b": parts}}, "keypoints": ["a", "b"]}
+            )
+    found["narrativeqa"] += [
+        {**plain, "judge": reply, "jury": {"replies": {"a": reply}}} for reply in replies[::20]
+    ]
     for name in ("asqa", "asqa_nocite"):
-        found[name].append({**plain, "qa_pairs": [{"short_answers": ["Lake Vel", "x"]}], "citations": CITED})
+        found[name].append(
+            {**plain, "qa_pairs": [{"short_answers": ["Lake Vel", "x"]}], "citations": CITED}
+        )
     for name in ("qampari", "qampari_nocite"):
         found[name].append({**plain, "answers": [["a river"], ["a town", "b"]], "citations": CITED})
     return found
@@ -73,9 +82,9 @@ def run(target: str, rng: random.Random) -> None:
         check(done, [name, path.read_bytes()[:600].decode("utf-8", "replace")])
         if done.status == 0:
             lines = done.out.decode().splitlines()
-            assert len(lines) == sum(not line.isspace() for line in path.read_bytes().splitlines(keepends=True)), (
-                "lines are missing"
-            )
+            assert len(lines) == sum(
+                not line.isspace() for line in path.read_bytes().splitlines(keepends=True)
+            ), "lines are missing"
             for line in lines:
                 check_finite(json.loads(line))
 

@@ -89,7 +89,9 @@ def run(target: str, rng: random.Random) -> None:
     kind, _, form = target.partition("-")
     client, reply = _client(kind, form == "stream"), _make_reply(rng)
     is_good = reply.finish != "content_filter" and rng.random() < 0.05
-    with _sending(_content(client, form == "stream", reply, None if is_good else rng), form, rng, is_good):
+    with _sending(
+        _content(client, form == "stream", reply, None if is_good else rng), form, rng, is_good
+    ):
         if rng.random() < 0.3:
             _ask_as_judge(client)
             return
@@ -103,10 +105,17 @@ def run(target: str, rng: random.Random) -> None:
 def _make_reply(rng: random.Random) -> Reply:
     thinking = rng.choice((None, None, "Rome?"))
     counts = Counts(prompt=12, cached=rng.choice((0, 4)), output=7)
-    return Reply(rng.choice((*_texts(), None)), rng.choice(("stop", "length", "content_filter")), thinking, counts)
+    return Reply(
+        rng.choice((*_texts(), None)),
+        rng.choice(("stop", "length", "content_filter")),
+        thinking,
+        counts,
+    )
 
 
-def _content(client: ProviderClient, is_stream: bool, reply: Reply, rng: random.Random | None) -> bytes:
+def _content(
+    client: ProviderClient, is_stream: bool, reply: Reply, rng: random.Random | None
+) -> bytes:
     """Return a reply as the protocol writes it, changed if there is a random generator."""
     protocol, body = PROTOCOLS[client.route(REQUEST)], client.body(REQUEST)
     if not is_stream:
@@ -119,7 +128,9 @@ def _content(client: ProviderClient, is_stream: bool, reply: Reply, rng: random.
             place = rng.randrange(len(events))
             lines[place] = _event(events[place][0], dumped(mutated(events[place][1], rng), rng))
             _disorder(lines, rng)
-        content = b"".join(lines) + (f"data: {protocol.last_event}\n\n".encode() if protocol.last_event else b"")
+        content = b"".join(lines) + (
+            f"data: {protocol.last_event}\n\n".encode() if protocol.last_event else b""
+        )
     return content if rng is None or rng.random() < 0.85 else mutated_bytes(content, rng)
 
 
@@ -176,8 +187,12 @@ def _check_result(result: RequestResult) -> None:
         with Journal(Path(folder)) as journal:
             journal.add("a", result)
         with Journal(Path(folder)) as journal:
-            assert replace(result, request_time=None) == replace(journal.get("a") or result, request_time=None)
+            assert replace(result, request_time=None) == replace(
+                journal.get("a") or result, request_time=None
+            )
             assert journal.get("a"), "the answer cannot be read again"
 
 
-KIND = Kind("replies", tuple(f"{kind}{form}" for kind in KINDS for form in ("", "-stream")), 1000, run)
+KIND = Kind(
+    "replies", tuple(f"{kind}{form}" for kind in KINDS for form in ("", "-stream")), 1000, run
+)

@@ -64,7 +64,9 @@ def _mutated_entry(entry: str, rng: random.Random) -> str:
 def run(target: str, rng: random.Random) -> None:
     """Run a mutated entry with our runner or HELM's."""
     entry = _mutated_entry(rng.choice(ENTRIES), rng)
-    runner = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"] if target == "ours" else []
+    runner = (
+        ["--runner-class-name", "helm_longctx.runner.LongContextRunner"] if target == "ours" else []
+    )
     arguments = ["--run-entries", entry, "--suite", "s", "-m", "2", *runner, *rng.choice(OPTIONS)]
     with tempfile.TemporaryDirectory(prefix="fuzz-run-") as folder:
         check(_helm_run(arguments, Path(folder)), arguments, mistake=1)

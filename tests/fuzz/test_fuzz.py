@@ -27,7 +27,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "target", "count"), CASES, ids=lambda value: getattr(value, "name", str(value)))
+@pytest.mark.parametrize(
+    ("kind", "target", "count"), CASES, ids=lambda value: getattr(value, "name", str(value))
+)
 def test_mutated_input(kind: Kind, target: str, count: int) -> None:
     """No case ends with a traceback, a hang or a wrong status."""
     failures = [run_case(kind, target, number, SEED) for number in range(count)]
@@ -36,7 +38,9 @@ def test_mutated_input(kind: Kind, target: str, count: int) -> None:
 
 def test_every_task_has_fabricated_data() -> None:
     """Every task has fabricated data, because a task without `build_<name>` in its benchmark's `fabricate.py` is never fuzzed."""
-    assert [name for name, (_, task) in loaders.TASKS.items() if not loaders.fabricated_files(task)] == []
+    assert [
+        name for name, (_, task) in loaders.TASKS.items() if not loaders.fabricated_files(task)
+    ] == []
 
 
 def test_every_command_is_fuzzed() -> None:
@@ -105,7 +109,11 @@ def test_a_process_that_hangs_is_ended(tmp_path: Path) -> None:
 
 def test_a_process_can_draw(tmp_path: Path) -> None:
     """A process of its own can draw a plot although the process of the tests has drawn one before."""
-    spec = {"data": {"values": [{"a": 1}]}, "mark": "point", "encoding": {"x": {"field": "a", "type": "quantitative"}}}
+    spec = {
+        "data": {"values": [{"a": 1}]},
+        "mark": "point",
+        "encoding": {"x": {"field": "a", "type": "quantitative"}},
+    }
     vl_convert.vegalite_to_svg(spec)
     done = run_forked(lambda: print(vl_convert.vegalite_to_svg(spec, config={})), tmp_path, 60)
     assert done.status == 0, done.err
@@ -114,7 +122,15 @@ def test_a_process_can_draw(tmp_path: Path) -> None:
 
 def test_mutated_lines_write_nowhere_else() -> None:
     """No mutated line names a folder outside its own, because the commands have the rights of the person who runs the tests."""
-    assert not any(map(commands._leads_elsewhere, ("a/b", "..", "x:a=1,b=c/d", "/dev/null", "-o", "/proc/none/x")))
+    assert not any(
+        map(
+            commands._leads_elsewhere,
+            ("a/b", "..", "x:a=1,b=c/d", "/dev/null", "-o", "/proc/none/x"),
+        )
+    )
     assert all(
-        map(commands._leads_elsewhere, ("/", "/tmp", "-o/tmp", "../..", "a/../../b", "--to=/x", "/dev/null/../x"))
+        map(
+            commands._leads_elsewhere,
+            ("/", "/tmp", "-o/tmp", "../..", "a/../../b", "--to=/x", "/dev/null/../x"),
+        )
     )

@@ -36,7 +36,9 @@ def build_workplace(place: Path, run_command: Callable[[list[str], Path], Done])
     """
     for entry in ENTRIES:
         for model in MODELS:
-            write_run(place / "benchmark_output/runs/s", f"{entry},model={model}", long_prompts(2, 2000))
+            write_run(
+                place / "benchmark_output/runs/s", f"{entry},model={model}", long_prompts(2, 2000)
+            )
     _write_ratings(place)
     records = [record for record in score_records() if record["task"] == "msmarco"][:3]
     _write_lines(place / "records.jsonl", records)
@@ -53,10 +55,15 @@ def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def _write_ratings(place: Path) -> None:
-    ratings = [{"id": str(number), "judge_score": number % 4 / 3, "rater": f"r{number % 2}"} for number in range(20)]
+    ratings = [
+        {"id": str(number), "judge_score": number % 4 / 3, "rater": f"r{number % 2}"}
+        for number in range(20)
+    ]
     for name in ("judged.jsonl", "labels.jsonl"):
         _write_lines(place / name, ratings)
-    (place / "labels.csv").write_text("id,judge_score\n" + "".join(f"{n},{n % 3}\n" for n in range(20)))
+    (place / "labels.csv").write_text(
+        "id,judge_score\n" + "".join(f"{n},{n % 3}\n" for n in range(20))
+    )
 
 
 def _write_configurations(place: Path) -> None:
@@ -69,19 +76,38 @@ def _write_configurations(place: Path) -> None:
         "parallelism": 2,
     }
     (place / "run.yaml").write_text(yaml.safe_dump(config))
-    lines = "".join(f'  {{description: "{entry},model={MODELS[0]}", priority: 1}}\n' for entry in entries)
+    lines = "".join(
+        f'  {{description: "{entry},model={MODELS[0]}", priority: 1}}\n' for entry in entries
+    )
     (place / "entries.conf").write_text(f"entries: [\n{lines}]\n")
-    prices = {MODELS[0]: {"input": 2, "cached_input": 0.5, "output": 8, "batch": {"input": 1, "output": 4}}}
+    prices = {
+        MODELS[0]: {
+            "input": 2,
+            "cached_input": 0.5,
+            "output": 8,
+            "batch": {"input": 1, "output": 4},
+        }
+    }
     (place / "prices.yaml").write_text(yaml.safe_dump(prices))
 
 
 def _write_foreign_files(folder: Path) -> None:
     folder.mkdir()
     (folder / HELMET_NAME).write_text(helmet_file())
-    (folder / "2025-01-31T12-00-00_task_abc.json").write_text(json.dumps(log(sample(1, "Paris"), sample(2, "Rome"))))
-    line = {"doc_id": 1, "doc": {"references": ["x"]}, "target": "x", "resps": [["x"]], "filter": "none"}
+    (folder / "2025-01-31T12-00-00_task_abc.json").write_text(
+        json.dumps(log(sample(1, "Paris"), sample(2, "Rome")))
+    )
+    line = {
+        "doc_id": 1,
+        "doc": {"references": ["x"]},
+        "target": "x",
+        "resps": [["x"]],
+        "filter": "none",
+    }
     _write_lines(folder / "samples_nq_2025-01-31T12-00-00.0.jsonl", [line])
-    (folder / "answers.csv").write_text("model,task,length,references,answer\nmine,nq,8k,Paris | Paname,Paris\n")
+    (folder / "answers.csv").write_text(
+        "model,task,length,references,answer\nmine,nq,8k,Paris | Paname,Paris\n"
+    )
 
 
 def _submit_batches(place: Path, run_command: Callable[[list[str], Path], Done]) -> None:

@@ -26,14 +26,21 @@ from tests.support.official import read_golden
 from tests.support.servers.batches import BatchServer, serve_batches
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md", "adding-a-provider.md", "adding-an-analysis.md"}
+ELSEWHERE = {
+    "adding-a-benchmark.md",
+    "adding-a-dataset.md",
+    "adding-a-provider.md",
+    "adding-an-analysis.md",
+}
 """Pages that tests/extending follows."""
 
 NEEDS = ("a key", "a cluster", "a container engine", "a GPU", "the network")
 """What a command may need that tests do not have."""
 
 WORDS = str(resources.files("helm_longctx") / "models/baselines/words")
-VERDICT = '{"fluency": 1, "correctness": 3, "recall": 1, "precision": 1, "sentence_count": 2}\nGRADE: 9'
+VERDICT = (
+    '{"fluency": 1, "correctness": 3, "recall": 1, "precision": 1, "sentence_count": 2}\nGRADE: 9'
+)
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MY_KEY", "GATEWAY_KEY")
 
 PLACEHOLDERS = {
@@ -81,12 +88,18 @@ def pages() -> list[Path]:
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     parts = {title: items for part in menu for title, items in part.items()}
     items = [item for title in ("Tutorials", "How-to guides") for item in parts[title]]
-    return [ROOT / "docs" / page for item in items for page in item.values() if page not in ELSEWHERE]
+    return [
+        ROOT / "docs" / page for item in items for page in item.values() if page not in ELSEWHERE
+    ]
 
 
 def commands(page: Path) -> list[Step]:
     """Return the lines of a page that start one of our programs."""
-    return [step for step in read_steps(page) if not step.path and step.text.partition(" ")[0] in PROGRAMS]
+    return [
+        step
+        for step in read_steps(page)
+        if not step.path and step.text.partition(" ")[0] in PROGRAMS
+    ]
 
 
 Give = Callable[[Path, Mapping[str, str]], None]
@@ -97,23 +110,36 @@ def give_suite(folder: Path, environment: Mapping[str, str]) -> None:
     """Write suites with runs of two models, and files of other programs."""
     for name in ("lc", "my-suite"):
         write_suite(
-            folder / "benchmark_output/runs" / name, ["helmet_recall:length=8k"], {"a/one": 0.9, "a/two": 0.5}, 3
+            folder / "benchmark_output/runs" / name,
+            ["helmet_recall:length=8k"],
+            {"a/one": 0.9, "a/two": 0.5},
+            3,
         )
     outputs = folder / "HELMET/output/Llama-3.1-8B"
     outputs.mkdir(parents=True)
     for name, content in list(read_golden(fabricate.__file__)["helmet"].items())[:4]:
         (outputs / name).write_text(json.dumps(content))
-    row = {"doc_id": 0, "doc": {"outputs": ["Ada"], "max_length": 4096}, "resps": [["It was Ada."]], "target": "Ada"}
+    row = {
+        "doc_id": 0,
+        "doc": {"outputs": ["Ada"], "max_length": 4096},
+        "resps": [["It was Ada."]],
+        "target": "Ada",
+    }
     (folder / "samples_ruler_qa_squad_2025-01-31T12-00-00.0.jsonl").write_text(json.dumps(row))
 
 
 def give_judged(folder: Path, environment: Mapping[str, str]) -> None:
     """Write a run that two judges have judged, with a person's labels."""
     entry = "helmet_longqa:task=narrativeqa,length=8k,judge=anthropic/claude-sonnet-5-5+openai/gpt-6.1-sol,model=longctx/lexical"
-    assert run_line(f"helm-run --run-entries {entry} --suite lc -m 2", folder, environment).returncode == 0
+    assert (
+        run_line(f"helm-run --run-entries {entry} --suite lc -m 2", folder, environment).returncode
+        == 0
+    )
     (states,) = folder.glob("benchmark_output/runs/lc/*/scenario_state.json")
     names = ids(states)
-    (folder / "labelled.csv").write_text("id,correctness\n" + "".join(f"{name},3\n" for name in names))
+    (folder / "labelled.csv").write_text(
+        "id,correctness\n" + "".join(f"{name},3\n" for name in names)
+    )
 
 
 def ids(states: Path) -> list[str]:
@@ -129,7 +155,9 @@ def give_outputs(folder: Path, environment: Mapping[str, str]) -> None:
 def give_entries(folder: Path, environment: Mapping[str, str]) -> None:
     """Write a file of run entries."""
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=longctx/lexical"
-    (folder / "run_entries.conf").write_text(f'entries: [{{description: "{entry}", priority: 1}}]\n')
+    (folder / "run_entries.conf").write_text(
+        f'entries: [{{description: "{entry}", priority: 1}}]\n'
+    )
 
 
 GIVEN: dict[str, Give] = {
@@ -142,7 +170,9 @@ GIVEN: dict[str, Give] = {
 """What a page takes for granted, by page."""
 
 
-@pytest.mark.parametrize("page", [page for page in pages() if commands(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if commands(page)], ids=lambda page: page.stem
+)
 def test_page(page: Path, server: BatchServer, tmp_path: Path, mirror: DataRoot) -> None:
     """Every command of a page ends with status 0 when the commands are run in the order of the page."""
     environment = dict.fromkeys(KEYS, "sk-stand-in-0123456789") | {
@@ -152,7 +182,9 @@ def test_page(page: Path, server: BatchServer, tmp_path: Path, mirror: DataRoot)
     }
     if "models add vllm/judge" not in page.read_text(encoding="utf-8"):
         assert (
-            run_line(f"helm-longctx models add vllm/judge --url {server.address}", tmp_path, environment).returncode
+            run_line(
+                f"helm-longctx models add vllm/judge --url {server.address}", tmp_path, environment
+            ).returncode
             == 0
         )
     if page.name in GIVEN:
@@ -161,7 +193,9 @@ def test_page(page: Path, server: BatchServer, tmp_path: Path, mirror: DataRoot)
         text = fill_in(step.text, server, tmp_path)
         if step.path:
             (tmp_path / step.path).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / step.path).write_text(text * (800 if step.path.endswith(DISTRACTORS) else 1), encoding="utf-8")
+            (tmp_path / step.path).write_text(
+                text * (800 if step.path.endswith(DISTRACTORS) else 1), encoding="utf-8"
+            )
         elif text.partition(" ")[0] in PROGRAMS and not step.mark:
             done = run_line(text, tmp_path, environment)
             log = done.stderr[-3000:] + done.stdout[-1000:]
@@ -173,7 +207,9 @@ def fill_in(text: str, server: BatchServer, folder: Path) -> str:
     for name, value in PLACEHOLDERS.items():
         text = text.replace(name, value)
     if runs := sorted(folder.glob("benchmark_output/runs/*/*/scenario_state.json")):
-        text = text.replace(" RUN", f" {runs[0].parent.relative_to(folder)}").replace("INSTANCE", ids(runs[0])[0])
+        text = text.replace(" RUN", f" {runs[0].parent.relative_to(folder)}").replace(
+            "INSTANCE", ids(runs[0])[0]
+        )
     return ADDRESSES.sub(server.address, text)
 
 

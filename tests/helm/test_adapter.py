@@ -12,10 +12,18 @@ from helm.benchmark.adaptation.adapter_spec import ADAPT_GENERATION, AdapterSpec
 from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
 from helm.benchmark.adaptation.adapters.generation_adapter import GenerationAdapter
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
 from helm.benchmark.scenarios.scenario import TEST_SPLIT, TRAIN_SPLIT, Input, Instance
-from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
+from helm.benchmark.tokenizer_config_registry import (
+    TokenizerConfig,
+    TokenizerSpec,
+    register_tokenizer_config,
+)
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -37,7 +45,11 @@ OURS = "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"
 
 
 def deploy(
-    name: str, client: str, tags: tuple[str, ...] = (), arguments: dict[str, Any] | None = None, **limits: Any
+    name: str,
+    client: str,
+    tags: tuple[str, ...] = (),
+    arguments: dict[str, Any] | None = None,
+    **limits: Any,
 ) -> str:
     register_model_metadata(ModelMetadata(name, "test", name, name, "open", None, list(tags)))
     register_model_deployment(ModelDeployment(name, ClientSpec(client, arguments or {}), **limits))
@@ -45,7 +57,11 @@ def deploy(
 
 
 def adapted(
-    entry: str, deployment: str, root: DataRoot | None = None, method: str = "longctx", **changes: Any
+    entry: str,
+    deployment: str,
+    root: DataRoot | None = None,
+    method: str = "longctx",
+    **changes: Any,
 ) -> list[RequestState]:
     checked = parse_entry(BENCHMARKS, entry)
     budget = max(task.max_tokens for task in checked.tasks)
@@ -56,7 +72,12 @@ def adapted(
         for example in task.load(task, checked.settings, root)
     ]
     spec = AdapterSpec(
-        method=method, model=deployment, model_deployment=deployment, max_tokens=budget, num_outputs=1, temperature=0.0
+        method=method,
+        model=deployment,
+        model_deployment=deployment,
+        max_tokens=budget,
+        num_outputs=1,
+        temperature=0.0,
     )
     adapter = AdapterFactory.get_adapter(dataclasses.replace(spec, **changes), None)
     return adapter.adapt(instances, parallelism=1)
@@ -72,7 +93,9 @@ def test_completion_form() -> None:
     assert [s.request.stop_sequences for s in states] == [[]] * 4
     assert states[0].request.prompt.endswith("\nCorresponding value:")
     assert states[1].request.prompt.endswith("mentioned in the provided text is")
-    assert {s.instance.extra_data["style"] for s in states if s.instance.extra_data} == {"completion"}
+    assert {s.instance.extra_data["style"] for s in states if s.instance.extra_data} == {
+        "completion"
+    }
     assert all(s.request.temperature == 0 for s in states)
 
 
@@ -85,9 +108,16 @@ def test_chat_form() -> None:
 
 def test_style_overrides_the_deployment() -> None:
     """`style=chat` and `style=completion` apply whatever the deployment is."""
-    chat, raw = deploy("test/chat2", f"{VLLM}.VLLMChatClient"), deploy("test/raw2", f"{VLLM}.VLLMClient")
-    assert adapted(RECALL, chat, method="longctx_completion")[0].request.prompt.endswith("Corresponding value:")
-    assert not adapted(RECALL, raw, method="longctx_chat")[0].request.prompt.endswith("Corresponding value:")
+    chat, raw = (
+        deploy("test/chat2", f"{VLLM}.VLLMChatClient"),
+        deploy("test/raw2", f"{VLLM}.VLLMClient"),
+    )
+    assert adapted(RECALL, chat, method="longctx_completion")[0].request.prompt.endswith(
+        "Corresponding value:"
+    )
+    assert not adapted(RECALL, raw, method="longctx_chat")[0].request.prompt.endswith(
+        "Corresponding value:"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +136,9 @@ def test_style_overrides_the_deployment() -> None:
         ("my.plugin.Client", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "chat"),
     ],
 )  # fmt: skip
-def test_auto_style(client: str, tags: tuple[str, ...], arguments: dict[str, Any], form: str | None) -> None:
+def test_auto_style(
+    client: str, tags: tuple[str, ...], arguments: dict[str, Any], form: str | None
+) -> None:
     """`auto` depends on the client and its arguments, else on the model's tag; None means the task's form."""
     assert resolve_style("auto", deploy("test/auto", client, tags, arguments)) == form
 
@@ -126,7 +158,10 @@ def test_a_deployment_of_both_forms(mirror: DataRoot) -> None:
 def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
     """`style` overrides the task's form for a deployment of both forms, and a base model gets no chat."""
     cite = "helmet_cite:task=qampari_nocite,length=4k,num_samples=1"
-    chatty, base = deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",)), deploy("test/base", OURS)
+    chatty, base = (
+        deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",)),
+        deploy("test/base", OURS),
+    )
     assert adapted(RECALL, chatty, method="longctx_chat")[0].request.messages == []
     assert adapted(cite, chatty, mirror, method="longctx_completion")[0].request.messages is None
     assert adapted(cite, base, mirror)[0].request.messages is None
@@ -138,30 +173,47 @@ def test_current_protocol_stops_at_newline(mirror: DataRoot) -> None:
     raw = deploy("test/raw3", f"{VLLM}.VLLMClient")
     assert adapted(entry, raw, mirror)[0].request.stop_sequences == []
     assert adapted(entry + ",protocol=current", raw, mirror)[0].request.stop_sequences == ["\n"]
-    assert adapted(entry + ",protocol=current", raw, mirror, method="longctx_chat")[0].request.stop_sequences == []
+    assert (
+        adapted(entry + ",protocol=current", raw, mirror, method="longctx_chat")[
+            0
+        ].request.stop_sequences
+        == []
+    )
 
 
 def test_run_expanders_are_heeded() -> None:
     """A budget, stop sequences, samples, temperature and trials that run expanders changed reach the request."""
     raw = deploy("test/raw4", f"{VLLM}.VLLMClient")
-    states = adapted(RECALL, raw, max_tokens=110, stop_sequences=["#"], num_outputs=2, temperature=0.5, num_trials=2)
+    states = adapted(
+        RECALL,
+        raw,
+        max_tokens=110,
+        stop_sequences=["#"],
+        num_outputs=2,
+        temperature=0.5,
+        num_trials=2,
+    )
     assert [s.request.max_tokens for s in states] == [110, 60, 110, 60] * 2
-    assert {(tuple(s.request.stop_sequences), s.request.num_completions, s.request.temperature) for s in states} == {
-        (("#",), 2, 0.5)
-    }
+    assert {
+        (tuple(s.request.stop_sequences), s.request.num_completions, s.request.temperature)
+        for s in states
+    } == {(("#",), 2, 0.5)}
     assert [s.request.random for s in states] == [None] * 4 + ["1"] * 4
 
 
 def test_repeats_are_trials_of_one_instance() -> None:
     """Each repeat is a separate trial for HELM, with a request that its cache distinguishes from the others."""
-    first, second = adapted(RECALL + ",task=json_kv", deploy("test/raw7", f"{VLLM}.VLLMClient"), num_trials=2)
+    first, second = adapted(
+        RECALL + ",task=json_kv", deploy("test/raw7", f"{VLLM}.VLLMClient"), num_trials=2
+    )
     assert (first.train_trial_index, second.train_trial_index) == (0, 1)
     assert (first.request.random, second.request.random) == (None, "1")
     assert first.instance is second.instance
 
 
 @pytest.mark.parametrize(
-    ("budget", "sent"), [(100, [100, 50, 100, 50]), (130, [130, 80, 130, 80]), (7, [7] * 4), (60, [60, 50, 60, 50])]
+    ("budget", "sent"),
+    [(100, [100, 50, 100, 50]), (130, [130, 80, 130, 80]), (7, [7] * 4), (60, [60, 50, 60, 50])],
 )
 def test_changed_budgets(budget: int, sent: list[int]) -> None:
     """A larger budget by a run expander is added to each task's budget, and a smaller one limits them."""
@@ -173,7 +225,9 @@ def test_training_instances_are_not_sent() -> None:
     """Only evaluation splits are adapted, so training instances are not sent."""
     raw = deploy("test/raw5", f"{VLLM}.VLLMClient")
     (state,) = adapted("helmet_recall:task=json_kv,length=4k,num_samples=1", raw)
-    adapter = AdapterFactory.get_adapter(AdapterSpec(method="longctx", model=raw, model_deployment=raw), None)
+    adapter = AdapterFactory.get_adapter(
+        AdapterSpec(method="longctx", model=raw, model_deployment=raw), None
+    )
     for split, sent in ((TRAIN_SPLIT, 0), (TEST_SPLIT, 1)):
         assert len(adapter.adapt([dataclasses.replace(state.instance, split=split)], 1)) == sent
 
@@ -184,11 +238,17 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("words")
     tokenizer = Tokenizer(models.WordLevel({"<s>": 0, "?": 1}, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", unk_token="?").save_pretrained(folder)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 0)]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", unk_token="?"
+    ).save_pretrained(folder)
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
     register_tokenizer_config(
-        TokenizerConfig("test/words", TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)}))
+        TokenizerConfig(
+            "test/words", TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)})
+        )
     )
     return "test/words"
 
@@ -200,7 +260,9 @@ def count(text: str) -> int:
 def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
     """A prompt over the window is cut at the end of its context to fit exactly, and keeps the question."""
     free = deploy("test/free", f"{VLLM}.VLLMClient")
-    tight = deploy("test/tight", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600)
+    tight = deploy(
+        "test/tight", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600
+    )
     entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
     for whole, cut in zip(adapted(entry, free), adapted(entry, tight), strict=True):
         assert cut.prompt_truncated
@@ -215,21 +277,27 @@ def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
 
 def test_the_length_itself_is_a_limit(words: str) -> None:
     """With a wide window a prompt is cut to its length less the output, as by the official rule."""
-    wide = deploy("test/wide", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
+    wide = deploy(
+        "test/wide", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6
+    )
     (state,) = adapted("helmet_recall:task=ruler_niah_mk_3,length=4k,num_samples=1", wide)
-    longer = dataclasses.replace(state.instance, extra_data={**(state.instance.extra_data or {}), "length": 500})
+    longer = dataclasses.replace(
+        state.instance, extra_data={**(state.instance.extra_data or {}), "length": 500}
+    )
     adapter = AdapterFactory.get_adapter(
         AdapterSpec(method="longctx", model=wide, model_deployment=wide, max_tokens=100), None
     )
     (cut,) = adapter.adapt([longer], 1)
     assert count(cut.request.prompt) == 400
-    (cut,) = AdapterFactory.get_adapter(dataclasses.replace(adapter.adapter_spec, method="longctx_chat"), None).adapt(
-        [longer], 1
-    )
+    (cut,) = AdapterFactory.get_adapter(
+        dataclasses.replace(adapter.adapter_spec, method="longctx_chat"), None
+    ).adapt([longer], 1)
     assert count(cut.request.prompt) <= 300
 
 
-def official_chat(tokenizer: Any, prompt: str, span: list[int], max_length: int, max_tokens: int) -> str:
+def official_chat(
+    tokenizer: Any, prompt: str, span: list[int], max_length: int, max_tokens: int
+) -> str:
     """Prepare a chat like HELMET's OpenAIModel.prepare_inputs, with the context's position in place of fields."""
     start, end = span
     allowed = max_length - max_tokens - 100
@@ -244,7 +312,8 @@ def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
     """A chat is counted with the header of a turn, so that it is cut at the same character as by the official code."""
     tokenizer = tokenizer_of("gpt_2")
     (example,) = adapted(
-        "helmet_recall:task=json_kv,length=4k,num_samples=1", deploy("test/c", f"{VLLM}.VLLMChatClient")
+        "helmet_recall:task=json_kv,length=4k,num_samples=1",
+        deploy("test/c", f"{VLLM}.VLLMChatClient"),
     )
     prompt, sample = example.request.prompt, Sample.from_json(example.instance.extra_data)
     for window in (1500, 2500, 4000, 4001, 4002):
@@ -256,13 +325,19 @@ def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
 @pytest.mark.parametrize("thinking", [0, 32768])
 def test_thinking_takes_no_room_of_the_input(words: str, thinking: int) -> None:
     """A prompt that fits without `thinking_tokens` is sent whole, because the official code cuts before it adds them."""
-    deployment = deploy("test/thinks", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=131072)
+    deployment = deploy(
+        "test/thinks", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=131072
+    )
     truncator = Truncator.for_deployment(deployment)
     prompt = "w " * 117_070
-    sample = Sample("official", 100, 100, length=131072, context_span=[0, len(prompt)], thinking_tokens=thinking)
+    sample = Sample(
+        "official", 100, 100, length=131072, context_span=[0, len(prompt)], thinking_tokens=thinking
+    )
     assert not truncator.fit(prompt, sample, 100 + thinking, "completion").cut
     longer = "w " * 140_000
-    cut = truncator.fit(longer, sample.extend(context_span=[0, len(longer)]), 100 + thinking, "completion")
+    cut = truncator.fit(
+        longer, sample.extend(context_span=[0, len(longer)]), 100 + thinking, "completion"
+    )
     assert count(cut.prompt) == 131072 - 100
 
 
@@ -293,13 +368,17 @@ def test_a_window_without_tokenizer_is_told_once(caplog: pytest.LogCaptureFixtur
 def test_long_prompts_are_refused(words: str) -> None:
     """`truncation=error` says how many prompts of which task are too long and by how much, and sends what fits."""
     entry = "helmet_recall:length=4k,num_samples=2"
-    tight = deploy("test/strict", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=2600)
+    tight = deploy(
+        "test/strict", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=2600
+    )
     tokens = {
         task: [count(s.request.prompt) for s in adapted(entry, deploy("test/any", f"{VLLM}.VLLMClient")) if s.instance.sub_split == task]
         for task in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")
     }  # fmt: skip
     budget = {"json_kv": 100, "ruler_niah_mk_2": 50, "ruler_niah_mk_3": 100, "ruler_niah_mv": 50}
-    excess = {task: [max(0, n - (2600 - budget[task])) for n in found] for task, found in tokens.items()}
+    excess = {
+        task: [max(0, n - (2600 - budget[task])) for n in found] for task, found in tokens.items()
+    }
     assert 0 < sum(any(found) for found in excess.values()) < 4
     with pytest.raises(InputError) as refused:
         adapted(entry, tight, method=method_for("auto", "error"))
@@ -326,14 +405,21 @@ def test_methods(style: str, truncation: str, method: str) -> None:
     adapter = AdapterFactory.get_adapter(
         AdapterSpec(method=method, model=deployment, model_deployment=deployment), None
     )
-    assert (adapter.style, adapter.refuses) == ("chat" if style == "chat" else "completion", truncation == "error")
+    assert (adapter.style, adapter.refuses) == (
+        "chat" if style == "chat" else "completion",
+        truncation == "error",
+    )
 
 
 def test_tokens_are_counted_once(words: str) -> None:
     """A prompt that was tokenized completely keeps its count; one that was cut or is surely short has none."""
     entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=1"
-    wide = deploy("test/counted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
-    tight = deploy("test/uncounted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600)
+    wide = deploy(
+        "test/counted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6
+    )
+    tight = deploy(
+        "test/uncounted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600
+    )
     (counted,), (cut,) = adapted(entry, wide), adapted(entry, tight)
     assert counted.instance.extra_data["prompt_tokens"] == count(counted.request.prompt)
     assert "prompt_tokens" not in cut.instance.extra_data
@@ -343,13 +429,19 @@ def test_without_a_window_nothing_is_tokenized() -> None:
     """No tokenizer is loaded if the deployment has no limit, or if the prompt is surely short."""
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
     register_tokenizer_config(
-        TokenizerConfig("test/none", TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"}))
+        TokenizerConfig(
+            "test/none", TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"})
+        )
     )
     unlimited = deploy("test/unlimited", f"{VLLM}.VLLMClient", tokenizer_name="test/none")
-    roomy = deploy("test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6)
+    roomy = deploy(
+        "test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6
+    )
     assert adapted(RECALL, unlimited)
     sample = Sample("generated", 100, 100, length=4096, context_span=[0, 1])
-    assert Truncator.for_deployment(roomy).fit("short", sample, 100, "completion") == FittedPrompt("short")
+    assert Truncator.for_deployment(roomy).fit("short", sample, 100, "completion") == FittedPrompt(
+        "short"
+    )
     with pytest.raises(InputError, match="'test/none' cannot be loaded"):
         adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
 
@@ -364,9 +456,13 @@ def test_prompts_that_are_not_unicode() -> None:
 def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
     """A tokenizer without offsets ends in an error before anything is sent."""
     register_tokenizer_config(
-        TokenizerConfig("test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer"))
+        TokenizerConfig(
+            "test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer")
+        )
     )
-    odd = deploy("test/odd-model", f"{VLLM}.VLLMClient", tokenizer_name="test/odd", max_sequence_length=1000)
+    odd = deploy(
+        "test/odd-model", f"{VLLM}.VLLMClient", tokenizer_name="test/odd", max_sequence_length=1000
+    )
     with pytest.raises(InputError, match="cannot be used to cut prompts; use "):
         adapted(RECALL, odd)
 
@@ -388,10 +484,17 @@ def test_helm_has_the_hook_that_we_need() -> None:
         (ADAPT_GENERATION, GenerationAdapter),
     ):
         assert (
-            type(AdapterFactory.get_adapter(AdapterSpec(method=method, model=raw, model_deployment=raw), None)) is kind
+            type(
+                AdapterFactory.get_adapter(
+                    AdapterSpec(method=method, model=raw, model_deployment=raw), None
+                )
+            )
+            is kind
         )
     with pytest.raises(ValueError, match="Invalid adaptation method"):
-        AdapterFactory.get_adapter(AdapterSpec(method="no such", model=raw, model_deployment=raw), None)
+        AdapterFactory.get_adapter(
+            AdapterSpec(method="no such", model=raw, model_deployment=raw), None
+        )
 
 
 def test_a_helm_without_the_hook_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,7 +508,9 @@ def test_a_conversation_without_a_context_is_sent_whole() -> None:
     """A conversation without a context is sent whole, however long it is."""
     sample = Sample("official", 10, 10, chat=True, cut="context")
     turn = "word " * 500
-    assert Truncator(200, lambda: None).fit(turn, sample, 10, "chat", ["more"]) == FittedPrompt(turn)
+    assert Truncator(200, lambda: None).fit(turn, sample, 10, "chat", ["more"]) == FittedPrompt(
+        turn
+    )
 
 
 def test_only_the_first_turn_of_the_user_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,7 +518,13 @@ def test_only_the_first_turn_of_the_user_is_cut(monkeypatch: pytest.MonkeyPatch)
     name = deploy("test/conversation", "helm.clients.openai_client.OpenAIClient")
     words = Tokenizer(
         models.WordLevel(
-            {word: n for n, word in enumerate(["?", "a", "b", "c", "d", "Be", "kind.", "first", "second"])}, "?"
+            {
+                word: n
+                for n, word in enumerate(
+                    ["?", "a", "b", "c", "d", "Be", "kind.", "first", "second"]
+                )
+            },
+            "?",
         )
     )
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -425,8 +536,12 @@ def test_only_the_first_turn_of_the_user_is_cut(monkeypatch: pytest.MonkeyPatch)
     messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
     span = (0, len(context))
     sample = Sample("hub", 10, 10, chat=True, cut="context_middle", context_span=span, reserved=15)
-    instance = Instance(Input(messages=messages), [], TEST_SPLIT, id="1", extra_data=sample.to_json())
-    spec = AdapterSpec(method="longctx", model=name, model_deployment=name, max_tokens=10, num_outputs=1)
+    instance = Instance(
+        Input(messages=messages), [], TEST_SPLIT, id="1", extra_data=sample.to_json()
+    )
+    spec = AdapterSpec(
+        method="longctx", model=name, model_deployment=name, max_tokens=10, num_outputs=1
+    )
     (state,) = AdapterFactory.get_adapter(spec, None).adapt([instance], parallelism=1)
     sent = [message["content"] for message in state.request.messages]
     assert state.prompt_truncated

@@ -24,17 +24,32 @@ def means(*states: RequestState) -> dict[tuple[str, str | None], float]:
     scenario_state = ScenarioState(AdapterSpec(method="longctx", num_train_trials=1), list(states))
     result = LongContextMetric("helmet").evaluate(scenario_state, None, "", 1)
     assert len(result.per_instance_stats) == len(states)
-    return {(s.name.name, s.name.sub_split): s.mean for s in result.aggregated_stats if not s.name.perturbation}
+    return {
+        (s.name.name, s.name.sub_split): s.mean
+        for s in result.aggregated_stats
+        if not s.name.perturbation
+    }
 
 
 def test_means_and_conditions() -> None:
     """Scores are means over instances, and the conditions of the run are statistics, too."""
     got = means(
-        state(0, " v1", depth=0.0), state(1, " v2", depth=0.29, drawn_from=9), state(2, "v1", depth=1.0, input_tokens=8)
+        state(0, " v1", depth=0.0),
+        state(1, " v2", depth=0.29, drawn_from=9),
+        state(2, "v1", depth=1.0, input_tokens=8),
     )
-    assert got["longctx_score", "json_kv"] == got["substring_exact_match", "json_kv"] == pytest.approx(2 / 3)
+    assert (
+        got["longctx_score", "json_kv"]
+        == got["substring_exact_match", "json_kv"]
+        == pytest.approx(2 / 3)
+    )
     assert got["json_kv_score", "json_kv"] == pytest.approx(2 / 3)
-    assert [got.get((f"longctx_score_at_depth_{d}", "json_kv")) for d in (0, 20, 40, 100)] == [1, 0, None, 1]
+    assert [got.get((f"longctx_score_at_depth_{d}", "json_kv")) for d in (0, 20, 40, 100)] == [
+        1,
+        0,
+        None,
+        1,
+    ]
     assert got["prompt_cut", "json_kv"] == got["subsampled", "json_kv"] == pytest.approx(1 / 3)
     assert got["request_failed", "json_kv"] == got["generated_data", "json_kv"] == 0
     assert got["input_tokens", "json_kv"] == 8
@@ -48,7 +63,9 @@ def test_speed_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.result
     monkeypatch.setattr("helm_longctx.helm.metric.find_prices", lambda deployment: None)
     usage = Usage(input_tokens=1000, cached_tokens=200, output_tokens=31)
-    measured = with_measures(with_usage(one.result, usage), Measures(first_token_seconds=0.4, peak_memory=2.5))
+    measured = with_measures(
+        with_usage(one.result, usage), Measures(first_token_seconds=0.4, peak_memory=2.5)
+    )
     got = means(replace(one, result=replace(measured, request_time=1.0)), plain)
     assert got["first_token_seconds", "json_kv"] == 0.4
     assert got["prefill_tokens_per_second", "json_kv"] == pytest.approx(800 / 0.4)
@@ -71,11 +88,19 @@ def test_refused_and_too_long_requests_are_counted_apart() -> None:
     flagged, filtered, too_long, broken = (state(number, "") for number in range(4))
     policy = {"reason": "The prompt violates OpenAI's content policy. See https://labs.openai.com"}
     flagged.result.completions = [GeneratedOutput("", 0, [], finish_reason=policy)]
-    for failed, error in ((filtered, "Content blocked by OpenAI filter"), (too_long, "too_long: "), (broken, "no")):
+    for failed, error in (
+        (filtered, "Content blocked by OpenAI filter"),
+        (too_long, "too_long: "),
+        (broken, "no"),
+    ):
         failed.result.success, failed.result.error = False, error
     got = means(flagged, filtered, too_long, broken, state(4, "v1"))
     assert got["longctx_score", "json_kv"] == 1
-    assert [got[f"request_{kind}", "json_kv"] for kind in ("refused", "too_long", "failed")] == [0.4, 0.2, 0.2]
+    assert [got[f"request_{kind}", "json_kv"] for kind in ("refused", "too_long", "failed")] == [
+        0.4,
+        0.2,
+        0.2,
+    ]
 
 
 def test_an_answer_without_a_text_is_a_failure() -> None:
@@ -119,7 +144,9 @@ def test_tasks_of_a_run_are_kept_apart() -> None:
 
 def repeats(number: int, *texts: str) -> list[RequestState]:
     """Return the states of a question that is asked several times. They share their instance."""
-    asked = [replace(state(number, text), train_trial_index=trial) for trial, text in enumerate(texts)]
+    asked = [
+        replace(state(number, text), train_trial_index=trial) for trial, text in enumerate(texts)
+    ]
     return [replace(each, instance=asked[0].instance) for each in asked]
 
 
@@ -128,7 +155,11 @@ def test_repeats_are_averaged_and_pass_at_k_counts_successes() -> None:
     states = [*repeats(0, "v1", "x", "x"), *repeats(1, "no", "no", "no")]
     spec = AdapterSpec(method="longctx", num_trials=3)
     result = LongContextMetric("helmet").evaluate(ScenarioState(spec, states), None, "", 1)
-    got = {s.name.name: s for s in result.aggregated_stats if s.name.sub_split and not s.name.perturbation}
+    got = {
+        s.name.name: s
+        for s in result.aggregated_stats
+        if s.name.sub_split and not s.name.perturbation
+    }
     assert got["longctx_score"].mean == pytest.approx(1 / 6)
     assert got["longctx_score"].count == 3
     assert got["pass_at_3"].mean == 1 / 2
@@ -144,14 +175,19 @@ def test_answers_without_a_value_leave_the_mean_over_questions() -> None:
     """Answers without a verdict are left out, and each question counts once in the mean over several repeats."""
     replies = {0: ("CORRECT", "INCORRECT"), 1: ("CORRECT", "perhaps"), 2: ("no", "no")}
     states = [
-        replace(state(number, "x", task="questions", record={"judge": replies[number][trial]}), train_trial_index=trial)
+        replace(
+            state(number, "x", task="questions", record={"judge": replies[number][trial]}),
+            train_trial_index=trial,
+        )
         for trial in (0, 1)
         for number in replies
     ]
     spec = AdapterSpec(method="longctx", num_trials=2)
     result = LongContextMetric("aa_lcr").evaluate(ScenarioState(spec, states), None, "", 1)
     means = {s.name.name: s.mean for s in result.aggregated_stats if not s.name.perturbation}
-    assert means["judge_score"] == means["longctx_score"] == means["questions_score"] == 0.75  # not (1 + 0) / 2
+    assert (
+        means["judge_score"] == means["longctx_score"] == means["questions_score"] == 0.75
+    )  # not (1 + 0) / 2
     assert means["pass_at_2"] == 1
 
 
@@ -161,7 +197,9 @@ def test_a_task_without_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     unscored = replace(metric.benchmark.task("json_kv"), headline=(), unscored="nobody knows")
     monkeypatch.setattr(type(metric.benchmark), "task", lambda benchmark, name: unscored)
     states = ScenarioState(AdapterSpec(method="longctx", num_train_trials=1), [state(0, "v1")])
-    means = {stat.name.name: stat.mean for stat in metric.evaluate(states, None, "", 1).aggregated_stats}
+    means = {
+        stat.name.name: stat.mean for stat in metric.evaluate(states, None, "", 1).aggregated_stats
+    }
     assert means["substring_exact_match"] == 1
     assert not {"longctx_score", "json_kv_score"} & means.keys()
 
@@ -169,15 +207,27 @@ def test_a_task_without_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
 TEXTS = st.sampled_from(["v1", "v2", "", "it is v1", None])
 
 
-@given(st.lists(st.tuples(TEXTS, TEXTS, st.sampled_from([None, 0.0, 0.4, 1.0]), st.booleans()), min_size=1, max_size=6))
+@given(
+    st.lists(
+        st.tuples(TEXTS, TEXTS, st.sampled_from([None, 0.0, 0.4, 1.0]), st.booleans()),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
     questions: list[tuple[str | None, str | None, float | None, bool]],
 ) -> None:
     """Statistics of a run, their order, and the rows of instances equal what HELM's `Metric.evaluate` returns."""
     metric, states = LongContextMetric("helmet"), []
     for number, (*texts, depth, is_ruler) in enumerate(questions):
-        asked = [state(number, text, "ruler_niah_mk_2" if is_ruler else "json_kv", depth=depth) for text in texts]
-        states += [replace(each, instance=asked[0].instance, train_trial_index=i) for i, each in enumerate(asked)]
+        asked = [
+            state(number, text, "ruler_niah_mk_2" if is_ruler else "json_kv", depth=depth)
+            for text in texts
+        ]
+        states += [
+            replace(each, instance=asked[0].instance, train_trial_index=i)
+            for i, each in enumerate(asked)
+        ]
     spec = AdapterSpec(method="longctx", num_trials=2, num_train_trials=2)
     ours, helms = (
         metric._evaluate_trials(ScenarioState(spec, states)),
@@ -193,7 +243,9 @@ def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
 def test_memory_of_the_statistics_of_answers() -> None:
     """HELM's objects for the statistics of answers are made when they are read, so a run holds only the values."""
     number, metric = 500, LongContextMetric("helmet")
-    states = ScenarioState(AdapterSpec(method="longctx"), [state(each, "v1") for each in range(number)])
+    states = ScenarioState(
+        AdapterSpec(method="longctx"), [state(each, "v1") for each in range(number)]
+    )
     metric.evaluate(states, None, "", 1)  # imports and caches
     tracemalloc.start()
     rows = metric.evaluate(states, None, "", 1).per_instance_stats
@@ -208,9 +260,13 @@ def test_memory_of_the_statistics_of_answers() -> None:
 def test_perturbed_instances_are_evaluated_by_helms_code() -> None:
     """HELM compares each perturbed instance with its original, and reports the worst score."""
     original, perturbed = state(0, "v1"), state(0, "x")
-    changed = replace(perturbed.instance, perturbation=PerturbationDescription("typos", robustness=True))
+    changed = replace(
+        perturbed.instance, perturbation=PerturbationDescription("typos", robustness=True)
+    )
     states = [original, replace(perturbed, instance=changed)]
-    result = LongContextMetric("helmet").evaluate(ScenarioState(AdapterSpec(method="longctx"), states), None, "", 1)
+    result = LongContextMetric("helmet").evaluate(
+        ScenarioState(AdapterSpec(method="longctx"), states), None, "", 1
+    )
     worst = {
         stat.name.perturbation.name: stat.mean
         for stat in result.aggregated_stats

@@ -80,7 +80,9 @@ def test_the_function_of_helm_is_as_we_know_it(patch: Patch) -> None:
 def test_another_helm_is_refused(patch: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that is missing or has other parameters ends in an error that names it."""
     monkeypatch.setattr(owner_of(patch), patch.name, lambda something_else: None)
-    with pytest.raises(RuntimeError, match=rf"{patch.name} takes something_else instead of .* not supported"):
+    with pytest.raises(
+        RuntimeError, match=rf"{patch.name} takes something_else instead of .* not supported"
+    ):
         patch.apply()
     monkeypatch.setattr(owner_of(patch), patch.name, None)
     with pytest.raises(RuntimeError, match=rf"{patch.name} is gone"):
@@ -140,7 +142,9 @@ def run_stock(folder: Path, *without: str) -> tuple[int, list[str], dict[str, st
 def clean(text: str) -> str:
     """Return a text without the parts that differ from run to run."""
     text = re.sub(
-        r"\d{4}-\d\d-\d\d[T ][\d:.,]+|\d+[.:]\d+(?:[.:]\d+)*(?:e-\d+)?s?|0x[0-9a-f]+|\d+ characters|\d{10}", "T", text
+        r"\d{4}-\d\d-\d\d[T ][\d:.,]+|\d+[.:]\d+(?:[.:]\d+)*(?:e-\d+)?s?|0x[0-9a-f]+|\d+ characters|\d{10}",
+        "T",
+        text,
     )
     return re.sub(r"/tmp/\S*?/(with|without)\b|\bwith(out)?/", "F/", text)
 
@@ -166,7 +170,9 @@ def test_patches_are_applied_once() -> None:
     apply_patches()
     before = [inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS]
     apply_patches()
-    assert before == [inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS]
+    assert before == [
+        inspect.getattr_static(owner_of(patch), patch.name) for patch in patches._OF_RUNS
+    ]
 
 
 def test_the_codec_comes_without_what_it_does_not_need() -> None:
@@ -191,13 +197,27 @@ def test_the_codec_comes_without_what_it_does_not_need() -> None:
     [
         ("helm_longctx.models.apis.OpenAIClient", {}, None, 0),
         ("helm_longctx.models.apis.OpenAIClient", {"deployments": {"other/model": "x"}}, None, 0),
-        ("helm_longctx.models.apis.OpenAIClient", {"myApiKey": "of the organization"}, "of the organization", 0),
-        ("helm_longctx.models.apis.OpenAIClient", {"deployments": {"my/model": "of the model"}}, "of the model", 0),
+        (
+            "helm_longctx.models.apis.OpenAIClient",
+            {"myApiKey": "of the organization"},
+            "of the organization",
+            0,
+        ),
+        (
+            "helm_longctx.models.apis.OpenAIClient",
+            {"deployments": {"my/model": "of the model"}},
+            "of the model",
+            0,
+        ),
         ("helm.clients.openai_client.OpenAIClient", {}, None, 1),
     ],
 )
 def test_keys_that_are_not_in_helms_file(
-    caplog: pytest.LogCaptureFixture, client: str, credentials: dict[str, Any], key: str | None, warnings: int
+    caplog: pytest.LogCaptureFixture,
+    client: str,
+    credentials: dict[str, Any],
+    key: str | None,
+    warnings: int,
 ) -> None:
     """HELM does not warn of keys that our clients find elsewhere, but still warns of other clients' keys."""
     apply_patches()
@@ -214,7 +234,9 @@ def test_helms_client_for_vllm_answers(tmp_path: Path) -> None:
         spec = ClientSpec("helm.clients.vllm_client.VLLMClient", arguments)
         with deployed(ModelDeployment("my/vllm", spec, "longctx/lexical", "longctx/words")) as name:
             client = LocalContext(str(tmp_path)).client
-            result = client.make_request(Request(name, "longctx/lexical", prompt="a question", temperature=0))
+            result = client.make_request(
+                Request(name, "longctx/lexical", prompt="a question", temperature=0)
+            )
     assert result.success
     assert result.completions[0].text == "A QUESTION"
     assert server.calls[0].path == "/v1/completions"
@@ -227,7 +249,9 @@ def summary_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "modules/sitecustomize.py").unlink()
     monkeypatch.syspath_prepend(str(tmp_path / "modules"))
     statistics = dict.fromkeys(("coverage", "density", "compression"), 0.5)
-    data_stats = type("DataStatsMetric", (), {"evaluate_example": lambda self, summary, text: statistics})
+    data_stats = type(
+        "DataStatsMetric", (), {"evaluate_example": lambda self, summary, text: statistics}
+    )
     stand_ins = {
         "bert_score": SimpleNamespace(BERTScorer=None),
         "summ_eval": SimpleNamespace(),
@@ -237,7 +261,9 @@ def summary_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delitem(sys.modules, SUMMARIES, raising=False)
     apply_patches()
-    yield helm_runner.create_metric(MetricSpec(f"{SUMMARIES}.SummarizationMetric", {"task": "medi_qa"}))
+    yield helm_runner.create_metric(
+        MetricSpec(f"{SUMMARIES}.SummarizationMetric", {"task": "medi_qa"})
+    )
     # Other tests import the module without the stand-ins.
     sys.modules.pop(SUMMARIES, None)
 
@@ -246,10 +272,14 @@ def test_no_pickle_of_summaries_is_loaded(
     summary_metric: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """HELM's metric of summaries loads no pickle, not even one that is there, and has its other statistics."""
-    (tmp_path / "qafacteval.pk").write_bytes(pickle.dumps({"medi_qa": Poison(tmp_path / "poisoned")}))
+    (tmp_path / "qafacteval.pk").write_bytes(
+        pickle.dumps({"medi_qa": Poison(tmp_path / "poisoned")})
+    )
     warn_once.cache_clear()
     instance = Instance(
-        Input(text="The pulse is normal."), [Reference(Output(text="It is normal."), [CORRECT_TAG])], id="id1"
+        Input(text="The pulse is normal."),
+        [Reference(Output(text="It is normal."), [CORRECT_TAG])],
+        id="id1",
     )
     answer = RequestResult(True, [], [GeneratedOutput("It is normal.", 0, [])], False)
     state = SimpleNamespace(instance=instance, result=answer)

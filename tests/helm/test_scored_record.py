@@ -8,7 +8,17 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.helm.scenario import to_instance
-from helm_longctx.tasks import Benchmark, Category, Example, Metric, Record, Scores, Settings, Task, Template
+from helm_longctx.tasks import (
+    Benchmark,
+    Category,
+    Example,
+    Metric,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    Template,
+)
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.sample import Sample
 
@@ -26,13 +36,17 @@ SETTINGS = Settings(length=4096)
 
 def score_output(record: Record) -> Scores:
     """Score the whole output as the answer."""
-    return {"exact": float(record["prediction"].strip() in [*record["references"], *record["aliases"]])}
+    return {
+        "exact": float(record["prediction"].strip() in [*record["references"], *record["aliases"]])
+    }
 
 
 def score_with_prefix(record: Record) -> Scores:
     """Score what follows the prefix. Without a prefix there is no answer, unless the output is a chat's."""
     _, prefix, answer = record["prediction"].rpartition(PREFIX)
-    return {"exact": float((answer if prefix else record["prediction"]).strip() in record["references"])}
+    return {
+        "exact": float((answer if prefix else record["prediction"]).strip() in record["references"])
+    }
 
 
 def make_task(prefix_scored: bool) -> Task:
@@ -65,9 +79,12 @@ def record_of(task: Task, output: str, form: Style) -> Record:
     instance = to_instance(benchmark, task, SETTINGS, EXAMPLE, run_max_tokens=10)
     sent = Sample.from_json(instance.extra_data).extend(style=form)
     assert sent.group == EXAMPLE.group
-    result = RequestResult(success=True, embedding=[], completions=[GeneratedOutput(output, 0, [])], cached=False)
+    result = RequestResult(
+        success=True, embedding=[], completions=[GeneratedOutput(output, 0, [])], cached=False
+    )
     return scored_record(
-        RequestState(instance, None, None, 0, None, Request(), result, 0, prompt_truncated=False), sent
+        RequestState(instance, None, None, 0, None, Request(), result, 0, prompt_truncated=False),
+        sent,
     )
 
 

@@ -30,12 +30,16 @@ def test_instances_that_are_left_out(
 ) -> None:
     """Only our instances are reported as left out, and the remaining ones record it."""
     monkeypatch.setattr(runner, "downsample_eval_instances", getattr(STOCK, "__wrapped__", STOCK))
-    instances = [Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra) for n in range(10)]
+    instances = [
+        Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra) for n in range(10)
+    ]
     expected = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
     apply_patches()
     apply_patches()
     drawn = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
-    assert [(each.extra_data or {}).get("drawn_from") for each in drawn] == [10 if told else None] * len(drawn)
+    assert [(each.extra_data or {}).get("drawn_from") for each in drawn] == [
+        10 if told else None
+    ] * len(drawn)
     assert [each.id for each in drawn] == [each.id for each in expected]
     assert told or drawn == expected
     said = [message for message in caplog.messages if "not the benchmark's sample" in message]

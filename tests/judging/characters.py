@@ -45,7 +45,10 @@ class Characters:
     def moody(self, prompt: str) -> str:
         """Return a random grade for each criterion, whatever the answer is."""
         numbers = {"fluency": 1, "correctness": 3, "recall": 4, "precision": 4}
-        return json.dumps({name: self._rng.randint(0, most) for name, most in numbers.items()} | {"sentence_count": 4})
+        return json.dumps(
+            {name: self._rng.randint(0, most) for name, most in numbers.items()}
+            | {"sentence_count": 4}
+        )
 
     def zero(self, prompt: str) -> str:
         """Return 0 for each criterion."""

@@ -10,7 +10,10 @@ import yaml
 
 
 def write_judges(
-    folder: Path, addresses: dict[str, str | None], model: str = "gpt-4o-2024-05-13", key: str = "sk-none"
+    folder: Path,
+    addresses: dict[str, str | None],
+    model: str = "gpt-4o-2024-05-13",
+    key: str = "sk-none",
 ) -> Path:
     """A folder for `--local-path` that knows judges.
 
@@ -46,8 +49,16 @@ def write_judges(
 def _client(address: str | None, model: str, key: str) -> dict[str, Any]:
     arguments: dict[str, Any]
     if address is None:
-        name, arguments = "anthropic_client.AnthropicMessagesClient", {"anthropic_model_name": model}
+        name, arguments = (
+            "anthropic_client.AnthropicMessagesClient",
+            {"anthropic_model_name": model},
+        )
     else:
-        arguments = {"base_url": address, "api_key": key, "openai_model_name": model, "max_retries": 0}
+        arguments = {
+            "base_url": address,
+            "api_key": key,
+            "openai_model_name": model,
+            "max_retries": 0,
+        }
         name = "openai_client.OpenAIClient"
     return {"class_name": f"helm.clients.{name}", "args": arguments}

@@ -31,7 +31,9 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def counted(table: list[list[int]]) -> tuple[list[int], list[int]]:
     """Return the ratings of two raters with these counts."""
-    cells = [(a, b) for a, row in enumerate(table) for b, count in enumerate(row) for _ in range(count)]
+    cells = [
+        (a, b) for a, row in enumerate(table) for b, count in enumerate(row) for _ in range(count)
+    ]
     return [a for a, _ in cells], [b for _, b in cells]
 
 
@@ -47,7 +49,9 @@ def test_a_textbook_table() -> None:
     assert found.note == ""
 
 
-@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+@pytest.mark.parametrize(
+    ("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
+)
 def test_krippendorffs_example(level: str, alpha: float) -> None:
     """Krippendorff's alpha equals the published values."""
     assert krippendorff_alpha(OBSERVERS, level) == pytest.approx(alpha, abs=5e-4)
@@ -61,7 +65,14 @@ def test_many_raters() -> None:
     assert found.alpha.low < 0.815 < found.alpha.high
     raters = dict(zip("abcd", OBSERVERS, strict=True))
     assert [who for who, _ in pairwise(raters, "abc")][-2:] == ["c / d", "all 3 judges"]
-    assert [who for who, _ in pairwise(raters, "ab")] == ["a / b", "a / c", "a / d", "b / c", "b / d", "c / d"]
+    assert [who for who, _ in pairwise(raters, "ab")] == [
+        "a / b",
+        "a / c",
+        "a / d",
+        "b / c",
+        "b / d",
+        "c / d",
+    ]
 
 
 GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40)

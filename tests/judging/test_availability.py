@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 
 import helm_longctx.plugin  # noqa: F401  # registers the baselines
 from helm_longctx.errors import InputError
@@ -88,7 +92,9 @@ def test_another_host_keeps_it(hosts: tuple[Server, Server]) -> None:
         assert not third.calls
 
 
-def test_a_familys_key_stays_with_its_host(hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_familys_key_stays_with_its_host(
+    hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The key of a family is sent only to the official host, or to a host that the user names."""
     monkeypatch.setenv("GPT_JUDGE_API_KEY", "sk-of-the-family")
     official, model = "openai/gpt-official", "openai/gpt-official"
@@ -102,7 +108,9 @@ def test_a_familys_key_stays_with_its_host(hosts: tuple[Server, Server], monkeyp
     assert [call.key for call in hosts[1].calls] == ["Bearer sk-of-the-family"]
 
 
-@pytest.mark.parametrize("fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.FLAGGED, Fault.EMPTY])
+@pytest.mark.parametrize(
+    "fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.FLAGGED, Fault.EMPTY]
+)
 def test_what_may_pass_ends_no_run(hosts: tuple[Server, Server], fault: Fault) -> None:
     """A failure that can pass, or a refused request, does not end the run, and of several hosts one that answers is used."""
     hosts[0].plan = hosts[1].plan = faults.always(fault)
@@ -146,7 +154,9 @@ def test_local_models_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     check_judge("local/judge", {})
 
 
-def test_a_missing_extra_ends_the_run_first(hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_ends_the_run_first(
+    hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a key for the official judge but without the extra, the error names the extra before anything is sent."""
     monkeypatch.setitem(sys.modules, "authlib", None)
     install = re.escape("needs authlib; install with: pip install 'helm-longctx[judges]'")
@@ -157,14 +167,25 @@ def test_a_missing_extra_ends_the_run_first(hosts: tuple[Server, Server], monkey
 
 
 @pytest.mark.usefixtures("hosts")
-def test_a_missing_package_is_no_missing_key(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_package_is_no_missing_key(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """If the package of the judge's client is missing, the warning says what to install, and not that a key is missing."""
     warn_once.cache_clear()
     official = "openai/other-2024"
-    register_model_deployment(ModelDeployment(official, ClientSpec(OPENAI, {}), model_name=official))
-    for name in [name for name in sys.modules if name.split(".")[0] == "openai" or name == OPENAI.rpartition(".")[0]]:
+    register_model_deployment(
+        ModelDeployment(official, ClientSpec(OPENAI, {}), model_name=official)
+    )
+    for name in [
+        name
+        for name in sys.modules
+        if name.split(".")[0] == "openai" or name == OPENAI.rpartition(".")[0]
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openai", None)
     assert find_official_judge(official, KEY) is None
-    assert "its client needs openai; install with: pip install 'helm-longctx[openai]'; give judge=" in caplog.text
+    assert (
+        "its client needs openai; install with: pip install 'helm-longctx[openai]'; give judge="
+        in caplog.text
+    )
     assert "no key" not in caplog.text

@@ -15,7 +15,16 @@ from helm.clients.openai_client import OpenAIClient
 from helm.common.cache import SqliteCacheConfig
 
 from helm_longctx.helm.patches import apply_patches, apply_seed_patch
-from helm_longctx.judging.judge import TIMEOUT, TRIES, WAIT, Judge, JudgeRequest, Reply, ask_judges, setting
+from helm_longctx.judging.judge import (
+    TIMEOUT,
+    TRIES,
+    WAIT,
+    Judge,
+    JudgeRequest,
+    Reply,
+    ask_judges,
+    setting,
+)
 from helm_longctx.models.apis.sending import limit_time
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
@@ -105,7 +114,9 @@ def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 @pytest.mark.parametrize("instead", [5, True, ["a", "list"], {"an": "object"}])
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-def test_no_text_where_a_text_should_be(kind: str, instead: Any, server: Server, tmp_path: Path) -> None:
+def test_no_text_where_a_text_should_be(
+    kind: str, instead: Any, server: Server, tmp_path: Path
+) -> None:
     """A reply without a text is requested again, although HELM's cache keeps it, and counting its cost does not fail."""
     said = [instead, json.dumps(VERDICT)]
     server.answer = lambda prompt: said[min(len(server.calls), 2) - 1]

@@ -15,7 +15,14 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.apps.judge_checks import measures as statistics
-from helm_longctx.apps.judge_checks.measures import Measure, agreements, by_kind, differences, measures, plot_judges
+from helm_longctx.apps.judge_checks.measures import (
+    Measure,
+    agreements,
+    by_kind,
+    differences,
+    measures,
+    plot_judges,
+)
 from helm_longctx.benchmarks.helmet.rubrics import checks
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.plots import write_picture
@@ -46,7 +53,9 @@ def test_a_verdict_that_lacks_a_number(asked: list[Check]) -> None:
     """A verdict that lacks a number is not as expected, because a summary without sentences would be worth 0."""
     item = next(check.item for check in asked if "sentence_count" in check.item.expected)
     assert item.accepts(item.expected)
-    assert not item.accepts({name: value for name, value in item.expected.items() if name != "precision"})
+    assert not item.accepts(
+        {name: value for name, value in item.expected.items() if name != "precision"}
+    )
 
 
 @pytest.fixture
@@ -87,7 +96,9 @@ def test_the_set(asked: list[Check]) -> None:
         assert set(item.tolerance) <= names
         assert 0 <= check.expected_score <= 1
         assert item.expected["fluency"] in (0, 1)
-        assert item.like is None or items[item.like].record["references"] == item.record["references"]
+        assert (
+            item.like is None or items[item.like].record["references"] == item.record["references"]
+        )
     assert {check.expected_score for check in asked if check.item.kind == "right"} == {1.0}
     worthless = {"wrong", "fluent_nonsense", "constant", "null", "injection", "repeated"}
     assert {check.expected_score for check in asked if check.item.kind in worthless} == {0.0}
@@ -97,7 +108,10 @@ def test_texts_of_the_set(asked: list[Check]) -> None:
     """Variations change what they should: orders and padding are added, and places have the same sentences."""
     items = {check.item.id: check.item for check in asked}
     for item in items.values():
-        text, base = item.record["prediction"], items[item.like].record["prediction"] if item.like else ""
+        text, base = (
+            item.record["prediction"],
+            items[item.like].record["prediction"] if item.like else "",
+        )
         if item.kind == "injection":
             assert text.startswith(base)
             assert base
@@ -113,7 +127,11 @@ def test_a_judge_that_is_right(seen: Callable[..., pd.DataFrame]) -> None:
     """A judge that is always right has perfect measures."""
     found = seen("perfect", repeats=2)
     assert len(found) == 120
-    assert all(measure.value == pytest.approx(measure.good) for measure in measures(found) if measure.good is not None)
+    assert all(
+        measure.value == pytest.approx(measure.good)
+        for measure in measures(found)
+        if measure.good is not None
+    )
     assert set(by_kind(found)["right"]) == {1.0}
     assert {compared.alpha.value for _, _, compared in agreements(found)} == {1.0}
 
@@ -127,7 +145,11 @@ def test_a_judge_that_likes_everything(seen: Callable[..., pd.DataFrame]) -> Non
     assert by_name["bias"].value > 0.5
     assert table.loc["wrong", "right"] == 0.0
     assert table.loc["wrong", "score"] == 1.0
-    kappas = [compared.weighted_kappa.value for task, _, compared in agreements(found) if task == "narrativeqa"]
+    kappas = [
+        compared.weighted_kappa.value
+        for task, _, compared in agreements(found)
+        if task == "narrativeqa"
+    ]
     assert kappas == [0.0]
 
 
@@ -171,7 +193,10 @@ def test_a_judge_that_says_anything(seen: Callable[..., pd.DataFrame]) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "state", "error"),
-    [(Fault.SERVER_ERROR, "failed", "the call failed"), (Fault.UNREADABLE, "unreadable", "the reply has no verdict")],
+    [
+        (Fault.SERVER_ERROR, "failed", "the call failed"),
+        (Fault.UNREADABLE, "unreadable", "the reply has no verdict"),
+    ],
 )
 def test_a_judge_that_fails(
     seen: Callable[..., pd.DataFrame], asked: list[Check], fault: Fault, state: str, error: str
@@ -186,7 +211,9 @@ def test_a_judge_that_fails(
     table = by_kind(found)
     assert table[state].sum() == len(expected)
     assert (table["judged"] + table[state]).equals(table["asked"])
-    values = [measure.value for measure in measures(found) if measure.good is not None and measure.n]
+    values = [
+        measure.value for measure in measures(found) if measure.good is not None and measure.n
+    ]
     assert all(value in (0.0, 1.0) for value in (round(value, 9) for value in values))
     assert [compared.n for _, _, compared in agreements(found)] == [
         sum(rows["state"] == "judged") for _, rows in found.groupby("task", sort=False)
@@ -205,10 +232,16 @@ def test_a_judge_that_never_answers(seen: Callable[..., pd.DataFrame]) -> None:
 
 def test_intervals_and_differences(seen: Callable[..., pd.DataFrame]) -> None:
     """Each mean has an interval around it; different judges differ significantly, and equal ones do not."""
-    both = pd.concat([seen("perfect"), seen("obedient"), seen("perfect").assign(judge="tests/twin")])
+    both = pd.concat(
+        [seen("perfect"), seen("obedient"), seen("perfect").assign(judge="tests/twin")]
+    )
     for _, rows in both.groupby("judge"):
         for measure in measures(rows):
-            assert measure.n == 0 or math.isnan(measure.low) or measure.low <= measure.value <= measure.high
+            assert (
+                measure.n == 0
+                or math.isnan(measure.low)
+                or measure.low <= measure.value <= measure.high
+            )
     (right, *_) = measures(both[both["judge"] == "tests/obedient"])
     assert right.value == pytest.approx(0.9)
     assert 0.7 < right.low < 0.9 < right.high < 1
@@ -231,15 +264,25 @@ def test_pictures(seen: Callable[..., pd.DataFrame]) -> None:
 def gains_of(gains: Sequence[float]) -> Measure:
     """Return the measure of instructions that change scores of wrong answers (0.5 instead of 0) by these gains."""
     rows = [
-        {"id": f"{kind} {place}", "like": like, "kind": kind, "score": 0.5 + gain, "expected_score": 0.0}
+        {
+            "id": f"{kind} {place}",
+            "like": like,
+            "kind": kind,
+            "score": 0.5 + gain,
+            "expected_score": 0.0,
+        }
         for place, added in enumerate(gains)
         for kind, like, gain in (("wrong", None, 0.0), ("injection", f"wrong {place}", added))
     ]
     rest = {"state": "judged", "right": False, "repeat": 0, "place": None, "verdict": ""}
-    return {each.name: each for each in measures(pd.DataFrame([row | rest for row in rows]))}["instructions gain"]
+    return {each.name: each for each in measures(pd.DataFrame([row | rest for row in rows]))}[
+        "instructions gain"
+    ]
 
 
-@pytest.mark.parametrize("gains", [[0.0] * 7 + [1 / 3], [-1 / 3] + [0.0] * 7, [1 / 3] * 5, [0.0] * 6])
+@pytest.mark.parametrize(
+    "gains", [[0.0] * 7 + [1 / 3], [-1 / 3] + [0.0] * 7, [1 / 3] * 5, [0.0] * 6]
+)
 def test_the_interval_of_a_gain_does_not_depend_on_its_sign(gains: list[float]) -> None:
     """The interval of a gain has a width and contains 0, also if all gains have one sign or are equal."""
     found, reverse = gains_of(gains), gains_of([-gain for gain in gains])

@@ -73,7 +73,9 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for step in range(60):
         texts = ["premise: {} hypothesis: {}".format(*pair) for pair in pairs(24, seed=step)]
         inputs = tokenizer(texts, return_tensors="pt", padding=True)
-        small = ((inputs.input_ids >= 7) & (inputs.input_ids < 27)).sum(1) > (inputs.input_ids >= 27).sum(1)
+        small = ((inputs.input_ids >= 7) & (inputs.input_ids < 27)).sum(1) > (
+            inputs.input_ids >= 27
+        ).sum(1)
         labels = torch.stack([torch.where(small, 3, 4), torch.ones(24, dtype=torch.long)], dim=1)
         model(**inputs, labels=labels).loss.backward()
         optimizer.step()
@@ -99,7 +101,11 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-SMALL: dict[str, Any] = {"pad_token_id": 0, "eos_token_id": 1, "id2label": {0: "no", 1: "neutral", 2: "Entailment"}}
+SMALL: dict[str, Any] = {
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "id2label": {0: "no", 1: "neutral", 2: "Entailment"},
+}
 LAYERS: dict[str, Any] = {
     "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "type_vocab_size": 2,
 }  # fmt: skip
@@ -123,7 +129,11 @@ BART: dict[str, Any] = {
     ],
 )
 def test_pairs_beyond_the_positions_of_a_classifier(
-    family: str, settings: dict[str, Any], longest: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    family: str,
+    settings: dict[str, Any],
+    longest: int | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Pairs beyond the positions of a classifier get no verdict, other pairs of the batch do, and relative positions have no end."""
     tokenizer = save_tokenizer(tmp_path)
@@ -152,7 +162,9 @@ def test_a_t5_that_has_its_sentencepiece_model_alone(t5: Path, tmp_path: Path) -
     pytest.importorskip("google.protobuf")
     for name in ("config.json", "generation_config.json", "model.safetensors"):
         shutil.copy(t5 / name, tmp_path / name)
-    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer", "extra_ids": 0}')
+    (tmp_path / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "T5Tokenizer", "extra_ids": 0}'
+    )
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter([" ".join(pair) for pair in pairs(200)]), model_prefix=str(tmp_path / "spiece"),
         vocab_size=40, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, normalization_rule_name="nmt_nfkc", minloglevel=2,
@@ -166,7 +178,9 @@ def test_a_t5_that_has_its_sentencepiece_model_alone(t5: Path, tmp_path: Path) -
         assert judge._loaded.tokenizer(text).input_ids == [*pieces.encode(text), 1]
 
 
-def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_is_part_of_the_name(
+    t5: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The commit is a part of a hub model's name, and nothing is loaded if all verdicts are stored."""
     asked, verdicts = pairs(5), tmp_path / "verdicts.sqlite"
     code = (
@@ -175,9 +189,18 @@ def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path, monkeypatch: p
         "print(json.dumps([judge.entails([tuple(pair) for pair in json.load(sys.stdin)]), judge.name]))"
     )
     with serve(Hub({"org/nli": {file.name: file.read_bytes() for file in t5.iterdir()}})) as hub:
-        environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "HF_HUB_DISABLE_XET": "1"}
+        environment = {
+            **os.environ,
+            "HF_ENDPOINT": hub.url,
+            "HF_HOME": str(tmp_path),
+            "HF_HUB_DISABLE_XET": "1",
+        }
         done = subprocess.run(
-            [sys.executable, "-c", code, verdicts], env=environment, input=json.dumps(asked), text=True, stdout=-1
+            [sys.executable, "-c", code, verdicts],
+            env=environment,
+            input=json.dumps(asked),
+            text=True,
+            stdout=-1,
         )
     said, name = json.loads(done.stdout)
     assert name == f"org/nli@{COMMIT}"
@@ -198,7 +221,14 @@ def test_what_is_downloaded_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path:
         return str(tmp_path / COMMIT / file)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    names = [TRUE_NLI, f"{TRUE_NLI}@{COMMIT}", f"{TRUE_NLI}@main", f"org/nli@{COMMIT}", "org/nli@v2", "org/nli"]
+    names = [
+        TRUE_NLI,
+        f"{TRUE_NLI}@{COMMIT}",
+        f"{TRUE_NLI}@main",
+        f"org/nli@{COMMIT}",
+        "org/nli@v2",
+        "org/nli",
+    ]
     judges = [HubEntailment(name) for name in names]
     assert [judge.name for judge in judges] == [
         f"{TRUE_NLI}@{TRUE_NLI_COMMIT}", f"{TRUE_NLI}@{COMMIT}", f"{TRUE_NLI}@{COMMIT}", *[f"org/nli@{COMMIT}"] * 3
@@ -210,7 +240,11 @@ def test_what_is_downloaded_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_model_of_no_commit_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model whose commit is unknown is not loaded."""
     monkeypatch.setattr(entailment, "find_commit", lambda model, revision: None)
-    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", lambda *arguments, **named: pytest.fail("loaded"))
+    monkeypatch.setattr(
+        transformers.AutoConfig,
+        "from_pretrained",
+        lambda *arguments, **named: pytest.fail("loaded"),
+    )
     with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
         HubEntailment("org/nli").entails([("a", "b")])
 
@@ -220,7 +254,9 @@ def test_code_of_a_model_is_not_run(t5: Path, tmp_path: Path) -> None:
     shutil.copytree(t5, tmp_path / "nli")
     config = json.loads((tmp_path / "nli/config.json").read_text())
     names = {"AutoConfig": "code.Config", "AutoModelForSeq2SeqLM": "code.Model"}
-    (tmp_path / "nli/config.json").write_text(json.dumps({**config, "model_type": "other", "auto_map": names}))
+    (tmp_path / "nli/config.json").write_text(
+        json.dumps({**config, "model_type": "other", "auto_map": names})
+    )
     (tmp_path / "nli/code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
         HubEntailment(str(tmp_path / "nli")).entails([("a", "b")])
@@ -244,7 +280,9 @@ def pairs(count: int, seed: int = 1) -> list[Pair]:
     ]
 
 
-def test_batches_equal_the_official_rule_one_by_one(t5: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_equal_the_official_rule_one_by_one(
+    t5: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A verdict in a batch equals the official rule for one pair: whether the model writes exactly `1`."""
     monkeypatch.setattr(entailment, "BATCH_TOKENS", 300)
     model = transformers.T5ForConditionalGeneration.from_pretrained(t5).eval()
@@ -270,7 +308,9 @@ def test_a_classifier(classifier: Path) -> None:
     asked, expected = pairs(40), []
     for passage, claim in asked:
         with torch.inference_mode():
-            expected.append(int(model(**tokenizer(passage, claim, return_tensors="pt")).logits.argmax()) == 1)
+            expected.append(
+                int(model(**tokenizer(passage, claim, return_tensors="pt")).logits.argmax()) == 1
+            )
     assert HubEntailment(str(classifier)).entails(asked) == expected
     assert set(expected) == {True, False}
 
@@ -285,7 +325,8 @@ def test_models_that_are_none(classifier: Path, tmp_path: Path) -> None:
     nothing = HubEntailment(str(tmp_path / "nothing"))
     for _ in range(2):
         with pytest.raises(
-            InputError, match="neither a HELM deployment nor a model that can be loaded on this machine"
+            InputError,
+            match="neither a HELM deployment nor a model that can be loaded on this machine",
         ):
             nothing.entails([("a", "b")])
 
@@ -320,9 +361,21 @@ class Client:
         return RequestResult(success=bool(outputs), embedding=[], completions=outputs, cached=False)
 
 
-def test_a_deployment_as_judge(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deployment_as_judge(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A deployment's verdict is the first word 1 or 0, everything else is no verdict, and no passage is logged."""
-    replies = ["1", " 0\n", "1.", "0. It says\nnothing.", "yes 1", "", None, ValueError("secret"), "10"]
+    replies = [
+        "1",
+        " 0\n",
+        "1.",
+        "0. It says\nnothing.",
+        "yes 1",
+        "",
+        None,
+        ValueError("secret"),
+        "10",
+    ]
     client = Client(replies)
     monkeypatch.setenv(WAIT, "0.001")
     judge = DeploymentEntailment(Judge("org/model-a", "org/model", client))  # type: ignore[arg-type]
@@ -351,7 +404,12 @@ class Counting:
 def test_verdicts_are_remembered(tmp_path: Path) -> None:
     """Verdicts are stored by judge, passage and claim across processes; missing ones are requested, and no text is kept."""
     path = tmp_path / "folder/verdicts.sqlite"
-    asked = [("long passage", "ab"), ("long passage", "abc"), ("long passage", "ab"), ("long passage", "?")]
+    asked = [
+        ("long passage", "ab"),
+        ("long passage", "abc"),
+        ("long passage", "ab"),
+        ("long passage", "?"),
+    ]
     for expected in (3, 1):
         judge = Counting()
         assert CachedEntailment(judge, path).entails(asked) == [True, False, True, None]
@@ -385,7 +443,9 @@ def test_many_threads(tmp_path: Path) -> None:
     assert not wrong
 
 
-def test_who_judges(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_judges(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The judge of citations is none, a deployment, a model of the hub, or the official judge if a GPU has room."""
     import helm_longctx.plugin  # noqa: F401
 

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 from helm.benchmark.config_registry import register_configs_from_directory
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 from helm.clients.auto_client import AutoClient
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
@@ -64,7 +68,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 def judges(server: Server, *names: str) -> list[Judge]:
     """Make new judges with the cache of this test."""
-    register_configs_from_directory(str(write_judges(Path("local"), dict.fromkeys(names, server.openai))))
+    register_configs_from_directory(
+        str(write_judges(Path("local"), dict.fromkeys(names, server.openai)))
+    )
     Path("cache").mkdir(exist_ok=True)
     return find_judges("+".join(names), AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
 
@@ -73,10 +79,17 @@ def test_what_is_sent(server: Server) -> None:
     """A judge gets the prompt as one user turn, with the official sampling settings and the seed."""
     (judge,) = judges(server, "tests/sent")
     reply = judge.ask(question("four"))
-    assert (reply.text, reply.verdict, reply.error, len(reply.usages)) == ("4", {"grade": 4.0}, None, 1)
+    assert (reply.text, reply.verdict, reply.error, len(reply.usages)) == (
+        "4",
+        {"grade": 4.0},
+        None,
+        1,
+    )
     (body,) = server.bodies
     assert body["messages"] == [{"role": "user", "content": "four"}]
-    assert {name: body[name] for name in ("temperature", "top_p", "seed", "max_tokens", "model")} == {
+    assert {
+        name: body[name] for name in ("temperature", "top_p", "seed", "max_tokens", "model")
+    } == {
         "temperature": 0.1,
         "top_p": 0.9,
         "seed": 42,
@@ -125,15 +138,21 @@ def test_a_reply_that_is_cut_within_its_verdict(
 ) -> None:
     """If more text could have changed a verdict at the token limit, it is none, and no scorer gets the text."""
     # The server cuts a text in the middle.
-    with serve(lambda prompt: reply.ljust(2 * len(reply), "0"), faults.always(Fault.SHORT)) as server:
+    with serve(
+        lambda prompt: reply.ljust(2 * len(reply), "0"), faults.always(Fault.SHORT)
+    ) as server:
         (judge,) = judges(server, "tests/cut")
-        found = judge.ask(JudgeRequest("a", parse, max_tokens=64, temperature=0.0, top_p=1.0, seed=None))
+        found = judge.ask(
+            JudgeRequest("a", parse, max_tokens=64, temperature=0.0, top_p=1.0, seed=None)
+        )
     error = None if verdict else "the reply ended at the token limit, perhaps within its verdict"
     assert (found.verdict, found.text, found.error) == (verdict, reply if verdict else None, error)
     assert len(found.usages) == (1 if verdict else 3)
 
 
-@pytest.mark.parametrize("fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.MALFORMED, Fault.PAGE])
+@pytest.mark.parametrize(
+    "fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.MALFORMED, Fault.PAGE]
+)
 def test_calls_that_fail_are_made_again(server: Server, fault: Fault) -> None:
     """A call that fails is repeated until its reply arrives, and the reply is then stored."""
     server.plan = faults.first(fault, fault)
@@ -159,15 +178,29 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     """Every judge of a jury gets every question, one judge's missing verdict costs only itself, and failures have reasons."""
     with serve(lambda prompt: "no idea" if "b" in prompt else "7") as other:
         register_configs_from_directory(
-            str(write_judges(Path("local"), {"tests/good": server.openai, "tests/bad": other.openai}))
+            str(
+                write_judges(
+                    Path("local"), {"tests/good": server.openai, "tests/bad": other.openai}
+                )
+            )
         )
         Path("cache").mkdir()
-        jury = find_judges("tests/good+tests/bad", AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
+        jury = find_judges(
+            "tests/good+tests/bad", AutoClient({}, "cache", SqliteCacheBackendConfig("cache"))
+        )
         with caplog.at_level(logging.INFO):
-            found = ask_judges(jury, [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}])
-    verdicts = [{name: {k: r.verdict for k, r in replies.items()} for name, replies in item.items()} for item in found]
+            found = ask_judges(
+                jury, [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}]
+            )
+    verdicts = [
+        {name: {k: r.verdict for k, r in replies.items()} for name, replies in item.items()}
+        for item in found
+    ]
     assert verdicts == [
-        {"tests/good": {"x": {"grade": 1.0}, "y": {"grade": 2.0}}, "tests/bad": {"x": {"grade": 7.0}, "y": None}},
+        {
+            "tests/good": {"x": {"grade": 1.0}, "y": {"grade": 2.0}},
+            "tests/bad": {"x": {"grade": 7.0}, "y": None},
+        },
         {"tests/good": {}, "tests/bad": {}},
         {"tests/good": {"x": {"grade": 3.0}}, "tests/bad": {"x": {"grade": 7.0}}},
     ]
@@ -200,8 +233,13 @@ def test_the_providers_count_is_paid(server: Server, monkeypatch: pytest.MonkeyP
     """The provider's token counts of every reply, reasoning included, are paid."""
     server.plan = faults.first(Fault.UNREADABLE)
     server.models = {"m": Model(reasoning="Hm. " * 100)}
-    client = {"class_name": "helm_longctx.models.apis.OpenAIClient", "args": {"base_url": server.openai, "model": "m"}}
-    register_model_deployment(ModelDeployment("tests/counts", ClientSpec(**client), model_name="tests/counts"))
+    client = {
+        "class_name": "helm_longctx.models.apis.OpenAIClient",
+        "args": {"base_url": server.openai, "model": "m"},
+    }
+    register_model_deployment(
+        ModelDeployment("tests/counts", ClientSpec(**client), model_name="tests/counts")
+    )
     judge = make_judge("tests/counts", OpenAIClient(BlackHoleCacheConfig(), **client["args"]))
     reply = judge.ask(question("abcd" * 3))
     assert len(reply.usages) == 2

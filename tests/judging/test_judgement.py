@@ -31,7 +31,12 @@ def test_one_question() -> None:
     questions = annotator.__new__(annotator).questions(TASK.name, RECORD)
     assert list(questions) == [ANSWER]
     request = questions[ANSWER]
-    assert (request.prompt, request.system, request.max_tokens, request.seed) == ("Is p right?", "s", 7, 3)
+    assert (request.prompt, request.system, request.max_tokens, request.seed) == (
+        "Is p right?",
+        "s",
+        7,
+        3,
+    )
     assert [request.parse(reply) for reply in ("q", "other")] == [{"judge_score": 1.0}, None]
     assert annotator.official == TASK.official_judge
 
@@ -45,8 +50,12 @@ def test_another_task_is_not_asked_about() -> None:
 def test_rubrics_differ() -> None:
     """The digest is the rubric's, which can depend on the record."""
     assert TASK.judgement
-    other = replace(TASK, judgement=replace(TASK.judgement, rubric=lambda record: record["question"]))
-    digests = [make.__new__(make).digest(TASK.name, RECORD) for make in map(make_annotator, (TASK, other))]
+    other = replace(
+        TASK, judgement=replace(TASK.judgement, rubric=lambda record: record["question"])
+    )
+    digests = [
+        make.__new__(make).digest(TASK.name, RECORD) for make in map(make_annotator, (TASK, other))
+    ]
     assert len({*digests}) == 2
 
 

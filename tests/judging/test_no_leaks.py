@@ -13,7 +13,10 @@ from tests.judging.token_server import serve_tokens
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=2"
 MODEL = "model=openai/gpt-4o-2024-05-13,model_deployment=somewhere/model"
-SECRETS = {name: f"{name}Secret0123456789abc" for name in ("file", "other", "environment", "judge", "password")}
+SECRETS = {
+    name: f"{name}Secret0123456789abc"
+    for name in ("file", "other", "environment", "judge", "password")
+}
 
 # HELM waits for minutes between its attempts.
 RUN = "import time; time.sleep = lambda seconds: None; from helm.benchmark.run import main; main()"
@@ -23,8 +26,21 @@ def test_a_run_whose_requests_fail(tmp_path: Path) -> None:
     """A server quotes the key and the headers in its error, and no file or line has them."""
     with serve_tokens() as server:
         _prepare(tmp_path, server.url)
-        command = [sys.executable, "-c", RUN, "--run-entries", f"{ENTRY},{MODEL}", "--suite", "s", "-m", "9"]
-        variables = {"SOME_API_KEY": SECRETS["environment"], "GPT_JUDGE_CLIENT_SECRET": SECRETS["judge"]}
+        command = [
+            sys.executable,
+            "-c",
+            RUN,
+            "--run-entries",
+            f"{ENTRY},{MODEL}",
+            "--suite",
+            "s",
+            "-m",
+            "9",
+        ]
+        variables = {
+            "SOME_API_KEY": SECRETS["environment"],
+            "GPT_JUDGE_CLIENT_SECRET": SECRETS["judge"],
+        }
         made = subprocess.run(
             [*command, "--exit-on-error"],
             cwd=tmp_path,
@@ -43,7 +59,9 @@ def test_a_run_whose_requests_fail(tmp_path: Path) -> None:
     for secret in SECRETS.values():
         for form in (secret.encode(), base64.b64encode(secret.encode())[:-4]):
             leaks = [
-                name for name, content in {**written, "out": made.stdout, "err": made.stderr}.items() if form in content
+                name
+                for name, content in {**written, "out": made.stdout, "err": made.stderr}.items()
+                if form in content
             ]
             assert leaks == []
 
@@ -60,5 +78,11 @@ def _prepare(folder: Path, url: str) -> None:
         "class_name": "helm.clients.openai_client.OpenAIClient",
         "args": {"base_url": f"{url}/v1", "max_retries": 0},
     }
-    row = {"name": "somewhere/model", "model_name": "openai/gpt-4o-2024-05-13", "client_spec": client}
-    (folder / "prod_env/model_deployments.yaml").write_text(json.dumps({"model_deployments": [row]}))
+    row = {
+        "name": "somewhere/model",
+        "model_name": "openai/gpt-4o-2024-05-13",
+        "client_spec": client,
+    }
+    (folder / "prod_env/model_deployments.yaml").write_text(
+        json.dumps({"model_deployments": [row]})
+    )

@@ -12,7 +12,13 @@ import pytest
 
 from helm_longctx.environment import MAX_REPLY
 from helm_longctx.models.apis import oauth
-from helm_longctx.models.apis.oauth import ClientCredentials, TokenError, TokenSource, request_token, token_source
+from helm_longctx.models.apis.oauth import (
+    ClientCredentials,
+    TokenError,
+    TokenSource,
+    request_token,
+    token_source,
+)
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 from tests.support.servers import hostile
 from tests.support.servers.hostile import Act, attack
@@ -26,14 +32,23 @@ def server() -> Iterator[TokenServer]:
 
 def client(server: TokenServer, **changes: str) -> ClientCredentials:
     return ClientCredentials(
-        **{"token_url": f"{server.url}/token", "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, **changes}
+        **{
+            "token_url": f"{server.url}/token",
+            "client_id": CLIENT_ID,
+            "client_secret": CLIENT_SECRET,
+            **changes,
+        }
     )
 
 
 def test_a_token_is_asked_for_once(server: TokenServer, tmp_path: Path) -> None:
     """All judges of a client share its source. Another scope is another token. No file has a token."""
     first = token_source(client(server, scope="judge read"))
-    assert first.current() == first.current() == token_source(client(server, scope="judge read")).current()
+    assert (
+        first.current()
+        == first.current()
+        == token_source(client(server, scope="judge read")).current()
+    )
     assert server.asked == [{"grant_type": "client_credentials", "scope": "judge read"}]
     token_source(client(server)).current()
     assert server.asked[1:] == [{"grant_type": "client_credentials"}]
@@ -46,9 +61,13 @@ def test_a_token_is_renewed_before_it_ends(tmp_path: Path, monkeypatch: pytest.M
         source = TokenSource(client(server))
         first = source.current()
         issued = server.tokens[first] - 100
-        monkeypatch.setattr(oauth, "time", SimpleNamespace(time=lambda: issued + 78, monotonic=time.monotonic))
+        monkeypatch.setattr(
+            oauth, "time", SimpleNamespace(time=lambda: issued + 78, monotonic=time.monotonic)
+        )
         assert source.current() == first
-        monkeypatch.setattr(oauth, "time", SimpleNamespace(time=lambda: issued + 85, monotonic=time.monotonic))
+        monkeypatch.setattr(
+            oauth, "time", SimpleNamespace(time=lambda: issued + 85, monotonic=time.monotonic)
+        )
         assert source.current() != first
     monkeypatch.undo()
     with serve_tokens(life=None) as server:
@@ -136,7 +155,10 @@ def test_a_server_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_redirect_is_not_followed(server: TokenServer) -> None:
     """A redirect is not followed, so the secret stays with the server that the user named; the error names both."""
-    with attack(hostile.redirect(f"{server.url}/token")) as first, pytest.raises(TokenError) as error:
+    with (
+        attack(hostile.redirect(f"{server.url}/token")) as first,
+        pytest.raises(TokenError) as error,
+    ):
         request_token(ClientCredentials(f"{first.address}/token", CLIENT_ID, CLIENT_SECRET))
     assert f"no token from {first.address}/token" in str(error.value)
     assert f"redirects to {server.url}" in str(error.value)
@@ -159,7 +181,9 @@ def test_an_answer_without_end(act: Act, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_slow_token_server(server: TokenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user can set how long a token server may need. A late answer is asked for once, and no line of a library is logged."""
-    monkeypatch.setattr(server, "token", lambda *_: (time.sleep(1), (200, {"access_token": "late"}))[1])
+    monkeypatch.setattr(
+        server, "token", lambda *_: (time.sleep(1), (200, {"access_token": "late"}))[1]
+    )
     assert request_token(client(server)).value == "late"
     monkeypatch.setenv(oauth.TIMEOUT, "0.2")
     told = "no token from .* within 0.2 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"

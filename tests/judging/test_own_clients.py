@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
@@ -22,7 +26,10 @@ from tests.support.servers.models import Model
 
 VERDICT = {"fluency": 1, "correctness": 3}
 REASONED = f'<think>At first: {{"fluency": 0, "correctness": 0}}</think>\n{json.dumps(VERDICT)}'
-OPENAI, ANTHROPIC = "helm_longctx.models.apis.OpenAIClient", "helm_longctx.models.apis.AnthropicClient"
+OPENAI, ANTHROPIC = (
+    "helm_longctx.models.apis.OpenAIClient",
+    "helm_longctx.models.apis.AnthropicClient",
+)
 
 
 @pytest.fixture
@@ -38,7 +45,11 @@ def ask(client: str, address: str, parse: Any = read_answer, **arguments: Any) -
     register_model_deployment(ModelDeployment("tests/own", spec, model_name="tests/own"))
     Path("cache").mkdir(exist_ok=True)
     (judge,) = find_judges("tests/own", AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
-    return judge.ask(JudgeRequest("Judge.", parse, max_tokens=2048, temperature=0.1, top_p=0.9, seed=42, readings=1))
+    return judge.ask(
+        JudgeRequest(
+            "Judge.", parse, max_tokens=2048, temperature=0.1, top_p=0.9, seed=42, readings=1
+        )
+    )
 
 
 @pytest.mark.parametrize("form", ["chat", "both"])
@@ -75,7 +86,10 @@ def test_a_verdict_that_must_be_the_whole_answer() -> None:
 
 def test_reasoning_that_does_not_end(server: Server) -> None:
     """A verdict within unfinished reasoning does not count, and the error says what to do."""
-    server.answer, server.plan = lambda prompt: 2 * f"<think>Perhaps {json.dumps(VERDICT)}", faults.always(Fault.SHORT)
+    server.answer, server.plan = (
+        lambda prompt: 2 * f"<think>Perhaps {json.dumps(VERDICT)}",
+        faults.always(Fault.SHORT),
+    )
     reply = ask(OPENAI, server.openai)
     assert (reply.text, reply.verdict) == (None, None)
     assert "within its reasoning; give its deployment thinking_tokens" in str(reply.error)

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.aa_lcr.judge import VerdictAnnotator
 from helm_longctx.benchmarks.any_jsonl.tasks import read_grade
-from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part, score_answer, score_summary
+from helm_longctx.benchmarks.helmet.verdicts import (
+    PARTS,
+    read_answer,
+    read_part,
+    score_answer,
+    score_summary,
+)
 from helm_longctx.benchmarks.longbench_write.tasks import GRADES
 from helm_longctx.judging.entailment import _parse_reply
 from helm_longctx.judging.judge import JudgeRequest, make_judge
@@ -26,8 +32,12 @@ Reader = Callable[[Any], Mapping[str, Any] | None]
 BOUNDED: dict[str, Reader] = {
     **fabricated("read_reply"),
     "entailment": _parse_reply,
-    "jury": lambda reply: judge_scores({"jury": {"replies": {"a": reply, "b": reply}}}, "judge_score", read_grade),
-    "empty jury": lambda reply: judge_scores({"jury": {"replies": None}}, "judge_score", read_grade),
+    "jury": lambda reply: judge_scores(
+        {"jury": {"replies": {"a": reply, "b": reply}}}, "judge_score", read_grade
+    ),
+    "empty jury": lambda reply: judge_scores(
+        {"jury": {"replies": None}}, "judge_score", read_grade
+    ),
 }
 """The parsers whose verdicts are from 0 to 1."""
 
@@ -41,19 +51,41 @@ OFFICIAL: dict[str, Reader] = {
 
 FIELDS = [*GRADES.values(), "fluency", "correctness", "recall", "precision", "sentence_count"]
 NUMBERS = st.one_of(
-    st.integers(-3, 60), st.floats(), st.integers(), st.sampled_from([10**400, -1, 0, 1e308, 2**53, True, "3", "x"])
+    st.integers(-3, 60),
+    st.floats(),
+    st.integers(),
+    st.sampled_from([10**400, -1, 0, 1e308, 2**53, True, "3", "x"]),
 )
 VALUES = st.one_of(NUMBERS, st.none(), st.text(max_size=3), st.lists(st.integers(), max_size=2))
-OBJECTS = st.dictionaries(st.sampled_from(FIELDS), VALUES) | st.fixed_dictionaries(dict.fromkeys(FIELDS, NUMBERS))
+OBJECTS = st.dictionaries(st.sampled_from(FIELDS), VALUES) | st.fixed_dictionaries(
+    dict.fromkeys(FIELDS, NUMBERS)
+)
 PIECES = st.one_of(
     st.sampled_from(
-        ["GRADE:", " ", "**", "\n", "8", "/10", " out of 100", "%", "-", ".5", "yes", "1", "0.", "CORRECT"]
+        [
+            "GRADE:",
+            " ",
+            "**",
+            "\n",
+            "8",
+            "/10",
+            " out of 100",
+            "%",
+            "-",
+            ".5",
+            "yes",
+            "1",
+            "0.",
+            "CORRECT",
+        ]
     ),
     st.sampled_from(["```json\n", "\n```", "{", "}", "[" * 5000, "9" * 5000, "NaN", "\udc80", "٣"]),
     OBJECTS.map(json.dumps),
     st.text(max_size=8),
 )
-REPLIES = st.one_of(st.lists(PIECES, max_size=6).map("".join), OBJECTS.map(json.dumps), VALUES, OBJECTS)
+REPLIES = st.one_of(
+    st.lists(PIECES, max_size=6).map("".join), OBJECTS.map(json.dumps), VALUES, OBJECTS
+)
 
 
 def numbers(verdict: Mapping[str, Any] | None) -> list[float]:
@@ -119,6 +151,10 @@ def test_a_jury_of_two() -> None:
 
     both = {"judge_score": 0.75, "judge_score_strict": 0.75, "judge_spread": 0.5}
     assert scores(a="1", b="0.5") == {**both, "judge_score:a": 1.0, "judge_score:b": 0.5}
-    assert scores(a="1", b="") == {"judge_score": 1.0, "judge_score_strict": 1.0, "judge_score:a": 1.0}
+    assert scores(a="1", b="") == {
+        "judge_score": 1.0,
+        "judge_score_strict": 1.0,
+        "judge_score:a": 1.0,
+    }
     assert scores(a="1") == {"judge_score": 1.0, "judge_score_strict": 1.0}
     assert scores(a="", b="") == {"judge_score_strict": 0.0}

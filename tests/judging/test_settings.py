@@ -19,7 +19,8 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [(WAIT, "soon"), (TIMEOUT, "-1"), (READINGS, "0"), (READINGS, "2.5"), (PARALLEL, "nan")]
+    ("name", "value"),
+    [(WAIT, "soon"), (TIMEOUT, "-1"), (READINGS, "0"), (READINGS, "2.5"), (PARALLEL, "nan")],
 )
 def test_wrong_values(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong value is refused by name before anything is sent, whoever judges."""

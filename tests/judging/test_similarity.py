@@ -33,13 +33,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     path = tmp_path_factory.mktemp("embedding")
     words = ["[PAD]", "[UNK]", "the", "cat", "sat", "on", "mat", "dog"]
-    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer = Tokenizer(
+        WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]")
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]"
+    )
     fast.save_pretrained(path / "plain")
     transformers.set_seed(3)
     config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+        vocab_size=len(words),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
     )
     transformers.BertModel(config).save_pretrained(path / "plain")
     base = Transformer(str(path / "plain"))
@@ -75,14 +83,19 @@ def test_summaries_are_annotated(folder: Path) -> None:
     assert -1 <= note["value"] <= 1.001
     assert note["model"].startswith(f"{folder}@local-")
     assert annotator.annotate(answered("[Answer]\nV1", "t4_2_thinking")) == note
-    assert [annotator.annotate(each) for each in (answered("A", "t3_1"), answered(" \n"))] == [{}, {}]
+    assert [annotator.annotate(each) for each in (answered("A", "t3_1"), answered(" \n"))] == [
+        {},
+        {},
+    ]
     failed = answered("V1")
     assert annotator.annotate(replace(failed, result=replace(failed.result, success=False))) == {}
 
 
 def test_a_model_that_cannot_be_loaded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What is no model is named once in the log, and the answers count as not judged."""
-    with pytest.raises(InputError, match="is not a sentence-transformers model that can be loaded on this machine"):
+    with pytest.raises(
+        InputError, match="is not a sentence-transformers model that can be loaded on this machine"
+    ):
         EmbeddingModel(str(tmp_path)).best_similarity(["a"], "b")
     annotator = SimilarityAnnotator(str(tmp_path))
     with caplog.at_level(logging.ERROR):
@@ -98,14 +111,21 @@ def test_names_of_models(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     assert "no GPU has room for org/embedding@" in caplog.text
     assert find_embedding_model("none", OFFICIAL, 1) is None
     room[0] = True
-    models = [find_embedding_model(name, OFFICIAL, 1) for name in ("auto", "org/embedding", OFFICIAL)]
+    models = [
+        find_embedding_model(name, OFFICIAL, 1) for name in ("auto", "org/embedding", OFFICIAL)
+    ]
     assert [model.name for model in models if model] == [OFFICIAL] * 3
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_the_extra(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Without the package, a named model is refused before anything is sent, and judging again fails without an error."""
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
-    with pytest.raises(InputError, match=r"judge='org/other' needs sentence_transformers; install with: pip install"):
+    with pytest.raises(
+        InputError,
+        match=r"judge='org/other' needs sentence_transformers; install with: pip install",
+    ):
         SimilarityAnnotator.check("org/other")
     SimilarityAnnotator.check("auto")
     assert SimilarityAnnotator("org/other").annotate(answered("V1")) == {"failed": True}

@@ -48,7 +48,8 @@ class TokenServer:
         basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
         ways = {
             "basic": headers["Authorization"] == f"Basic {basic}",
-            "post": (body.get("client_id"), body.get("client_secret")) == (CLIENT_ID, CLIENT_SECRET),
+            "post": (body.get("client_id"), body.get("client_secret"))
+            == (CLIENT_ID, CLIENT_SECRET),
         }
         if not ways.get(self.auth, any(ways.values())):
             told = f"wrong secret {body.get('client_secret')} {headers['Authorization']}"
@@ -63,9 +64,24 @@ class TokenServer:
         key = headers["Authorization"].removeprefix("Bearer ")
         self.used.append(key)
         if key not in self.keys and (key in self.lost or self.tokens.get(key, 0) < time.time()):
-            return 401, {"error": {"message": f"Incorrect key: {key}; you sent {dict(headers)} to {path}", "code": 401}}
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "fine"}}
-        return 200, {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+            return 401, {
+                "error": {
+                    "message": f"Incorrect key: {key}; you sent {dict(headers)} to {path}",
+                    "code": 401,
+                }
+            }
+        choice = {
+            "index": 0,
+            "finish_reason": "stop",
+            "message": {"role": "assistant", "content": "fine"},
+        }
+        return 200, {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+        }
 
 
 @contextmanager
@@ -80,7 +96,9 @@ def serve_tokens(**behaviour: Any) -> Iterator[TokenServer]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             if self.path == "/token":
-                status, reply = state.token(self.headers, {k: v[0] for k, v in parse_qs(body).items()})
+                status, reply = state.token(
+                    self.headers, {k: v[0] for k, v in parse_qs(body).items()}
+                )
             else:
                 status, reply = state.chat(self.headers, self.path)
             content = json.dumps(reply).encode()

@@ -47,7 +47,8 @@ def train_bpe(text: str) -> tuple[list[str], list[str]]:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     tokenizer.train_from_iterator(
-        [text], trainers.BpeTrainer(vocab_size=330, special_tokens=[BOS, END], initial_alphabet=alphabet)
+        [text],
+        trainers.BpeTrainer(vocab_size=330, special_tokens=[BOS, END], initial_alphabet=alphabet),
     )
     vocabulary = tokenizer.get_vocab()
     import json
@@ -68,7 +69,9 @@ def train_model(tokens: list[int], size: int) -> Any:
     return model.eval()
 
 
-def write_gguf(path: Path, model: Any, tokens: list[str], merges: list[str], rule: str = "smollm") -> Path:
+def write_gguf(
+    path: Path, model: Any, tokens: list[str], merges: list[str], rule: str = "smollm"
+) -> Path:
     """Write a model and its tokenizer.
 
     Args:
@@ -87,7 +90,9 @@ def write_gguf(path: Path, model: Any, tokens: list[str], merges: list[str], rul
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(rule)
     writer.add_token_list(tokens)
-    writer.add_token_types([TokenType.CONTROL if token in (BOS, END) else TokenType.NORMAL for token in tokens])
+    writer.add_token_types(
+        [TokenType.CONTROL if token in (BOS, END) else TokenType.NORMAL for token in tokens]
+    )
     writer.add_token_merges(merges)
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(1)
@@ -112,7 +117,14 @@ def _rename(name: str) -> str:
 
 def _permute(name: str, tensor: Any, config: Any) -> Any:
     """Order the rows of queries and keys as llama.cpp does, whose rotary positions pair neighbours."""
-    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(name.split(".")[-2])
+    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(
+        name.split(".")[-2]
+    )
     if heads is None:
         return tensor
-    return tensor.reshape(heads, 2, -1, tensor.shape[1]).transpose(1, 2).reshape(tensor.shape).contiguous()
+    return (
+        tensor.reshape(heads, 2, -1, tensor.shape[1])
+        .transpose(1, 2)
+        .reshape(tensor.shape)
+        .contiguous()
+    )

@@ -27,7 +27,9 @@ FUNCTIONS = ("format_chat", "tokenize")
 def load_functions(source: Path) -> dict[str, Any]:
     """Return the official functions by name, without the imports of their module."""
     tree = ast.parse(source.read_text(encoding="utf-8"))
-    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS]
+    tree.body = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in FUNCTIONS
+    ]
     names: dict[str, Any] = {**vars(typing), "PreTrainedTokenizer": PreTrainedTokenizer}
     exec(compile(tree, str(source), "exec"), names)  # the official code at a pinned commit
     return names
@@ -44,7 +46,13 @@ def main() -> None:
         for name, text in TEXTS.items():
             # HELMET's command sends no system message by default (arguments.py:48).
             inputs = functions["tokenize"](
-                {"text": text}, data, tokenizer, 8192, 100, use_chat_template=use_chat_template, system_message=None
+                {"text": text},
+                data,
+                tokenizer,
+                8192,
+                100,
+                use_chat_template=use_chat_template,
+                system_message=None,
             )
             golden[f"{form} {name}"] = digest_ids(inputs.input_ids[0].tolist())
     write_golden(__file__, golden, indent=1)

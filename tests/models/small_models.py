@@ -32,7 +32,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "Qwen2": {**SIZES, **GROUPED},
     "Mistral": {**SIZES, **GROUPED, "sliding_window": 24},
     "OPT": {**SIZES, "ffn_dim": 64, "word_embed_proj_dim": 32},
-    "Mamba": {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4, "bos_token_id": 0, "eos_token_id": 1},
+    "Mamba": {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "state_size": 4,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+    },
 }
 
 
@@ -42,11 +48,17 @@ def save_tokenizer(folder: Path) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=330, special_tokens=[BOS, END, TURN], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+        vocab_size=330,
+        special_tokens=[BOS, END, TURN],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     tokenizer.train_from_iterator([TEXT], trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"{BOS} $A", special_tokens=[(BOS, 0)])
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=BOS, eos_token=END)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{BOS} $A", special_tokens=[(BOS, 0)]
+    )
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token=BOS, eos_token=END
+    )
     fast.chat_template = TEMPLATE
     fast.save_pretrained(folder)
     return fast
@@ -78,7 +90,11 @@ def write_deployment(folder: Path, model: Path) -> Path:
     """Write HELM's configuration files with one deployment, for `--local-path`."""
     name = "local/small"
     spec = {"class_name": "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"}
-    arguments = {"pretrained_model_name_or_path": str(model), "chunk_size": 64, "reuse_prefix": True}
+    arguments = {
+        "pretrained_model_name_or_path": str(model),
+        "chunk_size": 64,
+        "reuse_prefix": True,
+    }
     files: dict[str, Any] = {
         "model_deployments": [
             {

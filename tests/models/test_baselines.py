@@ -30,19 +30,37 @@ CHAT = pytest.mark.parametrize("chat", [True, False], ids=["chat", "completion"]
 
 
 def asked(
-    task: Task, length: str, root: DataRoot, chat: bool, model: str = "longctx/lexical", samples: int = 20
+    task: Task,
+    length: str,
+    root: DataRoot,
+    chat: bool,
+    model: str = "longctx/lexical",
+    samples: int = 20,
 ) -> float:
     """Return the mean score of a model on a task, scored as a run scores it."""
     register()
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
-    entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length},num_samples={samples}")
+    entry = parse_entry(
+        BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length},num_samples={samples}"
+    )
     scores = []
     for example in task.load(task, entry.settings, root):
         prompt, prefix = task.prompt(example).user_turn, ""
         if not chat:
-            prompt, prefix = task.prompt(example).text("completion"), task.prompt(example).answer_prefix
-        text = client.make_request(Request(model_deployment=model, model=model, prompt=prompt)).completions[0].text
-        scores.append(task.scores({"prediction": prefix + text, "references": example.references})[MAIN_METRIC])
+            prompt, prefix = (
+                task.prompt(example).text("completion"),
+                task.prompt(example).answer_prefix,
+            )
+        text = (
+            client.make_request(Request(model_deployment=model, model=model, prompt=prompt))
+            .completions[0]
+            .text
+        )
+        scores.append(
+            task.scores({"prediction": prefix + text, "references": example.references})[
+                MAIN_METRIC
+            ]
+        )
     return sum(scores) / len(scores)
 
 
@@ -64,7 +82,10 @@ def test_lexical_takes_the_label_of_similar_texts(chat: bool, tmp_path: Path) ->
     for split, count in (("train", 800), ("test", 100)):
         labels = [rng.randrange(77) for _ in range(count)]
         rows = (
-            {"text": f"{rng.choice(('please', 'why'))} topic{n} {rng.choice(('now', 'again'))}", "label": n}
+            {
+                "text": f"{rng.choice(('please', 'why'))} topic{n} {rng.choice(('now', 'again'))}",
+                "label": n,
+            }
             for n in labels
         )
         write(tmp_path / f"hub/PolyAI__banking77/{split}.jsonl", rows)
@@ -94,7 +115,9 @@ def test_any_prompt_gets_an_answer(prompt: str) -> None:
 def test_a_known_form_with_any_text(task: Task, data: st.DataObject) -> None:
     """Prompts of a known form with odd contexts and questions are answered."""
     text = st.text("ab.\n:\"' label文", max_size=30)
-    fields = {name: data.draw(text) for name in ("context", "question", "demos", "query", "type_needle_v")}
+    fields = {
+        name: data.draw(text) for name in ("context", "question", "demos", "query", "type_needle_v")
+    }
     assert isinstance(lexical.answer(task.template.render(fields).text("completion")), str)
 
 
@@ -109,7 +132,9 @@ def test_requests_are_heeded() -> None:
     register()
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
     task = RECALL[0]
-    prompt = task.template.render({"context": '"k": "v-w",', "question": "k", "demos": ""}).user_turn
+    prompt = task.template.render(
+        {"context": '"k": "v-w",', "question": "k", "demos": ""}
+    ).user_turn
     request = Request(
         model_deployment="longctx/lexical",
         model="longctx/lexical",

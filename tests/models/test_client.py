@@ -3,7 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, get_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    get_model_deployment,
+)
 from helm.benchmark.model_metadata_registry import (
     FULL_FUNCTIONALITY_TEXT_MODEL_TAG,
     TEXT_MODEL_TAG,
@@ -28,7 +32,9 @@ BASELINES = {
 }
 """Of the tasks that are recognised by their templates."""
 JSON_KV, JSON_KV_BASELINE = BASELINES["helmet json_kv"]
-PROMPT = JSON_KV.template.render({CONTEXT: '{\n "fox": "one two"\n}', "question": "fox", "demos": ""}).user_turn
+PROMPT = JSON_KV.template.render(
+    {CONTEXT: '{\n "fox": "one two"\n}', "question": "fox", "demos": ""}
+).user_turn
 
 
 def test_result_shape() -> None:
@@ -52,7 +58,9 @@ def test_stops_at_the_first_stop_sequence() -> None:
 @pytest.mark.parametrize(("task", "baseline"), BASELINES.values(), ids=BASELINES)
 def test_null_answers_the_task_s_constant(task: Task, baseline: Baseline) -> None:
     """The null model gives the task's constant whatever the content is, and nothing for another text."""
-    fields = {name: "" if name.startswith(("demo", "example")) else "q" for name in task.template.names}
+    fields = {
+        name: "" if name.startswith(("demo", "example")) else "q" for name in task.template.names
+    }
     fields |= {CONTEXT: "text", "type_needle_v": "number"}
     prompt, constant = task.template.render(fields), baseline.constant
     assert NullClient().answer(Request(prompt=prompt.user_turn)) == constant
@@ -71,7 +79,9 @@ def test_registered_as_open_text_model_without_limits(name: str) -> None:
     assert (deployment.tokenizer_name, deployment.max_sequence_length) == (WORDS, None)
 
 
-@pytest.mark.parametrize(("name", "text"), [("longctx/lexical", "two"), ("longctx/null", JSON_KV_BASELINE.constant)])
+@pytest.mark.parametrize(
+    ("name", "text"), [("longctx/lexical", "two"), ("longctx/null", JSON_KV_BASELINE.constant)]
+)
 def test_helm_s_auto_client_makes_the_client(name: str, text: str, tmp_path: Path) -> None:
     """HELM makes the client by its class path and gets its answer without a key."""
     register()
@@ -80,11 +90,17 @@ def test_helm_s_auto_client_makes_the_client(name: str, text: str, tmp_path: Pat
     assert result.completions[0].text == text
 
 
-def test_ready_deployments_come_after_their_models_and_leave_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ready_deployments_come_after_their_models_and_leave_the_users(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Ready deployments come after their models, and the user's deployments stay the last ones."""
     order: list[str] = []
     own = ModelDeployment("my/luna", ClientSpec("my.Client"), model_name="openai/gpt-6-luna")
-    models, deployments, tokenizers = registration.models, registration.deployments, registration.tokenizers
+    models, deployments, tokenizers = (
+        registration.models,
+        registration.deployments,
+        registration.tokenizers,
+    )
     monkeypatch.setattr(deployments, "ALL_MODEL_DEPLOYMENTS", [own])
     monkeypatch.setattr(models, "MODEL_NAME_TO_MODEL_METADATA", {})
     monkeypatch.setattr(tokenizers, "TOKENIZER_NAME_TO_CONFIG", {})
@@ -93,8 +109,12 @@ def test_ready_deployments_come_after_their_models_and_leave_the_users(monkeypat
         (deployments, "model_deployment"),
         (tokenizers, "tokenizer_config"),
     ):
-        monkeypatch.setattr(module, f"register_{kind}", lambda row, kind=kind: order.append(f"{kind} {row.name}"))
+        monkeypatch.setattr(
+            module, f"register_{kind}", lambda row, kind=kind: order.append(f"{kind} {row.name}")
+        )
     registration.register_ready()
     assert "model_deployment openai/gpt-6-luna" not in order
-    assert order.index("model_metadata openai/gpt-6.1-sol") < order.index("model_deployment openai/gpt-6.1-sol")
+    assert order.index("model_metadata openai/gpt-6.1-sol") < order.index(
+        "model_deployment openai/gpt-6.1-sol"
+    )
     assert "tokenizer_config vllm/llama-3.1-8b-instruct" in order

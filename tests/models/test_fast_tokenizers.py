@@ -31,7 +31,16 @@ SPECIAL: dict[str, Any] = {
 }
 """The special tokens that a saved tokenizer names."""
 
-KINDS = (made.gpt_2, made.claude, made.roberta, made.llama_3, made.deepseek, made.llama_2, made.t5, made.bert)
+KINDS = (
+    made.gpt_2,
+    made.claude,
+    made.roberta,
+    made.llama_3,
+    made.deepseek,
+    made.llama_2,
+    made.t5,
+    made.bert,
+)
 """Byte-level and other BPE, Unigram and WordPiece, with every normalizer and way to split of the usual models."""
 
 TEXTS = [
@@ -68,9 +77,15 @@ def check_alike(folder: Path, texts: list[str]) -> None:
 
 @pytest.mark.parametrize("special", SPECIAL)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_tokens_equal_those_of_transformers(kind: Callable[[], Tokenizer], special: str, tmp_path: Path) -> None:
+def test_tokens_equal_those_of_transformers(
+    kind: Callable[[], Tokenizer], special: str, tmp_path: Path
+) -> None:
     """A saved tokenizer of every kind of model, normalizer and split has the same ids and counts."""
-    arguments = {"tokenizer_object": kind(), "clean_up_tokenization_spaces": False, **SPECIAL[special]}
+    arguments = {
+        "tokenizer_object": kind(),
+        "clean_up_tokenization_spaces": False,
+        **SPECIAL[special],
+    }
     PreTrainedTokenizerFast(**arguments).save_pretrained(tmp_path)
     check_alike(tmp_path, TEXTS)
 
@@ -78,7 +93,11 @@ def test_tokens_equal_those_of_transformers(kind: Callable[[], Tokenizer], speci
 def test_files_of_older_versions_say_nothing_new(tmp_path: Path) -> None:
     """Files that older versions of transformers save do not count if the configuration has the added tokens."""
     tokenizer = made.llama_3()
-    arguments = {"tokenizer_object": tokenizer, "clean_up_tokenization_spaces": False, "bos_token": "<s>"}
+    arguments = {
+        "tokenizer_object": tokenizer,
+        "clean_up_tokenization_spaces": False,
+        "bos_token": "<s>",
+    }
     PreTrainedTokenizerFast(**arguments).save_pretrained(tmp_path)
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
     fields = ("content", "lstrip", "normalized", "rstrip", "single_word", "special")
@@ -86,7 +105,9 @@ def test_files_of_older_versions_say_nothing_new(tmp_path: Path) -> None:
     config["added_tokens_decoder"] = {
         id: {name: getattr(token, name) for name in fields} for id, token in decoder.items()
     }
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config | {"tokenizer_class": "PreTrainedTokenizerFast"}))
+    (tmp_path / "tokenizer_config.json").write_text(
+        json.dumps(config | {"tokenizer_class": "PreTrainedTokenizerFast"})
+    )
     (tmp_path / "special_tokens_map.json").write_text(json.dumps({"bos_token": "<other>"}))
     check_alike(tmp_path, TEXTS)
 
@@ -114,13 +135,28 @@ def test_our_own_tokenizer(text: str) -> None:
     [
         ("tokenizer_config.json", {"tokenizer_class": "Qwen2Tokenizer"}),
         ("tokenizer_config.json", {"tokenizer_class": "LlamaTokenizerFast"}),
-        ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True}),
-        ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "auto_map": {"AutoTokenizer": "x.Y"}}),
-        ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "image_token": "<image>"}),
-        ("tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", "extra_special_tokens": ["<x>"]}),
         (
             "tokenizer_config.json",
-            {"tokenizer_class": "PreTrainedTokenizerFast", "added_tokens_decoder": {"999": {"content": "<new>"}}},
+            {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True},
+        ),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": "PreTrainedTokenizerFast", "auto_map": {"AutoTokenizer": "x.Y"}},
+        ),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": "PreTrainedTokenizerFast", "image_token": "<image>"},
+        ),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": "PreTrainedTokenizerFast", "extra_special_tokens": ["<x>"]},
+        ),
+        (
+            "tokenizer_config.json",
+            {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "added_tokens_decoder": {"999": {"content": "<new>"}},
+            },
         ),
         (
             "tokenizer_config.json",
@@ -135,7 +171,9 @@ def test_our_own_tokenizer(text: str) -> None:
         ("tokenizer.json", {"not": "a tokenizer"}),
     ],
 )
-def test_what_transformers_may_change_is_left_to_it(file: str, content: dict[str, Any], tmp_path: Path) -> None:
+def test_what_transformers_may_change_is_left_to_it(
+    file: str, content: dict[str, Any], tmp_path: Path
+) -> None:
     """A tokenizer whose class, configuration or other files can change its tokens is read with transformers."""
     PreTrainedTokenizerFast(tokenizer_object=made.gpt_2()).save_pretrained(tmp_path)
     assert read_fast_tokenizer(str(tmp_path), refuse) is not None
@@ -145,14 +183,22 @@ def test_what_transformers_may_change_is_left_to_it(file: str, content: dict[str
 
 def test_decoding_is_left_to_transformers(tmp_path: Path) -> None:
     """Decoding, which can clean up spaces, and calling are those of the tokenizer of transformers."""
-    PreTrainedTokenizerFast(tokenizer_object=made.gpt_2(), clean_up_tokenization_spaces=True).save_pretrained(tmp_path)
+    PreTrainedTokenizerFast(
+        tokenizer_object=made.gpt_2(), clean_up_tokenization_spaces=True
+    ).save_pretrained(tmp_path)
     spec = TokenizerSpec(
-        "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", {"pretrained_model_name_or_path": str(tmp_path)}
+        "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer",
+        {"pretrained_model_name_or_path": str(tmp_path)},
     )
-    ours, theirs = load_tokenizer(TokenizerConfig("test/decodes", spec)), AutoTokenizer.from_pretrained(tmp_path)
+    ours, theirs = (
+        load_tokenizer(TokenizerConfig("test/decodes", spec)),
+        AutoTokenizer.from_pretrained(tmp_path),
+    )
     assert isinstance(ours, FastTokenizer)
     ids = theirs.encode("a town , it 's .")
-    assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(ids, skip_special_tokens=True)
+    assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(
+        ids, skip_special_tokens=True
+    )
     assert ours("a town")["input_ids"] == theirs("a town")["input_ids"]
 
 
@@ -176,9 +222,27 @@ def test_a_run_on_a_server_loads_no_torch(tmp_path: Path) -> None:
             "--model-type",
             "chat",
         ]
-        options = ["--model-url", server.openai, "--model-name", "m", "--context", "32k", "--tokenizer", WORDS_FOLDER]
-        done = subprocess.run([sys.executable, *command, *options], cwd=tmp_path, capture_output=True, text=True)
+        options = [
+            "--model-url",
+            server.openai,
+            "--model-name",
+            "m",
+            "--context",
+            "32k",
+            "--tokenizer",
+            WORDS_FOLDER,
+        ]
+        done = subprocess.run(
+            [sys.executable, *command, *options], cwd=tmp_path, capture_output=True, text=True
+        )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "100.0" in done.stdout
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    assert not {"torch", "transformers", "datasets", "pandas", "scipy.stats", "sklearn", "nltk"} & imported
+    imported = {
+        line.rpartition("|")[2].strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("import time:")
+    }
+    assert (
+        not {"torch", "transformers", "datasets", "pandas", "scipy.stats", "sklearn", "nltk"}
+        & imported
+    )

@@ -39,7 +39,11 @@ def test_recognises_both_forms(task: Task) -> None:
         assert found.baseline.kind == task.baseline.kind
         assert found.fields[CONTEXT] == "some text\n\nof two paragraphs"
         others = (CONTEXT, "demos", "example")
-        assert all(value.startswith(FIELDS[name]) for name, value in found.fields.items() if name not in others)
+        assert all(
+            value.startswith(FIELDS[name])
+            for name, value in found.fields.items()
+            if name not in others
+        )
 
 
 def test_tasks_of_one_template_answer_alike() -> None:

@@ -25,11 +25,17 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[str], lis
     tokens, merges = train_bpe(gguf.TEXT)
     folder = tmp_path_factory.mktemp("untrained")
     source = write_gguf(folder / "m.gguf", train_model([0, 1], len(tokens)), tokens, merges)
-    return train_model(gguf._read_tokenizer(source)(gguf.TEXT)["input_ids"], len(tokens)), tokens, merges
+    return (
+        train_model(gguf._read_tokenizer(source)(gguf.TEXT)["input_ids"], len(tokens)),
+        tokens,
+        merges,
+    )
 
 
 @pytest.fixture(scope="module")
-def source(parts: tuple[Any, list[str], list[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(
+    parts: tuple[Any, list[str], list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     return write_gguf(tmp_path_factory.mktemp("gguf") / "model.gguf", *parts)
 
 
@@ -40,7 +46,11 @@ def test_a_folder_has_the_weights_of_the_file(
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     found = gguf.convert(source, tmp_path / "model")
-    assert {path.suffix for path in (tmp_path / "model").iterdir()} == {".json", ".safetensors", ".jinja"}
+    assert {path.suffix for path in (tmp_path / "model").iterdir()} == {
+        ".json",
+        ".safetensors",
+        ".jinja",
+    }
     assert (found.tokens, found.window, found.can_chat) == (len(parts[1]), 512, True)
     assert found.loss < gguf.GUESSING * found.guess
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "model", use_safetensors=True).eval()
@@ -49,10 +59,14 @@ def test_a_folder_has_the_weights_of_the_file(
     assert torch.allclose(model(ids).logits, parts[0](ids).logits, atol=1e-4)
     assert tokenizer.convert_ids_to_tokens(ids[0])[0] == BOS
     assert (model.generation_config.eos_token_id, tokenizer.eos_token) == (1, END)
-    assert tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False) == "Hi"
+    assert (
+        tokenizer.apply_chat_template([{"role": "user", "content": "Hi"}], tokenize=False) == "Hi"
+    )
 
 
-@pytest.mark.parametrize(("rule", "split"), [("smollm", ["ĊĊ", "1", "2"]), ("gpt-2", ["Ċ", "Ċ", "12"])])
+@pytest.mark.parametrize(
+    ("rule", "split"), [("smollm", ["ĊĊ", "1", "2"]), ("gpt-2", ["Ċ", "Ċ", "12"])]
+)
 def test_a_text_is_split_by_the_files_rule(
     parts: tuple[Any, list[str], list[str]], tmp_path: Path, rule: str, split: list[str]
 ) -> None:
@@ -61,34 +75,46 @@ def test_a_text_is_split_by_the_files_rule(
     # These merges of two newlines and two digits show where a text was split.
     changed = [*tokens[:-2], "ĊĊ", "12"]
     path = write_gguf(
-        tmp_path / "m.gguf", model, changed, ["Ċ Ċ", "1 2", *(m for m in merges if m.replace(" ", "") in changed)], rule
+        tmp_path / "m.gguf",
+        model,
+        changed,
+        ["Ċ Ċ", "1 2", *(m for m in merges if m.replace(" ", "") in changed)],
+        rule,
     )
     tokenizer = gguf._read_tokenizer(path)
     assert tokenizer.convert_ids_to_tokens(tokenizer("\n\n12")["input_ids"])[1:] == split
 
 
-def test_mixed_up_weights_are_found(parts: tuple[Any, list[str], list[str]], tmp_path: Path) -> None:
+def test_mixed_up_weights_are_found(
+    parts: tuple[Any, list[str], list[str]], tmp_path: Path
+) -> None:
     """A file whose model predicts no better than a guess is refused, and no folder is left."""
     _, tokens, merges = parts
     path = write_gguf(tmp_path / "m.gguf", train_model([0, 1], len(tokens)), tokens, merges)
     with pytest.raises(
-        InputError, match=r"predicts plain English with [\d.]+ nats per token, and a blind guess has 5.8"
+        InputError,
+        match=r"predicts plain English with [\d.]+ nats per token, and a blind guess has 5.8",
     ):
         gguf.convert(path, tmp_path / "model")
     assert [each.name for each in tmp_path.iterdir()] == ["m.gguf"]
 
 
 @pytest.mark.parametrize("rule", ["llama-bpe", "default"])
-def test_a_tokenizer_that_cannot_be_built(parts: tuple[Any, list[str], list[str]], tmp_path: Path, rule: str) -> None:
+def test_a_tokenizer_that_cannot_be_built(
+    parts: tuple[Any, list[str], list[str]], tmp_path: Path, rule: str
+) -> None:
     """A rule that is not known is refused, and the error says how to give the tokenizer."""
     path = write_gguf(tmp_path / "m.gguf", *parts, rule=rule)
     with pytest.raises(
-        InputError, match=rf"with the rule '{rule}', which cannot be built exactly; .* with --tokenizer"
+        InputError,
+        match=rf"with the rule '{rule}', which cannot be built exactly; .* with --tokenizer",
     ):
         gguf.convert(path, tmp_path / "model")
 
 
-def test_another_tokenizer(parts: tuple[Any, list[str], list[str]], source: Path, tmp_path: Path) -> None:
+def test_another_tokenizer(
+    parts: tuple[Any, list[str], list[str]], source: Path, tmp_path: Path
+) -> None:
     """A tokenizer that the user gives is saved instead of the file's."""
     gguf.convert(source, tmp_path / "first")
     path = write_gguf(tmp_path / "m.gguf", *parts, rule="llama-bpe")
@@ -104,9 +130,13 @@ def test_the_command(source: Path, tmp_path: Path, command: Command) -> None:
     assert command(*arguments, "--to", "model") == 0, command.err
     assert "tensors of bfloat16, each equal to the file's" in command.out
     assert "context: 512; chat template: yes" in command.out
-    (deployment,) = yaml.safe_load(Path("prod_env/model_deployments.yaml").read_text())["model_deployments"]
+    (deployment,) = yaml.safe_load(Path("prod_env/model_deployments.yaml").read_text())[
+        "model_deployments"
+    ]
     assert deployment["max_sequence_length"] == 512
-    assert deployment["client_spec"]["args"]["pretrained_model_name_or_path"] == str(tmp_path / "model")
+    assert deployment["client_spec"]["args"]["pretrained_model_name_or_path"] == str(
+        tmp_path / "model"
+    )
     assert command(*arguments, "--to", "other") == 2
     assert "prod_env already has 'my/small'; choose another name, or give --replace" in command.err
     assert not Path("other").exists()
@@ -117,8 +147,14 @@ def test_the_command(source: Path, tmp_path: Path, command: Command) -> None:
     [
         (["none.gguf", "--to", "x"], "FILE='none.gguf' is invalid; give the path of a GGUF file"),
         (["bad.gguf", "--to", "x"], "bad.gguf cannot be read as a GGUF file: "),
-        (["bad.gguf", "--to", "full"], "--to='full' is invalid; give a folder that is empty or does not exist"),
-        (["bad.gguf", "--to", "x", "--dtype", "int8"], "dtype='int8' is invalid; choose from float32"),
+        (
+            ["bad.gguf", "--to", "full"],
+            "--to='full' is invalid; give a folder that is empty or does not exist",
+        ),
+        (
+            ["bad.gguf", "--to", "x", "--dtype", "int8"],
+            "dtype='int8' is invalid; choose from float32",
+        ),
         (["bad.gguf", "--to", "x", "--name", "no slash"], "NAME='no slash' is invalid"),
     ],
 )

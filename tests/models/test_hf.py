@@ -51,14 +51,22 @@ def tokenizer(folder: Path) -> Any:
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def client(folder: Path, cache: Path | None = None, **arguments: Any) -> LongContextHuggingFaceClient:
+def client(
+    folder: Path, cache: Path | None = None, **arguments: Any
+) -> LongContextHuggingFaceClient:
     config = SqliteCacheConfig(str(cache)) if cache else BlackHoleCacheConfig()
     tokens = HuggingFaceTokenizer(BlackHoleCacheConfig(), str(folder), str(folder))
     return LongContextHuggingFaceClient(config, tokens, str(folder), **arguments)
 
 
 def request(prompt: str = "", **changes: Any) -> Request:
-    settings = {"model": "test/small", "model_deployment": "test/small", "temperature": 0.0, "max_tokens": 8, **changes}
+    settings = {
+        "model": "test/small",
+        "model_deployment": "test/small",
+        "temperature": 0.0,
+        "max_tokens": 8,
+        **changes,
+    }
     return Request(prompt=prompt, **settings)
 
 
@@ -67,7 +75,9 @@ def chat(prompt: str, **changes: Any) -> Request:
 
 
 def written(plain: Any, tokens: list[int], max_tokens: int = 8) -> list[int]:
-    output = plain.generate(torch.tensor([tokens]), do_sample=False, max_new_tokens=max_tokens, pad_token_id=1)
+    output = plain.generate(
+        torch.tensor([tokens]), do_sample=False, max_new_tokens=max_tokens, pad_token_id=1
+    )
     return output[0, len(tokens) :].tolist()
 
 
@@ -82,7 +92,9 @@ def test_number_types(dtype: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
-    monkeypatch.setattr(transformers.utils.logging.get_logger("transformers"), "handlers", [handler])
+    monkeypatch.setattr(
+        transformers.utils.logging.get_logger("transformers"), "handlers", [handler]
+    )
     transformers.utils.logging.warning_once.cache_clear()
     model = load_weights(Weights.find(str(folder), None, dtype, None))
     assert model.dtype == (torch.float32 if dtype == "auto" else getattr(torch, dtype))
@@ -96,7 +108,9 @@ def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:
     result = client(folder).make_request(request(TEXT))
     expected = written(plain, tokens)
     assert completion_text(result) == tokenizer.decode(expected, skip_special_tokens=True)
-    assert [token.text for token in result.completions[0].tokens] == [tokenizer.decode([token]) for token in expected]
+    assert [token.text for token in result.completions[0].tokens] == [
+        tokenizer.decode([token]) for token in expected
+    ]
     assert result.completions[0].finish_reason["reason"] == "length"
     assert result.request_time is not None
     assert result.request_time > 0
@@ -109,7 +123,9 @@ def test_chat_has_one_bos(folder: Path, tmp_path: Path, plain: Any, tokenizer: A
     assert tokens.count(tokenizer.bos_token_id) == 1
     messages = request(messages=[{"role": "user", "content": TEXT}])
     result = client(folder, tmp_path / "cache.sqlite").make_request(chat(TEXT))
-    assert completion_text(result) == tokenizer.decode(written(plain, tokens), skip_special_tokens=True)
+    assert completion_text(result) == tokenizer.decode(
+        written(plain, tokens), skip_special_tokens=True
+    )
     assert client(folder, tmp_path / "cache.sqlite").make_request(messages).cached
     ((_, response),) = get_all_from_sqlite(str(tmp_path / "cache.sqlite"))
     assert response["prompt_tokens"] == len(tokens)
@@ -121,8 +137,14 @@ def test_no_template_no_chat(tmp_path: Path) -> None:
     for path in tmp_path.glob("*chat_template*"):
         path.unlink()
     config = tmp_path / "tokenizer_config.json"
-    config.write_text(json.dumps({k: v for k, v in json.loads(config.read_text()).items() if k != "chat_template"}))
-    with pytest.raises(NonRetriableException, match="has no chat template; give style=completion") as error:
+    config.write_text(
+        json.dumps(
+            {k: v for k, v in json.loads(config.read_text()).items() if k != "chat_template"}
+        )
+    )
+    with pytest.raises(
+        NonRetriableException, match="has no chat template; give style=completion"
+    ) as error:
         client(tmp_path).make_request(chat(SECRET))
     assert SECRET not in str(error.value)
 
@@ -154,7 +176,9 @@ def test_other_stops_by_text(folder: Path, plain: Any, tokenizer: Any) -> None:
     tokens = tokenizer(TEXT)["input_ids"]
     whole = tokenizer.decode(written(plain, tokens, 24), skip_special_tokens=True)
     stop = whole[5:9]
-    result = client(folder).make_request(request(TEXT, max_tokens=24, stop_sequences=["not there", stop]))
+    result = client(folder).make_request(
+        request(TEXT, max_tokens=24, stop_sequences=["not there", stop])
+    )
     assert completion_text(result) == whole[: whole.index(stop)]
     assert result.completions[0].finish_reason["reason"] == "stop"
     assert len(result.completions[0].tokens) < 24
@@ -175,7 +199,13 @@ def test_end_of_text(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -
 def test_cache_holds_no_prompt(folder: Path, tmp_path: Path) -> None:
     """A repeated answer comes from HELM's cache, whose keys distinguish form, prompt and settings by a hash."""
     cache = tmp_path / "cache.sqlite"
-    asked = [request(SECRET), chat(SECRET), request(SECRET, max_tokens=9), request(SECRET, random="1"), request("x")]
+    asked = [
+        request(SECRET),
+        chat(SECRET),
+        request(SECRET, max_tokens=9),
+        request(SECRET, random="1"),
+        request("x"),
+    ]
     ours = client(folder, cache)
     answers = [ours.make_request(r) for r in asked]
     again = [client(folder, cache, reuse_prefix=True).make_request(r) for r in asked]
@@ -192,11 +222,16 @@ def test_several_samples_and_threads(folder: Path) -> None:
     ours = client(folder, chunk_size=4, reuse_prefix=True)
     prompts = [f"{TEXT[:n]} {n}" for n in range(10, 40)]
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda p: ours.make_request(request(p, num_completions=2)), prompts))
+        answers = list(
+            pool.map(lambda p: ours.make_request(request(p, num_completions=2)), prompts)
+        )
     for prompt, answer in zip(prompts, answers, strict=True):
         first, second = answer.completions
         assert first.text == second.text
-        assert first.text == client(folder, chunk_size=4).make_request(request(prompt)).completions[0].text
+        assert (
+            first.text
+            == client(folder, chunk_size=4).make_request(request(prompt)).completions[0].text
+        )
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -231,11 +266,15 @@ def test_distributions_of_an_answer(folder: Path) -> None:
     ours, prompt = client(folder), TEXT[:6]  # its answer has no parts of characters
     result = ours.make_request(with_fields(AnswerRequest, request(prompt, max_tokens=4), top=3))
     (found,) = distributions_of(result)
-    assert completion_text(result) == completion_text(ours.make_request(request(prompt, max_tokens=4)))
+    assert completion_text(result) == completion_text(
+        ours.make_request(request(prompt, max_tokens=4))
+    )
     assert "".join(each.text for each in found) == completion_text(result)
     assert all(each.text == each.best and len(each.top) == 3 for each in found)
     text = prompt + completion_text(result)
-    read = ours.make_request(with_fields(SpanRequest, request(text), spans=((len(prompt), len(text)),), top=3))
+    read = ours.make_request(
+        with_fields(SpanRequest, request(text), spans=((len(prompt), len(text)),), top=3)
+    )
     assert distributions_of(read) == [found]
     with pytest.raises(InputError, match="compare completions"):
         ours.make_request(with_fields(AnswerRequest, chat(TEXT)))
@@ -259,11 +298,23 @@ def test_refused_requests(folder: Path, change: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"dtype": "int8"}, "dtype='int8' is invalid; choose from bfloat16, float16, float32, auto"),
-        ({"attn_implementation": "x"}, "attn_implementation='x' is invalid; give one of eager, sdpa"),
-        ({"attn_implementation": "flash_attention_3"}, "needs the module flash_attn_interface, which is not installed"),
+        (
+            {"dtype": "int8"},
+            "dtype='int8' is invalid; choose from bfloat16, float16, float32, auto",
+        ),
+        (
+            {"attn_implementation": "x"},
+            "attn_implementation='x' is invalid; give one of eager, sdpa",
+        ),
+        (
+            {"attn_implementation": "flash_attention_3"},
+            "needs the module flash_attn_interface, which is not installed",
+        ),
         ({"chunk_size": 0}, "chunk_size=0 is invalid; give a whole number from 1"),
-        ({"pretrained_model_name_or_path": "/nowhere"}, "'/nowhere' with revision=None is neither a folder nor"),
+        (
+            {"pretrained_model_name_or_path": "/nowhere"},
+            "'/nowhere' with revision=None is neither a folder nor",
+        ),
     ],
 )
 def test_refused_arguments(folder: Path, argument: dict[str, Any], message: str) -> None:
@@ -315,7 +366,9 @@ def test_one_deployment_serves_both_forms(
     ]
     broken = tmp_path / "broken/torchvision"
     broken.mkdir(parents=True)
-    (broken / "__init__.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    (broken / "__init__.py").write_text(
+        "raise RuntimeError('operator torchvision::nms does not exist')"
+    )
     paths = os.pathsep.join([str(broken.parent), os.environ.get("PYTHONPATH", "")])
     made = run(
         "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", write_deployment(tmp_path, folder),
@@ -323,7 +376,10 @@ def test_one_deployment_serves_both_forms(
     )  # fmt: skip
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     for entry, form in zip(entries, ("completion", "chat"), strict=True):
-        path = tmp_path / f"benchmark_output/runs/s/{entry.replace('local/', 'local_')}/scenario_state.json"
+        path = (
+            tmp_path
+            / f"benchmark_output/runs/s/{entry.replace('local/', 'local_')}/scenario_state.json"
+        )
         for state in json.loads(path.read_text())["request_states"]:
             sent = state["request"]
             assert state["instance"]["extra_data"]["style"] == form
@@ -331,7 +387,9 @@ def test_one_deployment_serves_both_forms(
             if form == "chat":
                 assert sent["messages"] == []
                 turn = {"role": "user", "content": sent["prompt"]}
-                tokens = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
+                tokens = tokenizer.apply_chat_template(
+                    [turn], tokenize=False, add_generation_prompt=True
+                )
                 tokens = tokenizer(tokens, add_special_tokens=False)["input_ids"]
             else:
                 assert "messages" not in sent

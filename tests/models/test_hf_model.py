@@ -16,7 +16,13 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from helm_longctx.models.local import attention, batches  # noqa: E402
-from helm_longctx.models.local.model import Generation, Job, LocalModel, ModelError, OutOfMemoryError  # noqa: E402
+from helm_longctx.models.local.model import (
+    Generation,
+    Job,
+    LocalModel,
+    ModelError,
+    OutOfMemoryError,
+)  # noqa: E402
 from helm_longctx.models.local.weights import Weights  # noqa: E402
 from tests.models.small_models import save_model  # noqa: E402
 
@@ -35,13 +41,17 @@ def load(folder: Path) -> tuple[LocalModel, Any]:
     return LocalModel(transformers.AutoModelForCausalLM.from_pretrained(folder).eval()), plain
 
 
-def ask(model: LocalModel, prompt: list[int], chunk_size: int = 7, reuse: bool = False, **changes: Any) -> Generation:
+def ask(
+    model: LocalModel, prompt: list[int], chunk_size: int = 7, reuse: bool = False, **changes: Any
+) -> Generation:
     job = {"max_tokens": 8, "stop_ids": frozenset(), "is_finished": None, **changes}
     return model.generate(Job(prompt=prompt, chunk_size=chunk_size, reuse_prefix=reuse, **job))
 
 
 def expected(plain: Any, prompt: list[int], **changes: Any) -> list[int]:
-    written = plain.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=8, pad_token_id=1, **changes)
+    written = plain.generate(
+        torch.tensor([prompt]), do_sample=False, max_new_tokens=8, pad_token_id=1, **changes
+    )
     return written[0, len(prompt) :].tolist()
 
 
@@ -56,7 +66,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module", params=FAMILIES, ids=lambda param: param[0])
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[LocalModel, Any]:
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[LocalModel, Any]:
     family, changes = request.param
     return load(save_model(tmp_path_factory.mktemp(family), family, **changes))
 
@@ -71,7 +83,9 @@ def test_equal_to_plain_generate(pair: tuple[LocalModel, Any], chunk_size: int) 
     """Tokens equal plain `generate`, whatever the family, generation configuration, prompt length and chunk size."""
     ours, plain = pair
     answers = [ask(ours, prompt, chunk_size) for prompt in prompts()]
-    assert [answer.tokens for answer in answers] == [expected(plain, prompt) for prompt in prompts()]
+    assert [answer.tokens for answer in answers] == [
+        expected(plain, prompt) for prompt in prompts()
+    ]
     assert len({tuple(answer.tokens) for answer in answers}) > 3  # else anything would be equal
     assert all(answer.reused == 0 for answer in answers)
 
@@ -81,7 +95,12 @@ def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: in
     """Tokens are equal with reused prefixes, for books with several questions in changing order."""
     ours, plain = pair
     books = prompts(1, (50, 21))
-    asked = [book[:cut] + question for book in books for cut in (20, 50) for question in prompts(2, (1, 9))] + books
+    asked = [
+        book[:cut] + question
+        for book in books
+        for cut in (20, 50)
+        for question in prompts(2, (1, 9))
+    ] + books
     wanted = {tuple(prompt): expected(plain, prompt) for prompt in asked}
     for seed in range(2):
         for prompt in random.Random(seed).sample(asked, len(asked)):
@@ -92,12 +111,19 @@ def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: in
 def test_attention_in_two_parts(past: int, value_size: int) -> None:
     """A chunk's tokens see all tokens before the chunk, and of the chunk those up to themselves."""
     rng = torch.Generator().manual_seed(0)
-    query, key = torch.randn(1, 6, 24, 16, generator=rng), torch.randn(1, 2, past + 24, 16, generator=rng)
+    query, key = (
+        torch.randn(1, 6, 24, 16, generator=rng),
+        torch.randn(1, 2, past + 24, 16, generator=rng),
+    )
     value = torch.randn(1, 2, past + 24, value_size, generator=rng)
     layer = SimpleNamespace(is_causal=True, num_key_value_groups=3)
     found, _ = attention.attend(layer, query, key, value, None, scaling=0.3)
     mask = torch.ones(24, past + 24, dtype=torch.bool).tril(past)
-    weights = (query @ key.repeat_interleave(3, 1).transpose(2, 3) * 0.3).masked_fill(~mask, -torch.inf).softmax(-1)
+    weights = (
+        (query @ key.repeat_interleave(3, 1).transpose(2, 3) * 0.3)
+        .masked_fill(~mask, -torch.inf)
+        .softmax(-1)
+    )
     expected = (weights @ value.repeat_interleave(3, 1)).transpose(1, 2)
     assert torch.allclose(found, expected, atol=1e-5)
 
@@ -140,7 +166,9 @@ def test_an_answer_does_not_depend_on_what_was_asked_before(llama: tuple[LocalMo
     ours, _ = llama
     book, other = prompts(4, (60, 60))
     logits: list[Any] = []
-    hook = ours._model.lm_head.register_forward_hook(lambda module, inputs, output: logits.append(output.clone()))
+    hook = ours._model.lm_head.register_forward_hook(
+        lambda module, inputs, output: logits.append(output.clone())
+    )
     found = []
     for before in (other, book[:33] + other, book):
         ask(ours, before, 8, reuse=True)
@@ -156,7 +184,9 @@ def test_logits_of_the_last_position_only(llama: tuple[LocalModel, Any]) -> None
     """The output head gets only the last position."""
     ours, _ = llama
     sizes: list[int] = []
-    hook = ours._model.lm_head.register_forward_hook(lambda module, inputs, output: sizes.append(output.shape[1]))
+    hook = ours._model.lm_head.register_forward_hook(
+        lambda module, inputs, output: sizes.append(output.shape[1])
+    )
     ask(ours, prompts(5, (64,))[0], 16, max_tokens=4)
     hook.remove()
     assert sizes == [1] * 4
@@ -179,15 +209,21 @@ def test_chunks(llama: tuple[LocalModel, Any]) -> None:
 
 
 @pytest.mark.parametrize("family", ["Mistral", "Mamba"])
-def test_what_cannot_be_reused_is_said_once(family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_reused_is_said_once(
+    family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Models with sliding windows or recurrent states read each whole prompt, and the log says so once."""
     ours, plain = load(save_model(tmp_path, family))
     book = prompts(7, (50,))[0]
     answers = [ask(ours, book, 8, reuse=True) for _ in range(3)]
     assert all(answer.tokens == expected(plain, book) for answer in answers)
     reused = [answer.reused for answer in answers]
-    said = [record.getMessage() for record in caplog.records if str(tmp_path) in record.getMessage()]
-    if family == "Mistral" and not said:  # older versions of transformers keep what a window has left behind
+    said = [
+        record.getMessage() for record in caplog.records if str(tmp_path) in record.getMessage()
+    ]
+    if (
+        family == "Mistral" and not said
+    ):  # older versions of transformers keep what a window has left behind
         assert reused == [0, 48, 48]
     else:
         assert (reused, len(said)) == ([0, 0, 0], 1)
@@ -215,7 +251,9 @@ def test_out_of_memory(llama: tuple[LocalModel, Any]) -> None:
 
     assert ask(ours, book[:33], 8, reuse=True).tokens == expected(plain, book[:33])
     hook = ours._model.model.register_forward_pre_hook(refuse, with_kwargs=True)
-    with pytest.raises(OutOfMemoryError, match=r"^the GPU has no memory left for a prompt of 60 tokens$"):
+    with pytest.raises(
+        OutOfMemoryError, match=r"^the GPU has no memory left for a prompt of 60 tokens$"
+    ):
         ask(ours, book, 8, reuse=True)
     again = ask(ours, book[:33], 8, reuse=True, max_tokens=4)
     hook.remove()
@@ -229,7 +267,9 @@ def test_tokens_of_another_model(llama: tuple[LocalModel, Any]) -> None:
         ask(llama[0], [0, 5000])
 
 
-def test_more_positions_than_the_model_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_more_positions_than_the_model_has(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Rotary positions continue beyond the model's with one warning, and a table of positions ends in an error."""
     rotary, plain = load(save_model(tmp_path / "llama", positions=64))
     table, _ = load(save_model(tmp_path / "opt", "OPT", positions=64))
@@ -238,9 +278,14 @@ def test_more_positions_than_the_model_has(tmp_path: Path, caplog: pytest.LogCap
     said = [message for message in caplog.messages if "was trained for 64 positions" in message]
     assert len(said) == 1
     assert ask(table, book[:56]).tokens
-    with pytest.raises(ModelError, match="opt has 64 positions, 65 are needed; set max_sequence_length"):
+    with pytest.raises(
+        ModelError, match="opt has 64 positions, 65 are needed; set max_sequence_length"
+    ):
         ask(table, book[:57])
-    assert len([message for message in caplog.messages if "was trained for 64 positions" in message]) == 1
+    assert (
+        len([message for message in caplog.messages if "was trained for 64 positions" in message])
+        == 1
+    )
 
 
 def test_freed_weights_are_loaded_again(tmp_path: Path) -> None:
@@ -273,12 +318,25 @@ def test_batches_equal_single_prompts(pair: tuple[LocalModel, Any]) -> None:
     """Prompts of several lengths and contexts have the same tokens together as alone, each to its own end."""
     ours, _ = pair
     books = prompts(1, (50, 21))
-    asked = [book[:cut] + question for book in books for cut in (20, 50) for question in prompts(2, (1, 9))]
+    asked = [
+        book[:cut] + question
+        for book in books
+        for cut in (20, 50)
+        for question in prompts(2, (1, 9))
+    ]
     asked += prompts()
     limits = [1 + number % 8 for number in range(len(asked))]
-    free = [ask(ours, prompt, max_tokens=limit).tokens for prompt, limit in zip(asked, limits, strict=True)]
-    stops = [frozenset(tokens[3:4] if number % 3 == 0 else []) for number, tokens in enumerate(free)]
-    jobs = [Job(prompt, limit, stop, None, 7, True) for prompt, limit, stop in zip(asked, limits, stops, strict=True)]
+    free = [
+        ask(ours, prompt, max_tokens=limit).tokens
+        for prompt, limit in zip(asked, limits, strict=True)
+    ]
+    stops = [
+        frozenset(tokens[3:4] if number % 3 == 0 else []) for number, tokens in enumerate(free)
+    ]
+    jobs = [
+        Job(prompt, limit, stop, None, 7, True)
+        for prompt, limit, stop in zip(asked, limits, stops, strict=True)
+    ]
     alone = [ours.generate(replace(job, reuse_prefix=False)) for job in jobs]
     for size in (2, 5, 64):
         together = ours.generate_all(jobs, size)
@@ -293,7 +351,10 @@ def test_a_batch_reads_a_shared_context_once(llama: tuple[LocalModel, Any]) -> N
     hook = ours._model.model.register_forward_pre_hook(
         lambda module, args, options: sizes.append(options["input_ids"].shape[1]), with_kwargs=True
     )
-    jobs = [Job([*book, *question], 2, frozenset(), None, 16, True) for question in prompts(4, (5, 6, 7, 8))]
+    jobs = [
+        Job([*book, *question], 2, frozenset(), None, 16, True)
+        for question in prompts(4, (5, 6, 7, 8))
+    ]
     found = ours.generate_all(jobs, 3)
     hook.remove()
     assert sorted(each.reused for each in found) == [0, 61, 61, 61]
@@ -322,7 +383,9 @@ def test_a_batch_that_exceeds_the_memory_is_halved(llama: tuple[LocalModel, Any]
 
 def test_batches_are_planned_before_they_are_read() -> None:
     """A batch has as many prompts as fit into the free memory with their answers, and prompts with one beginning."""
-    jobs = [Job([0, book, *range(98)], 100, frozenset(), None, 16, True) for book in (1, 2, 1, 2, 1)]
+    jobs = [
+        Job([0, book, *range(98)], 100, frozenset(), None, 16, True) for book in (1, 2, 1, 2, 1)
+    ]
     # Three prompts of 200 tokens, and the copy of one for the next batch, need 4 times 200 times 10 bytes.
     room = math.ceil(4 * 200 * 10 / batches.SHARE)
     assert list(batches.fitting(jobs, 10, room, 16)) == [[0, 2, 4], [1, 3]]

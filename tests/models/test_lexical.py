@@ -13,14 +13,34 @@ from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import AnswerKind, Example, Task
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
-KINDS = {task.name: task.baseline.kind for benchmark in BENCHMARKS for task in benchmark.tasks if task.baseline}
+KINDS = {
+    task.name: task.baseline.kind
+    for benchmark in BENCHMARKS
+    for task in benchmark.tasks
+    if task.baseline
+}
 RECALL = [task for task in TASKS if task.any_length and KINDS.get(task.name) == "lookup"]
 ICL = next(task for task in TASKS if KINDS.get(task.name) == "label")
 
 TOPICS = {
-    "7": ("my card was stolen", "block the card", "the card was lost in the street", "someone stole my card"),
-    "31": ("what is the weather like", "will it rain tomorrow", "weather in the north", "is it going to rain"),
-    "4": ("book a flight to rome", "find a flight for monday", "cheap flight please", "when does the flight leave"),
+    "7": (
+        "my card was stolen",
+        "block the card",
+        "the card was lost in the street",
+        "someone stole my card",
+    ),
+    "31": (
+        "what is the weather like",
+        "will it rain tomorrow",
+        "weather in the north",
+        "is it going to rain",
+    ),
+    "4": (
+        "book a flight to rome",
+        "find a flight for monday",
+        "cheap flight please",
+        "when does the flight leave",
+    ),
 }
 
 
@@ -37,7 +57,11 @@ def scored(task: Task, example: Example, form: str) -> float:
 @pytest.mark.parametrize("form", ["chat", "completion"])
 @pytest.mark.parametrize(
     ("question", "label"),
-    [("the card someone stole", "7"), ("rain and weather tomorrow?", "31"), ("a flight on monday", "4")],
+    [
+        ("the card someone stole", "7"),
+        ("rain and weather tomorrow?", "31"),
+        ("a flight on monday", "4"),
+    ],
 )
 def test_labels_as_the_nearest_demonstrations(question: str, label: str, form: str) -> None:
     """The label of the demonstrations that share the question's words is right in both forms."""
@@ -46,23 +70,33 @@ def test_labels_as_the_nearest_demonstrations(question: str, label: str, form: s
 
 
 def demonstrations() -> str:
-    return "\n\n".join(f"{text}\nlabel: {label}" for label, texts in TOPICS.items() for text in texts)
+    return "\n\n".join(
+        f"{text}\nlabel: {label}" for label, texts in TOPICS.items() for text in texts
+    )
 
 
 def test_repeated_demonstration_votes_once() -> None:
     """A demonstration that occurs many times does not outvote several different ones."""
-    context = "\n\n".join(["what is abc\nlabel: 1"] * 100 + [f"what is a word{i}\nlabel: 2" for i in range(9)])
+    context = "\n\n".join(
+        ["what is abc\nlabel: 1"] * 100 + [f"what is a word{i}\nlabel: 2" for i in range(9)]
+    )
     assert lexical.nearest_label(context, "what is love") == "2"
 
 
 def test_label_with_a_colon_is_whole() -> None:
     """A label name keeps its colon."""
-    assert lexical.nearest_label("what cat\nlabel: ENTY:animal\n\nwho\nlabel: HUM:ind", "which cat") == "ENTY:animal"
+    assert (
+        lexical.nearest_label("what cat\nlabel: ENTY:animal\n\nwho\nlabel: HUM:ind", "which cat")
+        == "ENTY:animal"
+    )
 
 
 def test_demonstration_with_an_empty_line() -> None:
     """Text before an empty line in a demonstration is not a demonstration without a label."""
-    assert lexical.nearest_label("my card\n\nis lost\nlabel: 7\n\nrain\nlabel: 8", "card is lost") == "7"
+    assert (
+        lexical.nearest_label("my card\n\nis lost\nlabel: 7\n\nrain\nlabel: 8", "card is lost")
+        == "7"
+    )
 
 
 def test_no_shared_word_gives_the_first_label() -> None:
@@ -77,7 +111,9 @@ def test_all_values_of_a_key_in_order_once() -> None:
     assert lexical.value_after(" ".join(lines), "fox") == "1, 3"
 
 
-@pytest.mark.parametrize("value", ["ffff12cd-0000-0000-0000-000000000000", "00000000-0000-0000-12cd-000000000000"])
+@pytest.mark.parametrize(
+    "value", ["ffff12cd-0000-0000-0000-000000000000", "00000000-0000-0000-12cd-000000000000"]
+)
 def test_value_that_holds_a_piece_of_the_key(value: str) -> None:
     """A value is whole even if it contains a piece of the key."""
     key = "aaaaaaaa-12cd-4444-5555-bbbbbbbbbbbb"
@@ -100,7 +136,10 @@ def test_line_without_a_value() -> None:
     assert lexical.value_after("nothing here", "fox") == ""
 
 
-@given(st.lists(st.sampled_from(["a", "b1", "İ", " ", ":", "\n", "\n\n", "\nlabel:"])).map("".join), st.text("ab1 \n"))
+@given(
+    st.lists(st.sampled_from(["a", "b1", "İ", " ", ":", "\n", "\n\n", "\nlabel:"])).map("".join),
+    st.text("ab1 \n"),
+)
 def test_never_raises_on_blocks(context: str, question: str) -> None:
     """Empty or repeated blocks and blocks without a label raise no error."""
     lexical.nearest_label(context, question)
@@ -110,7 +149,9 @@ def test_never_raises_on_blocks(context: str, question: str) -> None:
 @pytest.mark.parametrize("task", [ICL, RECALL[0]], ids=lambda task: task.name)
 def test_a_long_prompt(task: Task) -> None:
     """A prompt of half a megabyte, about 128k tokens, has an answer; `bench/lexical.py` measures the time."""
-    context = "\n\n".join(f"the text number {i} of some words\nlabel: {i % 9}" for i in range(12_000))
+    context = "\n\n".join(
+        f"the text number {i} of some words\nlabel: {i % 9}" for i in range(12_000)
+    )
     fields = {CONTEXT: context, "question": "the text number 77", "demos": ""}
     prompt = task.template.render(fields).user_turn
     assert len(prompt) > 500_000
@@ -129,13 +170,18 @@ def test_span() -> None:
     context = re.sub(r" \[\d\]", " ", PASSAGES)
     assert lexical.span(context, "who built the tower?").startswith("Anna Karst")
     assert lexical.span(context, "when was the tower built?").startswith("1887")
-    assert len(lexical.span("Ab Cd. " * 500 + "fox " + "Ef Gh " * 50, "fox").split()) <= lexical.SPAN_WORDS
+    assert (
+        len(lexical.span("Ab Cd. " * 500 + "fox " + "Ef Gh " * 50, "fox").split())
+        <= lexical.SPAN_WORDS
+    )
     assert lexical.span("", "who?") == ""
 
 
 def test_ranking() -> None:
     """A ranking has the ids of passages that share words with the query, best first, within the budget."""
-    context = "\n\n".join(f"[ID: {n}] Document (Title: T): {'red fox ' * (n == 7)}fox {n}" for n in range(60))
+    context = "\n\n".join(
+        f"[ID: {n}] Document (Title: T): {'red fox ' * (n == 7)}fox {n}" for n in range(60)
+    )
     ids = lexical.ranking(context, "red fox").split(" > ")
     assert ids[0] == "7"
     assert len(ids) == lexical.RANKED
@@ -152,7 +198,10 @@ def test_citation() -> None:
 def test_option() -> None:
     """The chosen option is near the question's words."""
     context = "The fox ran to the barn.\nThe cat slept in the attic.\nThe attic burnt down."
-    assert lexical.option(context, "where did the cat sleep", "A. barn\nB. attic\nC. lake\nD. moon") == "B"
+    assert (
+        lexical.option(context, "where did the cat sleep", "A. barn\nB. attic\nC. lake\nD. moon")
+        == "B"
+    )
     assert lexical.option(context, "?", "") == ""
 
 
@@ -161,8 +210,13 @@ def test_lead_frequent_and_chain() -> None:
     text = " ".join(f"Sentence number {n} is here." for n in range(100))
     assert lexical.lead(text, "").startswith("Sentence number 0 is here.")
     assert 20 < len(lexical.lead(text, "").split()) <= 200
-    assert lexical.frequent("1. cat 2. dog 3. cat 4. red-fox 5. cat 6. dog", "").split(", ")[:2] == ["cat", "dog"]
-    assert lexical.frequent("abc ... abc xyz ... abc xyz pqr lmn", "").split(", ")[:2] == ["abc", "xyz"]
+    assert lexical.frequent("1. cat 2. dog 3. cat 4. red-fox 5. cat 6. dog", "").split(", ")[
+        :2
+    ] == ["cat", "dog"]
+    assert lexical.frequent("abc ... abc xyz ... abc xyz pqr lmn", "").split(", ")[:2] == [
+        "abc",
+        "xyz",
+    ]
     assignments = "VAR A = 12 noise. VAR B = VAR A\nVAR X = 99 VAR C = VAR B VAR Y = VAR X"
     assert lexical.chain(assignments, "12") == "A, B, C"
 
@@ -233,7 +287,10 @@ def test_span_takes_the_best_passage_first() -> None:
 
 def test_span_in_a_text_without_paragraphs() -> None:
     """A book of one paragraph is searched by its sentences."""
-    book = " ".join(f"Then Peter{n} came to the house." for n in range(2000)) + " The wolf was killed by Old Mary. End."
+    book = (
+        " ".join(f"Then Peter{n} came to the house." for n in range(2000))
+        + " The wolf was killed by Old Mary. End."
+    )
     assert lexical.span(book, "who killed the wolf?").startswith("Old Mary")
 
 
@@ -245,8 +302,21 @@ def test_ranking_by_rare_words() -> None:
 
 def test_option_across_lines() -> None:
     """Words count as neighbours even if a line break is between them."""
-    context = "\n".join(["He went to", "the barn", *["and so on"] * 9, "the cat", "slept in", "the attic", *["on"] * 9])
-    assert lexical.option(context, "where did the cat sleep", "A. barn\nB. lake\nC. moon\nD. attic") == "D"
+    context = "\n".join(
+        [
+            "He went to",
+            "the barn",
+            *["and so on"] * 9,
+            "the cat",
+            "slept in",
+            "the attic",
+            *["on"] * 9,
+        ]
+    )
+    assert (
+        lexical.option(context, "where did the cat sleep", "A. barn\nB. lake\nC. moon\nD. attic")
+        == "D"
+    )
 
 
 def test_lead_begins_with_whole_words() -> None:
@@ -260,14 +330,21 @@ def test_lead_begins_with_whole_words() -> None:
 
 def test_chain_follows_the_order() -> None:
     """A variable counts only if its source had the value before, and each variable is named once."""
-    assert lexical.chain("VAR C = VAR B VAR A = 12 VAR B = VAR A VAR B = VAR A VAR D = 123", "12") == "A, B"
+    assert (
+        lexical.chain("VAR C = VAR B VAR A = 12 VAR B = VAR A VAR B = VAR A VAR D = 123", "12")
+        == "A, B"
+    )
 
 
 @pytest.mark.parametrize("form", ["chat", "completion"])
 @pytest.mark.parametrize("kind", ["span", "ranking"])
 def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> None:
     """Solved examples before the context are not taken for a part of it."""
-    task = next(task for task in TASKS if KINDS.get(task.name) == kind and "{demos}{context}" in task.template.user)
+    task = next(
+        task
+        for task in TASKS
+        if KINDS.get(task.name) == kind and "{demos}{context}" in task.template.user
+    )
     shown = HEADS[kind].format(n=5) + "Kiri dug the lake Vel."
     demo = f"{shown}\n\nQuestion: who?\n{task.template.prefix} 5\n\n"
     fields = {CONTEXT: passages(kind, 9), "question": "who dug the lake Vel?", "demos": demo * 2}
@@ -283,7 +360,12 @@ def test_cites_documents_of_the_whole_context(form: str) -> None:
     """If the context follows the question, all of it is searched, and no demonstration's documents are cited."""
     task = next(task for task in TASKS if KINDS.get(task.name) == "citation" and task.shots)
     demo = "Do.\n\nQuestion: who dug?\n\nDocument [9](Title: T): Kiri dug the lake.\n\nAnswer: Kiri [9].\n\n\n"
-    fields = {CONTEXT: PASSAGES, "question": "who built the tower?", "demo_text": demo, "instruction": "Do."}
+    fields = {
+        CONTEXT: PASSAGES,
+        "question": "who built the tower?",
+        "demo_text": demo,
+        "instruction": "Do.",
+    }
     prompt = task.template.render(fields).text(form)
     said = lexical.answer(prompt)
     assert said.startswith("Anna Karst built the tower in 1887 [2].")
@@ -293,4 +375,7 @@ def test_cites_documents_of_the_whole_context(form: str) -> None:
 def test_context_with_an_answer_s_prefix() -> None:
     """A context without demonstrations stays whole."""
     assert lexical._without_demonstrations("one\n\ntwo", "Answer:") == "one\n\ntwo"
-    assert lexical._without_demonstrations("Q\nAnswer: x\n\nNow read:\n\none\n\ntwo", "Answer:") == "one\n\ntwo"
+    assert (
+        lexical._without_demonstrations("Q\nAnswer: x\n\nNow read:\n\none\n\ntwo", "Answer:")
+        == "one\n\ntwo"
+    )

@@ -37,7 +37,10 @@ from tests.support.official import read_golden  # noqa: E402
 CHUNK = 256
 
 CONVERSATION = [
-    {"role": "user", "content": "My cat is called Olive, and my dog is called Rye. Please remember this."},
+    {
+        "role": "user",
+        "content": "My cat is called Olive, and my dog is called Rye. Please remember this.",
+    },
     {"role": "assistant", "content": "I will remember that your cat is Olive and your dog is Rye."},
 ]
 QUESTION = "What is my cat called? Answer with the name alone."
@@ -52,11 +55,18 @@ def client() -> LongContextHuggingFaceClient:
         pytest.skip(f"the model cannot be fetched: {error}")
     config = BlackHoleCacheConfig()
     tokenizer = PackagedTokenizer(config, "local/smollm2", SMOLLM2)
-    return LongContextHuggingFaceClient(config, tokenizer, SMOLLM2, chunk_size=CHUNK, reuse_prefix=True)
+    return LongContextHuggingFaceClient(
+        config, tokenizer, SMOLLM2, chunk_size=CHUNK, reuse_prefix=True
+    )
 
 
 def request(prompt: str, **changes: Any) -> Request:
-    settings = {"model": "local/smollm2", "model_deployment": "local/smollm2", "temperature": 0.0, "max_tokens": 12}
+    settings = {
+        "model": "local/smollm2",
+        "model_deployment": "local/smollm2",
+        "temperature": 0.0,
+        "max_tokens": 12,
+    }
     return Request(prompt=prompt, **{**settings, **changes})
 
 
@@ -67,20 +77,28 @@ def generate(client: LongContextHuggingFaceClient, ids: list[int], max_tokens: i
     prompt = torch.tensor([ids])
     with torch.inference_mode():
         written = model.generate(
-            prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=max_tokens
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            do_sample=False,
+            max_new_tokens=max_tokens,
         )
     model.set_attn_implementation(attention.NAME)
     return written[0, len(ids) :].tolist()
 
 
-def ask(client: LongContextHuggingFaceClient, ids: list[int], max_tokens: int = 12, reuse: bool = True) -> Any:
+def ask(
+    client: LongContextHuggingFaceClient, ids: list[int], max_tokens: int = 12, reuse: bool = True
+) -> Any:
     return client._weights.load().generate(Job(ids, max_tokens, frozenset(), None, CHUNK, reuse))
 
 
 def write_long_texts(root: Path) -> None:
     """Write a text of LV-Eval and a conversation of MRCR of several thousand tokens, in nonsense."""
     rng = random.Random(8)
-    for path in (build_lv_eval(root) / "lveval/factrecall_en/factrecall_en_16k.jsonl", build_mrcr(root)):
+    for path in (
+        build_lv_eval(root) / "lveval/factrecall_en/factrecall_en_16k.jsonl",
+        build_mrcr(root),
+    ):
         row = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
         if "context" in row:
             row["context"] = words(rng, 3000)
@@ -96,10 +114,14 @@ def prompt_ids(
     client: LongContextHuggingFaceClient, command: Command, entry: str, style: str, tokens: int
 ) -> list[int]:
     """Return the tokens of an entry's first prompt, without those in the middle that are too many."""
-    assert command("prompts", f"{entry},num_samples=1", "--style", style, "--limit", 1) == 0, command.err
+    assert command("prompts", f"{entry},num_samples=1", "--style", style, "--limit", 1) == 0, (
+        command.err
+    )
     (row,) = command.rows
     sent = request("", messages=row["messages"]) if "messages" in row else request(row["prompt"])
-    ids = client._encode(sent if style == "completion" or "messages" in row else request(row["prompt"], messages=[]))
+    ids = client._encode(
+        sent if style == "completion" or "messages" in row else request(row["prompt"], messages=[])
+    )
     return ids if len(ids) <= tokens else [*ids[: tokens // 2], *ids[-(tokens - tokens // 2) :]]
 
 
@@ -109,10 +131,16 @@ def prompt_ids(
         ("helmet_recall:task=json_kv,length=4k", 1024),
         pytest.param("helmet_recall:task=json_kv,length=4k", 2048, marks=pytest.mark.long),
         pytest.param("helmet_recall:task=json_kv,length=4k", 3700, marks=pytest.mark.long),
-        pytest.param("ruler:task=niah_multikey_2,length=8k,count_with=longctx/words", 8000, marks=pytest.mark.long),
+        pytest.param(
+            "ruler:task=niah_multikey_2,length=8k,count_with=longctx/words",
+            8000,
+            marks=pytest.mark.long,
+        ),
     ],
 )
-def test_tokens_equal_generate(client: LongContextHuggingFaceClient, command: Command, entry: str, tokens: int) -> None:
+def test_tokens_equal_generate(
+    client: LongContextHuggingFaceClient, command: Command, entry: str, tokens: int
+) -> None:
     """The answer to a long prompt has the tokens of plain `generate`, which reads the prompt as a whole."""
     ids = prompt_ids(client, command, entry, "completion", tokens)
     assert len(ids) == tokens
@@ -122,7 +150,9 @@ def test_tokens_equal_generate(client: LongContextHuggingFaceClient, command: Co
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("entry", ["lv_eval:dataset=factrecall_en,length=16k", "mrcr:needles=2,length=8k"])
+@pytest.mark.parametrize(
+    "entry", ["lv_eval:dataset=factrecall_en,length=16k", "mrcr:needles=2,length=8k"]
+)
 def test_chats_equal_generate(
     client: LongContextHuggingFaceClient,
     tmp_path: Path,
@@ -144,7 +174,9 @@ def test_a_conversation(client: LongContextHuggingFaceClient) -> None:
     asked = request(QUESTION, messages=CONVERSATION)
     ids = client._encode(asked)
     text = client._decode(ids)
-    assert text.startswith("system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face\nuser\nMy cat")
+    assert text.startswith(
+        "system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face\nuser\nMy cat"
+    )
     result = client.make_request(asked)
     tokens = generate(client, ids, 12)
     assert result.completions[0].text == client._decode(tokens)
@@ -156,7 +188,9 @@ def test_a_conversation(client: LongContextHuggingFaceClient) -> None:
 
 def test_a_shared_prefix(client: LongContextHuggingFaceClient) -> None:
     """Two questions about a text get the same tokens, whether its prefix is reused or not."""
-    text = client._encode(request(" ".join(f"Room {n} of the house is painted in colour {n * 7}." for n in range(25))))
+    text = client._encode(
+        request(" ".join(f"Room {n} of the house is painted in colour {n * 7}." for n in range(25)))
+    )
     asked = [[*text, *client._encode(request(f"\n\nThe colour of room {n} is"))] for n in (21, 8)]
     assert len(text) > CHUNK
     apart = [ask(client, ids, reuse=False).tokens for ids in asked]

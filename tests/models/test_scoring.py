@@ -28,9 +28,13 @@ PROMPT = f"{CONTEXT}\nWhat is Olive?\nAnswer:"
 ANSWERS = ("a cat", "cat in Paris", "ein Kätzchen 8813 本")
 
 
-def request(prompt: str = PROMPT, answers: tuple[str, ...] = ANSWERS, **changes: Any) -> ScoringRequest:
+def request(
+    prompt: str = PROMPT, answers: tuple[str, ...] = ANSWERS, **changes: Any
+) -> ScoringRequest:
     """Return a request for the log-probabilities of answers with and without the context."""
-    given = Request(model="endpoint/small", model_deployment="endpoint/small", prompt=prompt, **changes)
+    given = Request(
+        model="endpoint/small", model_deployment="endpoint/small", prompt=prompt, **changes
+    )
     return with_answers(given, answers, (0, prompt.index("\n")))
 
 
@@ -62,12 +66,16 @@ def test_windows_of_a_text() -> None:
 def test_a_server_gives_the_numbers_of_its_model(way: str, splits: bool) -> None:
     """The tokens of each answer have the model's log-probabilities, in each way of a server."""
     with EchoServer(way, splits=splits) as server:
-        client = OpenAIClient(BlackHoleCacheConfig(), base_url=server.url, form="completions", model="small")
+        client = OpenAIClient(
+            BlackHoleCacheConfig(), base_url=server.url, form="completions", model="small"
+        )
         check_scoring(client, "endpoint/small")
         result = client.make_request(request())
     assert result.success, result.error
     assert [output.text for output in result.completions] == [*ANSWERS, *ANSWERS]
-    for output, (prompt, answer) in zip(result.completions, scored_texts(request(), PROMPT), strict=True):
+    for output, (prompt, answer) in zip(
+        result.completions, scored_texts(request(), PROMPT), strict=True
+    ):
         tokens, logprobs = copying(prompt + answer)
         start = len(copying(prompt)[0])
         assert [token.text for token in output.tokens] == [
@@ -119,7 +127,9 @@ def independent_loss(model: Any, ids: list[int], start: int) -> float:
 
 
 @pytest.fixture(scope="module", params=["Llama", "Mistral", "OPT"])
-def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+def loaded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Any, Any]:
     """Return a small random model and its tokenizer."""
     folder = save_model(tmp_path_factory.mktemp("models") / request.param, request.param)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -132,8 +142,12 @@ def test_local_scores_are_the_loss_of_transformers(loaded: tuple[Any, Any]) -> N
     words = random.Random(3)
     text = " ".join(words.choice(["river", "key", "4711", "town\n", "king"]) for _ in range(900))
     prompt = f"{text}\nWhat is the key? It is"
-    asked = with_answers(Request(model="m", model_deployment="m", prompt=prompt), ANSWERS, (0, len(text)))
-    response = respond(tokenizer, make_scorer(LocalModel(model, keeps_attention=True), 16), asked, prompt)
+    asked = with_answers(
+        Request(model="m", model_deployment="m", prompt=prompt), ANSWERS, (0, len(text))
+    )
+    response = respond(
+        tokenizer, make_scorer(LocalModel(model, keeps_attention=True), 16), asked, prompt
+    )
     for row, (before, answer) in zip(response["scored"], scored_texts(asked, prompt), strict=True):
         ids = tokenizer(before + answer)["input_ids"]
         start = len(ids) - len(row)
@@ -145,7 +159,9 @@ def test_local_scores_are_the_loss_of_transformers(loaded: tuple[Any, Any]) -> N
 def test_top_tokens_are_those_of_the_logits(loaded: tuple[Any, Any]) -> None:
     """The most likely tokens and their log-probabilities are those of the model's own logits."""
     model, tokenizer = loaded
-    ids = tokenizer("The river runs north of the town, where a king once built a school.")["input_ids"]
+    ids = tokenizer("The river runs north of the town, where a king once built a school.")[
+        "input_ids"
+    ]
     ((*found,),) = score_tokens(LocalModel(model, keeps_attention=True), [ids], [1], 7, top=3)
     with torch.inference_mode():
         logprobs = torch.log_softmax(model(input_ids=torch.tensor([ids])).logits[0].float(), -1)
@@ -168,4 +184,6 @@ def test_a_local_client_scores_chats(loaded: tuple[Any, Any]) -> None:
     client._tokenizer = WrappedPreTrainedTokenizer(tokenizer)
     assert client._render(tokenizer, asked) == text
     assert client.score_support() == ""
-    assert math.isfinite(respond(tokenizer, make_scorer(LocalModel(model), 64), asked, text)["scored"][0][0][1])
+    assert math.isfinite(
+        respond(tokenizer, make_scorer(LocalModel(model), 64), asked, text)["scored"][0][0][1]
+    )

@@ -80,7 +80,9 @@ def is_listed(module: str, before: str, after: str) -> bool:
     patterns = ((each["before"], each["after"]) for each in listed["everywhere"])
     if any(re.search(old, before) and re.search(new, after) for old, new in patterns):
         return True
-    return any((each["before"], each["after"]) == (before, after) for each in listed.get(module, ()))
+    return any(
+        (each["before"], each["after"]) == (before, after) for each in listed.get(module, ())
+    )
 
 
 @cache
@@ -104,14 +106,22 @@ def _limit(path: Path, tests: tuple[str, ...]) -> float:
         SystemExit: the tests fail without a change.
     """
     source, folders = path.read_text(encoding="utf-8"), [ROOT / test for test in tests]
-    files = sorted(file for each in folders for file in ([each] if each.is_file() else each.glob("test_*.py")))
-    digest = hashlib.sha256("\n".join([source, *(file.read_text(encoding="utf-8") for file in files)]).encode())
+    files = sorted(
+        file for each in folders for file in ([each] if each.is_file() else each.glob("test_*.py"))
+    )
+    digest = hashlib.sha256(
+        "\n".join([source, *(file.read_text(encoding="utf-8") for file in files)]).encode()
+    )
     row = _known().get(digest.hexdigest())
     if row is None:
         start = time.monotonic()
         if run_tests(path, source, tests, LONGEST) is not True:
             sys.exit(f"{' '.join(tests)}: these tests fail without a change")
-        row = {"digest": digest.hexdigest(), "outcome": "unchanged", "seconds": round(time.monotonic() - start, 1)}
+        row = {
+            "digest": digest.hexdigest(),
+            "outcome": "unchanged",
+            "seconds": round(time.monotonic() - start, 1),
+        }
         _write(row)
     return float(30 + 5 * row["seconds"])
 

@@ -49,9 +49,17 @@ class Mutant:
 
     def change(self) -> tuple[str, str]:
         """Return the lines that differ, before and after, without their indentation."""
-        before, after = (text.splitlines() for text in (self.path.read_text(encoding="utf-8"), self.source()))
-        start = next(i for i, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1])
-        end = next(i for i, pair in enumerate(zip(before[::-1], after[::-1], strict=False)) if pair[0] != pair[1])
+        before, after = (
+            text.splitlines() for text in (self.path.read_text(encoding="utf-8"), self.source())
+        )
+        start = next(
+            i for i, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]
+        )
+        end = next(
+            i
+            for i, pair in enumerate(zip(before[::-1], after[::-1], strict=False))
+            if pair[0] != pair[1]
+        )
         changed = (lines[start : max(len(lines) - end, start + 1)] for lines in (before, after))
         old, new = (" ".join(line.strip() for line in lines) for lines in changed)
         return old, new
@@ -81,6 +89,9 @@ def _annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     for node in ast.walk(ast.parse(source)):
         each = getattr(node, "returns", None) or getattr(node, "annotation", None)
         if isinstance(each, ast.expr):
-            start, end = (each.lineno, each.col_offset), (each.end_lineno or 0, each.end_col_offset or 0)
+            start, end = (
+                (each.lineno, each.col_offset),
+                (each.end_lineno or 0, each.end_col_offset or 0),
+            )
             found.append((start, end))
     return found

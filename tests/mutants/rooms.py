@@ -78,8 +78,16 @@ JUDGES = {
         "judging/test_calls.py",
         "benchmarks/helmet/test_jury.py",
     ),
-    "judging/answer_judge.py": ("judging/test_judge.py", "judging/test_replies.py", "judging/test_settings.py"),
-    "tasks/judge_scores.py": ("judging/test_replies.py", "judging/test_agreement.py", "benchmarks/helmet/test_jury.py"),
+    "judging/answer_judge.py": (
+        "judging/test_judge.py",
+        "judging/test_replies.py",
+        "judging/test_settings.py",
+    ),
+    "tasks/judge_scores.py": (
+        "judging/test_replies.py",
+        "judging/test_agreement.py",
+        "benchmarks/helmet/test_jury.py",
+    ),
     "benchmarks/helmet/verdicts.py": (
         "benchmarks/helmet/test_verdicts.py",
         "benchmarks/helmet/test_verdicts_golden.py",
@@ -104,13 +112,19 @@ def list_rooms() -> Iterator[tuple[Path, tuple[str, ...]]]:
     for path in sorted(PACKAGE.glob("results/statistics/[a-z]*.py")):
         yield path, _find(STATISTICS.get(path.stem, (f"results/statistics/test_{path.stem}.py",)))
     for pattern, tests in (*DECISIONS.items(), *JUDGES.items()):
-        yield from ((path, _find(tests)) for path in sorted(PACKAGE.glob(pattern)) if path.stem != "__init__")
+        yield from (
+            (path, _find(tests))
+            for path in sorted(PACKAGE.glob(pattern))
+            if path.stem != "__init__"
+        )
     for tasks in sorted(PACKAGE.glob("benchmarks/**/tasks.py")):
         # Where the scores are short, they stand beside the table of tasks.
         scoring = tasks.with_name("scoring.py")
         path, folder = scoring if scoring.exists() else tasks, f"benchmarks/{tasks.parent.name}"
         names = (*SCORING, f"test_{path.parent.name}.py")
-        if tests := _find(f"{folder}/{name}" for name in names if (ROOT / "tests" / folder / name).exists()):
+        if tests := _find(
+            f"{folder}/{name}" for name in names if (ROOT / "tests" / folder / name).exists()
+        ):
             yield path, tests
 
 

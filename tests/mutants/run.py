@@ -84,6 +84,8 @@ def _run(path: Path, source: str, tests: tuple[str, ...]) -> int:
     os.dup2(quiet, 2)
     sys.meta_path.insert(0, _Finder(path, source))
     try:
-        return int(pytest.main(["-q", "-x", "--tb=no", "-n", "0", "-p", "no:cacheprovider", *tests]))
+        return int(
+            pytest.main(["-q", "-x", "--tb=no", "-n", "0", "-p", "no:cacheprovider", *tests])
+        )
     except BaseException:
         return 3

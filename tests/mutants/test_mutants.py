@@ -18,7 +18,11 @@ def test_each_module_has_tests() -> None:
     """Each module that is mutated exists once in the list, and so do its tests."""
     rooms = list(list_rooms())
     assert len({path for path, _ in rooms}) == len(rooms) > 40
-    missing = [str(path) for path, tests in rooms if not tests or not all((ROOT / test).exists() for test in tests)]
+    missing = [
+        str(path)
+        for path, tests in rooms
+        if not tests or not all((ROOT / test).exists() for test in tests)
+    ]
     assert not missing
 
 
@@ -37,7 +41,9 @@ def test_a_mutant_changes_one_place() -> None:
 def test_annotations_are_left_alone(tmp_path: Path) -> None:
     """Annotations are never run, so no test could notice that they change; arithmetic is not replaced by operators of bits."""
     path = tmp_path / "module.py"
-    path.write_text("def add(a: int | None, b: int) -> int | None:\n    total: int | str = a + b\n    return total\n")
+    path.write_text(
+        "def add(a: int | None, b: int) -> int | None:\n    total: int | str = a + b\n    return total\n"
+    )
     names = [mutant.operator for mutant in list_mutants(path)]
     assert names
     assert all(name.startswith("core/ReplaceBinaryOperator_Add_") for name in names)
@@ -83,6 +89,10 @@ def test_mutants_are_noticed(tmp_path: Path) -> None:
     import sys
 
     done = subprocess.run(
-        [sys.executable, str(program)], cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}
+        [sys.executable, str(program)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT)},
     )
     assert done.stdout.split() == ["True", "False", "None"], done.stderr

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.redaction.abbreviation import LOG_LIMIT, abbreviate, describe_error, format_traceback
+from helm_longctx.redaction.abbreviation import (
+    LOG_LIMIT,
+    abbreviate,
+    describe_error,
+    format_traceback,
+)
 from helm_longctx.redaction.text import redact, register_secret
 
 PROMPT = "begin " + "the needle is here " * 50_000 + "end"
@@ -99,14 +104,18 @@ def test_tracebacks_as_text(message: str, log: pytest.LogCaptureFixture) -> None
     (told,) = log.messages
     assert len(told) <= LOG_LIMIT
     assert told.startswith("Error when running a:b=c:\nTraceback")
-    assert "\nRuntimeError: the reason" in told or "\nRuntimeError: begin the needle is here" in told
+    assert (
+        "\nRuntimeError: the reason" in told or "\nRuntimeError: begin the needle is here" in told
+    )
     assert "sha256" in told
     assert told.count("the needle is here") < 40
 
 
 def test_a_request_in_an_exception() -> None:
     """A request in an exception is shown with a shortened prompt and shortened messages, and with its short fields."""
-    shown = repr(Request(prompt=PROMPT, model="a/b", messages=[{"role": "user", "content": PROMPT}]))
+    shown = repr(
+        Request(prompt=PROMPT, model="a/b", messages=[{"role": "user", "content": PROMPT}])
+    )
     assert len(shown) < 1500
     assert "model='a/b'" in shown
     assert "sha256 847aa07d71f1" in shown

@@ -33,14 +33,18 @@ class EchoClient(Client):
         completion = GeneratedOutput(text=self._key, logprob=0, tokens=[])
         flags = ErrorFlags(is_retriable=False)
         success = request.prompt == "answer"
-        return RequestResult(success, [], [completion], False, error=f"wrong: {self._key}", error_flags=flags)
+        return RequestResult(
+            success, [], [completion], False, error=f"wrong: {self._key}", error_flags=flags
+        )
 
 
 def deployment() -> ModelDeployment:
     return ModelDeployment("test/echo", ClientSpec(f"{__name__}.EchoClient", {"api_key": KEY}))
 
 
-def test_errors_are_redacted_and_answers_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_are_redacted_and_answers_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Errors are redacted, and answers are not, because an answer is evidence, as docs/security.md says."""
     apply_patches()
     monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/echo", deployment())

@@ -72,7 +72,9 @@ def test_a_registered_secret_is_found_anywhere(before: str, secret: str, after: 
 
 
 @given(before=st.binary(max_size=9), secret=SECRETS, after=st.binary(max_size=9))
-def test_a_registered_secret_is_found_as_others_write_it(before: bytes, secret: str, after: bytes) -> None:
+def test_a_registered_secret_is_found_as_others_write_it(
+    before: bytes, secret: str, after: bytes
+) -> None:
     """A registered secret is found in addresses, JSON, Python's errors, and in base64 with other bytes around it."""
     register_secret(secret)
     for written in (
@@ -121,10 +123,16 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
     [
         ("Authorization: Bearer abc.def-123", "Authorization: Bearer [redacted]"),
         ("authorization: BEARER 0123456789", "authorization: BEARER [redacted]"),
-        ("{'Authorization': 'Basic dXNlcjpwYXNzd29yZA=='}", "{'Authorization': 'Basic [redacted]'}"),
+        (
+            "{'Authorization': 'Basic dXNlcjpwYXNzd29yZA=='}",
+            "{'Authorization': 'Basic [redacted]'}",
+        ),
         ("https://user:hunter2@host:80/x", "https://[redacted]@host:80/x"),
         ("mongodb://u:p4ss%20w@db/x", "mongodb://[redacted]@db/x"),
-        ("Incorrect API key provided: sk-abcd1234****wxyz.", "Incorrect API key provided: [redacted]."),
+        (
+            "Incorrect API key provided: sk-abcd1234****wxyz.",
+            "Incorrect API key provided: [redacted].",
+        ),
         ("Your key is 0123abcd********wxyz.", "Your key is [redacted]."),
         ("Your key is 0123abcd********", "Your key is [redacted]"),
         ("Your key 'a.key-0123****' is wrong", "Your key '[redacted]' is wrong"),
@@ -134,18 +142,33 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
             "https://host/v1beta/models?alt=sse&key=AbCd-0123456 HTTP",
             "https://host/v1beta/models?alt=sse&key=[redacted] HTTP",
         ),
-        ("/x?subscription-key=0123456789&sig=a%2Fb12345", "/x?subscription-key=[redacted]&sig=[redacted]"),
-        ("X-API-KEY: 0123456789\nX-Api-Key: 9876543210", "X-API-KEY: [redacted]\nX-Api-Key: [redacted]"),
+        (
+            "/x?subscription-key=0123456789&sig=a%2Fb12345",
+            "/x?subscription-key=[redacted]&sig=[redacted]",
+        ),
+        (
+            "X-API-KEY: 0123456789\nX-Api-Key: 9876543210",
+            "X-API-KEY: [redacted]\nX-Api-Key: [redacted]",
+        ),
         ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[redacted]"),
         (
             "Authorization: 0123456789, authorization: Token 0123456789",
             "Authorization: [redacted], authorization: Token [redacted]",
         ),
         ("'Authorization': 'Bearer abcdefghij'", "'Authorization': 'Bearer [redacted]'"),
-        (r'{"body": "{\"api_key\": \"0123456789\"}"}', r'{"body": "{\"api_key\": \"[redacted]\"}"}'),
-        ('{"token": "abcdefgh1", "secret": "abcdefgh1"}', '{"token": "[redacted]", "secret": "[redacted]"}'),
+        (
+            r'{"body": "{\"api_key\": \"0123456789\"}"}',
+            r'{"body": "{\"api_key\": \"[redacted]\"}"}',
+        ),
+        (
+            '{"token": "abcdefgh1", "secret": "abcdefgh1"}',
+            '{"token": "[redacted]", "secret": "[redacted]"}',
+        ),
         ('{"access_token": "0123456789", "n": 1}', '{"access_token": "[redacted]", "n": 1}'),
-        ("-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY----- end", "[redacted] end"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY----- end",
+            "[redacted] end",
+        ),
     ],
 )
 def test_forms_of_secrets(text: str, clean: str) -> None:
@@ -174,7 +197,9 @@ def test_a_short_value_is_no_secret() -> None:
 
 def test_what_is_registered() -> None:
     """The values of variables and credentials with telling names, and the keys of deployments, are registered."""
-    register_environment({"SOME_API_KEY": "env-key-0001", "DB_PASSWORD": "env-pass-0001", "HOME": "/home/somebody"})
+    register_environment(
+        {"SOME_API_KEY": "env-key-0001", "DB_PASSWORD": "env-pass-0001", "HOME": "/home/somebody"}
+    )
     register_credentials(
         {
             "openaiApiKey": "file-key-0001",
@@ -287,7 +312,10 @@ def test_uncaught_exceptions(installed: bool, capsys: pytest.CaptureFixture[str]
         sys.excepthook(type(error), error, None)
     errors._excepthook(errors.InputError, errors.InputError(f"argument {SECRET}"), None)
     printed = capsys.readouterr().err
-    assert printed == f"ValueError: {MARK}\nKeyError: 'harmless'\nhelm-longctx: error: argument {MARK}\n"
+    assert (
+        printed
+        == f"ValueError: {MARK}\nKeyError: 'harmless'\nhelm-longctx: error: argument {MARK}\n"
+    )
 
 
 class Unclosable:
@@ -311,7 +339,9 @@ def test_uncaught_exceptions_elsewhere(capsys: pytest.CaptureFixture[str]) -> No
     assert SECRET not in printed
     assert f"ValueError: in a thread {MARK}\n" in printed
     assert f"ValueError: in a destructor {MARK}\n" in printed
-    assert "Exception in thread the thread:" in printed  # Python's own words where there is nothing to hide
+    assert (
+        "Exception in thread the thread:" in printed
+    )  # Python's own words where there is nothing to hide
 
 
 @pytest.mark.usefixtures("hooks")

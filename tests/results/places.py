@@ -128,17 +128,32 @@ def cells_of_helm(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
     for board in boards:
         for result in (*board.tasks, *board.categories, *board.overalls):
             judge = judge_of(result)
-            name = board.benchmark.entries[result.part].name if result.part in board.benchmark.entries else result.part
+            name = (
+                board.benchmark.entries[result.part].name
+                if result.part in board.benchmark.entries
+                else result.part
+            )
             closed = result.context == "none"
             group = group_name(
-                board.benchmark, name, label(result.length), closed, judge, board.folder_at(result.length)
+                board.benchmark,
+                name,
+                label(result.length),
+                closed,
+                judge,
+                board.folder_at(result.length),
             )
             found = _helm_cell(tables.get(group, []), result)
             if found is None and result.is_published and result.task:
                 # A task that only published models have is a column of its category.
                 category = board.benchmark.entries[result.entry].name
-                group = group_name(board.benchmark, category, label(result.length), closed, judge, "")
-                found = _helm_cell(tables.get(group, []), result, f"{board.titles[result.task]} {label(result.length)}")
+                group = group_name(
+                    board.benchmark, category, label(result.length), closed, judge, ""
+                )
+                found = _helm_cell(
+                    tables.get(group, []),
+                    result,
+                    f"{board.titles[result.task]} {label(result.length)}",
+                )
             if found:
                 cells[key_of(board, result, judge)] = found
     return cells
@@ -158,10 +173,21 @@ def _helm_cell(tables: list[Any], result: Result, title: str = "") -> Cell | Non
         titles = [each["value"] for each in table["header"]]
         column = titles.index(title) if title in titles else 0 if title else 1
         for row in table["rows"]:
-            if column and row[0]["value"] == shown and len(row) > column and "number" in row[column]:
+            if (
+                column
+                and row[0]["value"] == shown
+                and len(row) > column
+                and "number" in row[column]
+            ):
                 cell = row[column]
                 assert percent(cell["number"]) in cell["value"]
-                return Cell(cell["number"], cell.get("low"), cell.get("high"), cell.get("n"), bool(cell.get("lacking")))
+                return Cell(
+                    cell["number"],
+                    cell.get("low"),
+                    cell.get("high"),
+                    cell.get("n"),
+                    bool(cell.get("lacking")),
+                )
     return None
 
 
@@ -192,25 +218,35 @@ def cells_of_wide_tables(output: Path, kind: str) -> dict[Key, Cell]:
     for name, board in boards.items():
         for row in read_table(export(output, kind) / f"wide_{name}.{kind}"):
             for part in [column[: -len("_failed")] for column in row if column.endswith("_failed")]:
-                length = next((each for each in board.lengths if label(each) == row["length"]), None)
+                length = next(
+                    (each for each in board.lengths if label(each) == row["length"]), None
+                )
                 result = board.score(row["model"], part, length, row["context"])
                 if row[part] and result:
                     n = int(row[f"{part}_instances"])
                     ends = (number(row[f"{part}_low"]), number(row[f"{part}_high"]))
-                    cells[key_of(board, result, judge_of(result))] = Cell(float(row[part]), *ends, n)
+                    cells[key_of(board, result, judge_of(result))] = Cell(
+                        float(row[part]), *ends, n
+                    )
     return cells
 
 
 def cells_of_averages(output: Path, kind: str) -> dict[Key, Cell]:
     """Return the means over the tasks of a run entry."""
-    rows = (row for row in read_table(export(output, kind) / f"averages.{kind}") if row["task"] == "average")
+    rows = (
+        row
+        for row in read_table(export(output, kind) / f"averages.{kind}")
+        if row["task"] == "average"
+    )
     return _cells_of_rows(rows, "entry")
 
 
 def cells_of_scores(output: Path, kind: str) -> dict[Key, Cell]:
     """Return the scores of tasks, without other metrics."""
     rows = (
-        row for row in read_table(export(output, kind) / f"scores.{kind}") if row["counts"] == "True" and row["task"]
+        row
+        for row in read_table(export(output, kind) / f"scores.{kind}")
+        if row["counts"] == "True" and row["task"]
     )
     return _cells_of_rows((row for row in rows if row["metric"] == "longctx_score"), "task")
 
@@ -256,7 +292,10 @@ def cells_of_lm_eval(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
         for group, found in content["results"].items():
             if "longctx_score,none" in found and group in content["configs"]:
                 about = content["configs"][group]["metadata"]
-                ends, is_marked = about["interval_95"] or (None, None), bool(about["not_comparable"])
+                ends, is_marked = (
+                    about["interval_95"] or (None, None),
+                    bool(about["not_comparable"]),
+                )
                 cells[content["model_name"], group] = Cell(
                     found["longctx_score,none"], *ends, found["sample_len"], is_marked
                 )
@@ -288,7 +327,12 @@ def _by_key(cells: Mapping[tuple[str, str], Cell], boards: Iterable[Board]) -> d
         for result in board.tasks:
             closed, judge = result.context == "none", result.other_judge
             group = group_name(
-                board.benchmark, result.task, label(result.length), closed, judge, board.folder_at(result.length)
+                board.benchmark,
+                result.task,
+                label(result.length),
+                closed,
+                judge,
+                board.folder_at(result.length),
             )
             if (result.model, group) in cells:
                 found[key_of(board, result, judge)] = cells[result.model, group]
@@ -300,11 +344,17 @@ def own_numbers(run: Path, board: Board, task: str) -> dict[str, float | None]:
     """Return the numbers of a task, computed from the files of its run without the package."""
     answers = []
     for row in json.loads((run / "per_instance_stats.json").read_text()):
-        values = {stat["name"]["name"]: stat["mean"] for stat in row["stats"] if stat["name"]["sub_split"] == task}
+        values = {
+            stat["name"]["name"]: stat["mean"]
+            for stat in row["stats"]
+            if stat["name"]["sub_split"] == task
+        }
         if values:
             answers.append((row["instance_id"], values))
     states = json.loads((run / "scenario_state.json").read_text())["request_states"]
-    wrong = {each["instance"]["id"] for each in states if each["instance"]["extra_data"].get("errata")}
+    wrong = {
+        each["instance"]["id"] for each in states if each["instance"]["extra_data"].get("errata")
+    }
 
     def mean(kept: Any, value: float | None) -> float | None:
         """Return the mean of the task's metrics over the answers that are kept, with another value of cut ones."""

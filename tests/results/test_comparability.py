@@ -19,7 +19,10 @@ OFFICIAL = "openai/gpt-4o-2024-05-13"
 
 
 def outcome(
-    entry: str = "helmet_recall", values: dict[str, float] | None = None, judge: str = "auto", **arguments: Any
+    entry: str = "helmet_recall",
+    values: dict[str, float] | None = None,
+    judge: str = "auto",
+    **arguments: Any,
 ) -> Outcome:
     """Return the outcome of a run that scored all its tasks with these statistics."""
     category = HELMET.entries[entry]
@@ -29,7 +32,11 @@ def outcome(
             "scenario_spec": {"args": {"entry": entry, "revision": "r", **arguments}},
             "annotators": [{"class_name": "x", "args": {"judge": judge}}],
         },
-        {(name, task): value for task in tasks for name, value in {"longctx_score": 0.5, **(values or {})}.items()},
+        {
+            (name, task): value
+            for task in tasks
+            for name, value in {"longctx_score": 0.5, **(values or {})}.items()
+        },
         HELMET,
     )
     assert found
@@ -43,7 +50,13 @@ def find_caveats(tasks: Iterable[Task], found: Outcome) -> list[Caveat]:
 
 def test_a_whole_run_lacks_nothing() -> None:
     """Statistics of zero, the benchmark's own sample and its own judge give no reasons."""
-    zero = {"request_failed": 0.0, "prompt_cut": 0.0, "judge_failed": 0.0, "subsampled": 0.0, "generated_data": 1.0}
+    zero = {
+        "request_failed": 0.0,
+        "prompt_cut": 0.0,
+        "judge_failed": 0.0,
+        "subsampled": 0.0,
+        "generated_data": 1.0,
+    }
     assert find_caveats(RECALL, outcome(values=zero, num_samples=100)) == []
     for judge in ("auto", OFFICIAL):
         assert find_caveats(LONGQA, outcome("helmet_longqa", judge=judge)) == []
@@ -81,10 +94,14 @@ def test_reasons(values: dict[str, float], arguments: dict[str, Any], code: str,
         ({"length": 32768, "num_samples": 50, "protocol": "api"}, []),
     ],
 )
-def test_official_samples_by_length_and_protocol(arguments: dict[str, Any], codes: list[str]) -> None:
+def test_official_samples_by_length_and_protocol(
+    arguments: dict[str, Any], codes: list[str]
+) -> None:
     """A sample is compared with the official one of the run's length and protocol."""
     task = ADA_LEVAL.task("stackselect")
-    spec = {"scenario_spec": {"args": {"entry": "ada_leval_bestanswer", "revision": "r", **arguments}}}
+    spec = {
+        "scenario_spec": {"args": {"entry": "ada_leval_bestanswer", "revision": "r", **arguments}}
+    }
     found = find_outcome(spec, {("longctx_score", task.name): 0.5}, ADA_LEVAL)
     assert found
     assert [caveat.code for caveat in find_caveats([task], found)] == codes
@@ -108,7 +125,13 @@ def test_other_runs_have_no_outcome() -> None:
 
 def test_own_questions_have_no_official_number() -> None:
     """A part of a user's own questions is marked, without a number that the file does not have."""
-    arguments = {"entry": "any_jsonl", "revision": "r", "metric": "contains", "path": "x", "num_samples": 2}
+    arguments = {
+        "entry": "any_jsonl",
+        "revision": "r",
+        "metric": "contains",
+        "path": "x",
+        "num_samples": 2,
+    }
     found = find_outcome({"scenario_spec": {"args": arguments}}, {}, find_benchmark("any_jsonl"))
     assert found
     assert describe(find_caveats(found.tasks, found)) == ["2 of your questions (contains)"]
@@ -116,7 +139,11 @@ def test_own_questions_have_no_official_number() -> None:
 
 def test_own_questions_have_no_official_tasks() -> None:
     """A run of one metric on a user's own questions lacks no other metric."""
-    spec = {"scenario_spec": {"args": {"entry": "any_jsonl", "revision": "r", "metric": "rubric", "path": "x"}}}
+    spec = {
+        "scenario_spec": {
+            "args": {"entry": "any_jsonl", "revision": "r", "metric": "rubric", "path": "x"}
+        }
+    }
     found = find_outcome(spec, {("longctx_score", "rubric"): 0.5}, find_benchmark("any_jsonl"))
     assert found
     assert [task.name for task in found.tasks] == ["rubric"]

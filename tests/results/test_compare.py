@@ -34,13 +34,21 @@ def test_a_clear_difference() -> None:
     everything = pairings["all", ""]
     assert everything.comparison.effect.mean == pytest.approx((0.5 * 5 / 6) / 2)
     assert everything.better == "a/good"
-    assert (everything.comparison.wins, everything.comparison.losses, everything.comparison.ties) == (75, 0, 285)
+    assert (
+        everything.comparison.wins,
+        everything.comparison.losses,
+        everything.comparison.ties,
+    ) == (75, 0, 285)
     assert pairings["task", "popqa"].better == ""
     assert pairings["depth", "0 %"].comparison.effect.mean == 0
     assert pairings["depth", "100 %"].comparison.effect.mean == pytest.approx(0.25)
     assert pairings["length", "8k"].comparison == everything.comparison
     first, *_ = contrasts = table.contrasts("a/good", "a/bad", 3, "http://host")
-    assert (first.item, first.one, first.other) == (Item("helmet_rag", "nq", 8192, "full", "nq-1"), 1, 0)
+    assert (first.item, first.one, first.other) == (
+        Item("helmet_rag", "nq", 8192, "full", "nq-1"),
+        1,
+        0,
+    )
     assert first.links[1] == "http://host/#/runs/run-a%2Fbad?instance=nq-1"
     assert len(contrasts) == 3
 
@@ -51,7 +59,9 @@ def test_copies_of_a_question_prove_nothing() -> None:
         result("a/one", "nq", lambda question, depth: 1.0, questions=3),
         result("a/two", "nq", lambda question, depth: 0.0, questions=3),
     ]
-    (pairing,) = (each for each in compare(results, ["a/one", "a/two"]).pairings() if each.by == "all")
+    (pairing,) = (
+        each for each in compare(results, ["a/one", "a/two"]).pairings() if each.by == "all"
+    )
     assert pairing.comparison.p_value == pytest.approx(compare_pairs([1] * 3, [0] * 3).p_value)
     assert pairing.better == ""
 
@@ -62,14 +72,22 @@ def test_three_models() -> None:
     noise = {name: random.random(60) for name in "xyz"}
     results = [
         result(
-            f"a/{name}", task, lambda question, depth, name=name: min(1, noise[name][question] + 0.5 * (name == "x"))
+            f"a/{name}",
+            task,
+            lambda question, depth, name=name: min(1, noise[name][question] + 0.5 * (name == "x")),
         )
         for name in "xyz"
         for task in ("nq", "popqa")
     ]
     table = compare(results, ["a/z", "a/x", "a/y"])
     best, *others = table.standings(table.pairings())
-    assert (best.model, best.rank.rank, best.rank.high, best.kemeny, best.borda) == ("a/x", 1, 1, 1, 2)
+    assert (best.model, best.rank.rank, best.rank.high, best.kemeny, best.borda) == (
+        "a/x",
+        1,
+        1,
+        1,
+        2,
+    )
     assert all((other.rank.low, other.rank.high) == (2, 3) for other in others)
     assert best.profile[0] == 1
     assert best.profile[-1] == 0
@@ -87,7 +105,9 @@ def test_models_without_anything_in_common() -> None:
     ]
     with pytest.raises(InputError, match="a/one, a/two have no scored instance in common"):
         compare(results, ["a/one", "a/two"])
-    with pytest.raises(InputError, match=r"model='a/tow' has no scored instance.*did you mean a/two"):
+    with pytest.raises(
+        InputError, match=r"model='a/tow' has no scored instance.*did you mean a/two"
+    ):
         compare(results, ["a/one", "a/tow"])
 
 
@@ -103,7 +123,14 @@ def test_lengths_and_depths_are_in_order() -> None:
     ]
     parts = [(each.by, each.part) for each in compare(results, ["a/one", "a/two"]).pairings()]
     assert [part for by, part in parts if by == "length"] == ["8k", "16k"]
-    assert [part for by, part in parts if by == "depth"] == ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
+    assert [part for by, part in parts if by == "depth"] == [
+        "0 %",
+        "20 %",
+        "40 %",
+        "60 %",
+        "80 %",
+        "100 %",
+    ]
 
 
 def test_weights_within_a_category() -> None:
@@ -111,14 +138,21 @@ def test_weights_within_a_category() -> None:
     entries = ("helmet_recall:length=8k", "helmet_rag:length=8k", "helmet_ruler:length=8k")
     (board,) = make_entry_boards(*entries)
     recall, rag = (
-        [task.name for task in board.benchmark.entries[f"helmet_{name}"].tasks] for name in ("recall", "rag")
+        [task.name for task in board.benchmark.entries[f"helmet_{name}"].tasks]
+        for name in ("recall", "rag")
     )
-    assert task_weights(board, [*recall, *rag], 8192) == pytest.approx(dict.fromkeys([*recall, *rag], 1 / 8))
+    assert task_weights(board, [*recall, *rag], 8192) == pytest.approx(
+        dict.fromkeys([*recall, *rag], 1 / 8)
+    )
     two = task_weights(board, [*recall, *rag[:2]], 8192)
     assert two == pytest.approx({**dict.fromkeys(recall, 1 / 8), **dict.fromkeys(rag[:2], 1 / 4)})
-    assert task_weights(board, [*recall, *rag], 8192, "helmet_rag") == pytest.approx(dict.fromkeys(rag, 1 / 4))
+    assert task_weights(board, [*recall, *rag], 8192, "helmet_rag") == pytest.approx(
+        dict.fromkeys(rag, 1 / 4)
+    )
     alone = ["ruler_vt", "ruler_cwe"]
-    assert task_weights(board, [*recall, *alone], 8192) == pytest.approx(dict.fromkeys(recall, 1 / 4))
+    assert task_weights(board, [*recall, *alone], 8192) == pytest.approx(
+        dict.fromkeys(recall, 1 / 4)
+    )
     assert task_weights(board, alone, 8192) == pytest.approx(dict.fromkeys(alone, 1 / 2))
 
 
@@ -129,7 +163,10 @@ def test_a_comparison_has_the_weights_of_categories() -> None:
         for model, scores in (("a/one", (1.0, 0.0)), ("a/two", (0.0, 0.0)))
         for task, won in zip(("json_kv", "ruler_niah_mk_2"), scores, strict=True)
     ]
-    rag = [result(model, "nq", lambda question, depth, won=won: won) for model, won in (("a/one", 0.0), ("a/two", 1.0))]
+    rag = [
+        result(model, "nq", lambda question, depth, won=won: won)
+        for model, won in (("a/one", 0.0), ("a/two", 1.0))
+    ]
     pairings = compare([*recall, *rag], ["a/one", "a/two"]).pairings()
     effects = {(each.by, each.part): each.comparison.effect.mean for each in pairings}
     assert effects["all", ""] == pytest.approx((1 / 2 + 0) / 2 - 1 / 2)

@@ -14,7 +14,15 @@ LV_EVAL = find_benchmark("lv_eval")
 
 
 def score(mean: float, model: str = "a/b", length: int = 8192, context: str = "full") -> Result:
-    return Result("helmet", "helmet_rag", "nq", model, length, context, Interval(mean, mean - 0.03, mean + 0.04, 100))
+    return Result(
+        "helmet",
+        "helmet_rag",
+        "nq",
+        model,
+        length,
+        context,
+        Interval(mean, mean - 0.03, mean + 0.04, 100),
+    )
 
 
 def test_by_depth() -> None:
@@ -29,7 +37,11 @@ def test_by_depth() -> None:
 
 def test_confusing_facts() -> None:
     """The published data sets with and without confusing facts are compared at each length."""
-    found = [each for each in splits(published_results(LV_EVAL), LV_EVAL) if each.model == "published/GPT-4-8k"]
+    found = [
+        each
+        for each in splits(published_results(LV_EVAL), LV_EVAL)
+        if each.model == "published/GPT-4-8k"
+    ]
     assert {each.trait for each in found} == {"confusing facts"}
     assert len(found) == 5
     whole = {
@@ -38,4 +50,6 @@ def test_confusing_facts() -> None:
         if (r.model, r.length) == ("published/GPT-4-8k", 16384)
     }
     (short,) = (each for each in found if each.length == 16384)
-    assert (6 * short.with_it.mean + 5 * short.without.mean) / 11 == pytest.approx(sum(whole.values()) / 11)
+    assert (6 * short.with_it.mean + 5 * short.without.mean) / 11 == pytest.approx(
+        sum(whole.values()) / 11
+    )

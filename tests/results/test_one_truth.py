@@ -52,40 +52,81 @@ def suites(draw: st.DrawFn) -> list[tuple[str, str, int]]:
     """Draw the runs of a suite: entry, model and number of instances of each task."""
     entries = draw(st.lists(st.sampled_from(ENTRIES), min_size=1, max_size=5, unique=True))
     runs = [(entry, model, draw(st.integers(1, 8))) for entry in entries for model in MODELS]
-    chosen = draw(st.lists(st.sampled_from(runs), min_size=1, max_size=8, unique_by=lambda run: run[:2]))
-    return [(entry, model, 2 if "num_samples=2" in entry else count) for entry, model, count in chosen]
+    chosen = draw(
+        st.lists(st.sampled_from(runs), min_size=1, max_size=8, unique_by=lambda run: run[:2])
+    )
+    return [
+        (entry, model, 2 if "num_samples=2" in entry else count) for entry, model, count in chosen
+    ]
 
 
-@example([("helmet_longqa:length=8k,judge=longctx/lexical", "a/weak", 3)], True)  # a column that names a judge
-@example([("helmet_recall:length=8k,retry_cut=4x", "a/weak", 6), ("helmet_recall:length=8k", "a/weak", 6)], False)
 @example(
-    [("helmet_recall:length=8k,method=retrieve,chunks=4", "a/weak", 6), ("helmet_recall:length=8k", "a/weak", 6)], False
+    [("helmet_longqa:length=8k,judge=longctx/lexical", "a/weak", 3)], True
+)  # a column that names a judge
+@example(
+    [
+        ("helmet_recall:length=8k,retry_cut=4x", "a/weak", 6),
+        ("helmet_recall:length=8k", "a/weak", 6),
+    ],
+    False,
 )
-@example([("graphwalks:task=openai_parents,length=128k", "a/strong", 8)], False)  # questions with known errors
+@example(
+    [
+        ("helmet_recall:length=8k,method=retrieve,chunks=4", "a/weak", 6),
+        ("helmet_recall:length=8k", "a/weak", 6),
+    ],
+    False,
+)
+@example(
+    [("graphwalks:task=openai_parents,length=128k", "a/strong", 8)], False
+)  # questions with known errors
 @example([("longbench_v2:mode=cot", "longctx/lexical", 1)], True)  # the only request fails
 @example(
-    [("longbench_v2:mode=0shot", model, count) for model, count in (("a/strong", 1), ("longctx/lexical", 2))], True
+    [
+        ("longbench_v2:mode=0shot", model, count)
+        for model, count in (("a/strong", 1), ("longctx/lexical", 2))
+    ],
+    True,
 )
 @example([(ENTRIES[-1], "a/weak", 3), (ENTRIES[-2], "a/weak", 3)], False)
 @given(suites(), st.booleans())
 # A failing suite is not made smaller, because each example takes seconds.
 @settings(
-    max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
 )
-def test_every_place_shows_the_same_scores(runs: list[tuple[str, str, int]], has_published: bool) -> None:
+def test_every_place_shows_the_same_scores(
+    runs: list[tuple[str, str, int]], has_published: bool
+) -> None:
     """Value, interval, number of instances and mark are equal in every place, and no score is left out."""
     with TemporaryDirectory() as name:
         output = Path(name)
         suite = output / "runs/s"
         for entry, model, count in runs:
             skill = 0.2 + 0.3 * MODELS.index(model)
-            write_run(suite, f"{entry}{',' if ':' in entry else ':'}model={model}", model, skill, count, "", flaws=True)
+            write_run(
+                suite,
+                f"{entry}{',' if ':' in entry else ':'}model={model}",
+                model,
+                skill,
+                count,
+                "",
+                flaws=True,
+            )
         if has_published:
             write_reference(find_benchmark("helmet"), suite, ["GPT-4o-08*", "Llama-3.1-8B"])
         boards = read_suite(suite, BENCHMARKS).boards
         own = places.cells_of_boards(boards)
-        tasks = {key: cell for key, cell in own.items() if places.is_task(boards, key) and not places.is_published(key)}
-        assert places.own_means(suite) == {key: pytest.approx(cell.mean) for key, cell in tasks.items()}
+        tasks = {
+            key: cell
+            for key, cell in own.items()
+            if places.is_task(boards, key) and not places.is_published(key)
+        }
+        assert places.own_means(suite) == {
+            key: pytest.approx(cell.mean) for key, cell in tasks.items()
+        }
         check(own, places.cells_of_helm(output, boards))
         chosen = {key: own[key] for key in places.chosen_keys(boards)}
         check(chosen, places.cells_of_report(output, boards), parts=chosen.__contains__)
@@ -97,10 +138,23 @@ def test_every_place_shows_the_same_scores(runs: list[tuple[str, str, int]], has
                 for key, cell in places.cells_of_averages(output, kind).items()
                 if not places.is_task(boards, key)
             }
-            check(own, means, parts=lambda key: not places.is_task(boards, key) and key[2] != OVERALL)
-            check(own, places.cells_of_scores(output, kind), parts=lambda key: places.is_task(boards, key))
-        for cells in (places.cells_of_lm_eval(output, boards), places.cells_of_every_eval_ever(output, boards)):
-            check(own, cells, parts=lambda key: places.is_task(boards, key) and not places.is_published(key))
+            check(
+                own, means, parts=lambda key: not places.is_task(boards, key) and key[2] != OVERALL
+            )
+            check(
+                own,
+                places.cells_of_scores(output, kind),
+                parts=lambda key: places.is_task(boards, key),
+            )
+        for cells in (
+            places.cells_of_lm_eval(output, boards),
+            places.cells_of_every_eval_ever(output, boards),
+        ):
+            check(
+                own,
+                cells,
+                parts=lambda key: places.is_task(boards, key) and not places.is_published(key),
+            )
         compare_printed(boards)
         compare_json(boards)
         compare_numbers(suite, boards, output)
@@ -134,7 +188,11 @@ def compare_printed(boards: list[Board]) -> None:
         for place, score in board.scores.items():
             is_repeated = len(board.benchmark.categories) == 1 and place.part == OVERALL
             category = board.benchmark.entries.get(place.part)
-            if score.is_published or is_repeated or (category and len(category.tasks_at(place.length)) < 2):
+            if (
+                score.is_published
+                or is_repeated
+                or (category and len(category.tasks_at(place.length)) < 2)
+            ):
                 continue
             closed = "closed book" if place.context == "none" else ""
             title = " ".join(filter(None, (board.title, closed, label(place.length))))
@@ -168,7 +226,9 @@ def compare_numbers(suite: Path, boards: list[Board], output: Path) -> None:
             found = score_numbers(result)
             if result.run and result.has_score:
                 expected = places.own_numbers(result.run.path, board, result.task)
-                assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True)
+                assert {name: found[name] for name in expected} == pytest.approx(
+                    expected, nan_ok=True
+                )
                 assert found["cut_wrong"] <= result.interval.mean <= found["cut_best"]
     rows = json.loads((output / "scores.json").read_bytes())
     shown = [{name: row[name] for name in NUMBERS} for row in rows]
@@ -180,7 +240,13 @@ def compare_numbers(suite: Path, boards: list[Board], output: Path) -> None:
     }
     for board in boards:
         for result in board.categories:
-            key = (result.entry, result.model, label(result.length), result.context, places.judge_of(result))
+            key = (
+                result.entry,
+                result.model,
+                label(result.length),
+                result.context,
+                places.judge_of(result),
+            )
             if result.has_score and not board.folder:
                 row = {name: places.number(averages[key][name]) for name in NUMBERS}
                 assert row == pytest.approx(score_numbers(result), nan_ok=True)

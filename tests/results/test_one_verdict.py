@@ -15,7 +15,12 @@ from helm_longctx.cli.main import main
 from helm_longctx.documents.document import Answer, Figure, Table
 from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.cells import score_tables
-from helm_longctx.results.comparison import by_instance, describe_best, describe_pair, find_differences
+from helm_longctx.results.comparison import (
+    by_instance,
+    describe_best,
+    describe_pair,
+    find_differences,
+)
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_run, write_suite
 from tests.support.leaderboards import summarize_suite
@@ -23,7 +28,16 @@ from tests.support.leaderboards import summarize_suite
 
 def compare_models(output: Path, models: Iterable[str]) -> Any:
     """Call `compare`, and return its JSON."""
-    arguments = ["compare", "--suite", "s", "-o", str(output), "--json", str(output / "compare.json"), *models]
+    arguments = [
+        "compare",
+        "--suite",
+        "s",
+        "-o",
+        str(output),
+        "--json",
+        str(output / "compare.json"),
+        *models,
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["helm-longctx", *arguments])
         with pytest.raises(SystemExit, match="0"):
@@ -34,7 +48,12 @@ def compare_models(output: Path, models: Iterable[str]) -> Any:
 def answers_of_report(board: Board) -> dict[str, Answer]:
     """Return the headline of each length."""
     sections = leaderboard_sections(board)
-    return {section.choice: block for section in sections for block in section.blocks if isinstance(block, Answer)}
+    return {
+        section.choice: block
+        for section in sections
+        for block in section.blocks
+        if isinstance(block, Answer)
+    }
 
 
 @pytest.mark.parametrize(
@@ -50,21 +69,32 @@ def test_verdicts_agree_in_every_place(
     skills: dict[str, float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`compare` and the report, beside 63 published models, say of each pair and length the same: better, worse or tied."""
-    write_suite(tmp_path / "runs/s", [f"helmet_recall:length={each}" for each in ("8k", "32k")], skills, instances=20)
+    write_suite(
+        tmp_path / "runs/s",
+        [f"helmet_recall:length={each}" for each in ("8k", "32k")],
+        skills,
+        instances=20,
+    )
     content = compare_models(tmp_path, skills)
     printed = " ".join(capsys.readouterr().out.split())
     (board,) = read_suite(tmp_path / "runs/s", BENCHMARKS, published=True).boards
     answers = answers_of_report(board)
     for length in (8192, 32768):
         differences = find_differences(board, "helmet_recall", length)
-        pairs = [each for each in content["pairings"] if (each["by"], each["part"]) == ("length", label(length))]
+        pairs = [
+            each
+            for each in content["pairings"]
+            if (each["by"], each["part"]) == ("length", label(length))
+        ]
         assert len(pairs) == len(skills) * (len(skills) - 1) / 2
         for each in pairs:
             pair = each["one"], each["other"]
             decision = differences[pair]
             winner = pair[decision.comparison.effect.mean < 0] if decision.is_different else ""
             assert (each["better"], each["adjusted"]) == (winner, pytest.approx(decision.adjusted))
-        best, *others = (each.model for each in board.ranking(length, "helmet_recall") if not each.is_published)
+        best, *others = (
+            each.model for each in board.ranking(length, "helmet_recall") if not each.is_published
+        )
         answer = answers[label(length)]
         assert answer.verdict.startswith(f"{best} has the highest score in Recall of your models: ")
         tied = [other for other in others if not differences[best, other].is_different]
@@ -81,7 +111,9 @@ def test_verdicts_agree_in_every_place(
         assert f"At {label(length)} {sentence}" in printed
 
 
-def test_a_mean_over_other_tasks_has_no_rank_in_any_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mean_over_other_tasks_has_no_rank_in_any_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A model with the easiest of four tasks is not above one with all four; on that task both are compared."""
     suite = tmp_path / "runs/s"
     write_run(suite, "helmet_recall:length=8k,model=a/whole", "a/whole", 0.8, 30, "")
@@ -106,7 +138,9 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(tmp_path: Path, capsys
         "a/part has no rank, because its mean is over other tasks (JSON KV); on the tasks that both have, a/part is "
         in answer.note
     )
-    table = next(block for block in leaderboard_sections(board)[0].blocks if isinstance(block, Table))
+    table = next(
+        block for block in leaderboard_sections(board)[0].blocks if isinstance(block, Table)
+    )
     assert [(row[0].text, row[1].text) for row in table.rows[2:3]] == [("–", "a/part")]
     assert [kind for kind, _ in table.bodies][:2] == ["own", "unranked"]
     ranks = comparison_sections(board)[0].blocks[1]
@@ -126,7 +160,9 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(tmp_path: Path, capsys
     assert pairing["comparison"]["effect"]["mean"] == pytest.approx(found.effect.mean)
 
 
-def test_compare_does_not_pool_benchmarks_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_does_not_pool_benchmarks_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`compare` has a verdict for each benchmark, and one mean over all only with `--pool`."""
     for entry in ("helmet_recall:length=8k", "lv_eval:dataset=factrecall_en,length=16k"):
         write_suite(tmp_path / "runs/s", [entry], {"a/strong": 0.9, "a/weak": 0.3}, instances=40)
@@ -134,14 +170,24 @@ def test_compare_does_not_pool_benchmarks_unasked(tmp_path: Path, capsys: pytest
     content = compare_models(tmp_path, models)
     assert {each["benchmark"] for each in content["standings"]} == {"helmet", "lv_eval"}
     printed = capsys.readouterr().out.splitlines()
-    heads = [place for place, line in enumerate(printed) if line.endswith("instances that all 2 models answered")]
+    heads = [
+        place
+        for place, line in enumerate(printed)
+        if line.endswith("instances that all 2 models answered")
+    ]
     assert [printed[place].partition(":")[0] for place in heads] == ["HELMET", "LV-Eval"]
-    assert all(printed[place + 1].startswith("a/strong is better than a/weak (+") for place in heads)
-    assert {each["benchmark"] for each in compare_models(tmp_path, [*models, "--pool"])["standings"]} == {""}
+    assert all(
+        printed[place + 1].startswith("a/strong is better than a/weak (+") for place in heads
+    )
+    assert {
+        each["benchmark"] for each in compare_models(tmp_path, [*models, "--pool"])["standings"]
+    } == {""}
     assert "HELMET and LV-Eval: " in capsys.readouterr().out
 
 
-def test_compare_has_the_scores_of_the_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_has_the_scores_of_the_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Where both models answered everything, `compare` has the same means as the tables, and their differences."""
     suite = tmp_path / "runs/s"
     for model, skill in (("a/strong", 0.9), ("a/weak", 0.3)):
@@ -149,7 +195,11 @@ def test_compare_has_the_scores_of_the_tables(tmp_path: Path, capsys: pytest.Cap
             write_run(suite, f"{entry},model={model}", model, skill, 6, "")
     content = compare_models(tmp_path, ["a/strong", "a/weak"])
     (board,) = read_suite(suite, BENCHMARKS).boards
-    by_task = {each["part"]: each["comparison"]["effect"] for each in content["pairings"] if each["by"] == "task"}
+    by_task = {
+        each["part"]: each["comparison"]["effect"]
+        for each in content["pairings"]
+        if each["by"] == "task"
+    }
     shared = 0
     for task, effect in by_task.items():
         one, other = (board.score(model, task, 8192) for model in ("a/strong", "a/weak"))
@@ -157,4 +207,7 @@ def test_compare_has_the_scores_of_the_tables(tmp_path: Path, capsys: pytest.Cap
             assert effect["mean"] == pytest.approx(one.interval.mean - other.interval.mean)
             shared += 1
     assert shared > 3
-    assert "Not in the means, because the benchmark leaves them out: ruler_niah_s_1" in capsys.readouterr().out
+    assert (
+        "Not in the means, because the benchmark leaves them out: ruler_niah_s_1"
+        in capsys.readouterr().out
+    )

@@ -53,7 +53,9 @@ def compare(output: Path, *arguments: str) -> Any:
     return json.loads(path.read_bytes())
 
 
-def test_answers_that_other_judges_scored_are_not_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_that_other_judges_scored_are_not_a_pair(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A task that one judge scored for one model and another judge for the other is not compared, and a line says why."""
     runs = {"a/one": by("longctx/lexical"), "a/two": LONGQA}
     (board,) = read_boards(tmp_path / "runs/s", runs)
@@ -75,7 +77,8 @@ def test_a_task_that_only_other_judges_scored_is_refused(tmp_path: Path) -> None
     entry = "helmet_longqa:task=narrativeqa,length=8k"
     boards = read_boards(tmp_path, {"a/one": by("longctx/lexical", entry), "a/two": entry})
     with pytest.raises(
-        InputError, match=r"no scored instance in common; narrativeqa cannot be compared: a/one is judg"
+        InputError,
+        match=r"no scored instance in common; narrativeqa cannot be compared: a/one is judg",
     ):
         SharedTable(boards, ["a/one", "a/two"])
 
@@ -98,8 +101,12 @@ def test_no_rank_is_over_scores_of_several_judges(tmp_path: Path) -> None:
     ranked = board.ranking(8192, "helmet_longqa")
     assert len({each.judges for each in ranked}) == 1
     assert {each.model for each in ranked if not each.is_published} == {"a/two"}
-    assert [each.model for each in board.without_rank(8192, "helmet_longqa") if not each.is_published] == ["a/one"]
-    notes = [block.note for block in leaderboard_sections(board)[0].blocks if isinstance(block, Answer)]
+    assert [
+        each.model for each in board.without_rank(8192, "helmet_longqa") if not each.is_published
+    ] == ["a/one"]
+    notes = [
+        block.note for block in leaderboard_sections(board)[0].blocks if isinstance(block, Answer)
+    ]
     assert "a/one has no rank, because it is judged by " in notes[0]
     assert "longctx/lexical" in notes[0]
 
@@ -113,9 +120,14 @@ def test_the_pooled_ranking_has_no_pairs_of_several_judges(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("argument", "reason"),
-    [("seed=7", "a/one seed=7; a/two has the default prompts"), ("shots=0", "a/one shots=0; a/two has the default")],
+    [
+        ("seed=7", "a/one seed=7; a/two has the default prompts"),
+        ("shots=0", "a/one shots=0; a/two has the default"),
+    ],
 )
-def test_other_prompts_with_equal_names_are_not_a_pair(argument: str, reason: str, tmp_path: Path) -> None:
+def test_other_prompts_with_equal_names_are_not_a_pair(
+    argument: str, reason: str, tmp_path: Path
+) -> None:
     """Instances of another seed, or with other demonstrations, have equal names but are not the same prompts."""
     entry = "helmet_recall:task=json_kv,length=8k"
     boards = read_boards(tmp_path, {"a/one": f"{entry},{argument}", "a/two": entry})
@@ -143,8 +155,12 @@ def test_a_gate_does_not_compare_judges(tmp_path: Path) -> None:
     """A gate whose arms were scored by different judges, such as after `rejudge`, ends in a line with the judges."""
     folder, names = GateFolder(tmp_path, "g"), []
     for arm, entry in ((BASE, LONGQA), (CANDIDATE, by("longctx/lexical"))):
-        names.append(write_run(folder.suite_folder(arm), f"{entry},model=a/one", "a/one", 0.5, 12, "").name)
+        names.append(
+            write_run(folder.suite_folder(arm), f"{entry},model=a/one", "a/one", 0.5, 12, "").name
+        )
     folder.write_first_half(names[0], [])
     question = Question("a/one", "a/one", 0.05, 0.8, [(names[0], names[1])])
-    with pytest.raises(InputError, match=r"gate: narrativeqa cannot be compared: base is judged by openai/gpt-4o"):
+    with pytest.raises(
+        InputError, match=r"gate: narrativeqa cannot be compared: base is judged by openai/gpt-4o"
+    ):
         read_gate(folder, question, BENCHMARKS)

@@ -55,7 +55,11 @@ def test_the_page_and_compare_agree_with_unequal_samples(tmp_path: Path) -> None
     models = ["a/one", "a/two", "a/three"]
     table = SharedTable(boards, models)
     pairings = table.pairings()
-    of_length = {(each.one, each.other): each for each in pairings if (each.by, each.part) == ("length", "8k")}
+    of_length = {
+        (each.one, each.other): each
+        for each in pairings
+        if (each.by, each.part) == ("length", "8k")
+    }
     page = find_differences(boards[0], boards[0].main_part(8192), 8192)
     for pair in combinations(models, 2):
         shown, printed = page[pair], of_length[pair]

@@ -65,7 +65,10 @@ def test_a_run_without_the_task_s_own_statistic(run: Path) -> None:
         return [stat for stat in stats if stat["name"]["name"] != "json_kv_score"]
 
     change(run / "stats.json", keep)
-    change(run / "per_instance_stats.json", lambda rows: [{**row, "stats": keep(row["stats"])} for row in rows])
+    change(
+        run / "per_instance_stats.json",
+        lambda rows: [{**row, "stats": keep(row["stats"])} for row in rows],
+    )
     result = read(run)
     assert "json_kv_score" not in result.statistics
     assert result.has_score
@@ -73,10 +76,29 @@ def test_a_run_without_the_task_s_own_statistic(run: Path) -> None:
 
 def test_only_shares_end_at_one() -> None:
     """An interval that moves to the mean of the files keeps its width, unless its values are shares."""
-    for values, mean, is_share in (([1.0, 3.0, 2.0, 2.0], 2.5, False), ([0.5, 1.0, 0.5, 1.0], 0.875, True)):
+    for values, mean, is_share in (
+        ([1.0, 3.0, 2.0, 2.0], 2.5, False),
+        ([0.5, 1.0, 0.5, 1.0], 0.875, True),
+    ):
         own = mean_interval(values, list("abcd"))
         rows = [
-            InstanceScore("r", "a/b", "e", "t", None, "full", name, 0, None, name, None, "", None, "", {"m": value})
+            InstanceScore(
+                "r",
+                "a/b",
+                "e",
+                "t",
+                None,
+                "full",
+                name,
+                0,
+                None,
+                name,
+                None,
+                "",
+                None,
+                "",
+                {"m": value},
+            )
             for name, value in zip("abcd", values, strict=True)
         ]
         moved = task_statistics(None, rows, {"m": mean}, {})["m"].interval
@@ -91,13 +113,19 @@ def test_models_are_named_by_deployments_only_if_there_are_several(run: Path) ->
 
     def deploy(run: Path, deployment: str) -> None:
         def edit(spec: Any) -> Any:
-            return {**spec, "adapter_spec": {**spec["adapter_spec"], "model_deployment": deployment}}
+            return {
+                **spec,
+                "adapter_spec": {**spec["adapter_spec"], "model_deployment": deployment},
+            }
 
         change(run / "run_spec.json", edit)
 
     deploy(run, "host/one")
     assert read(run).model == "acme/one"
-    others = [write_run(run.parent, f"{ENTRY.replace('8k', length)}", "acme/one", 0.6, 12) for length in ("16k", "32k")]
+    others = [
+        write_run(run.parent, f"{ENTRY.replace('8k', length)}", "acme/one", 0.6, 12)
+        for length in ("16k", "32k")
+    ]
     for other, deployment in zip(others, ("other/one", ""), strict=True):
         deploy(other, deployment)
     names = {result.length: result.model for result in read_results(run.parent, BENCHMARKS)}

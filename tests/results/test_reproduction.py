@@ -21,14 +21,21 @@ from helm_longctx.apps.reproduction.reproduction import (
 )
 from helm_longctx.benchmarks.mrcr import BENCHMARK as MRCR
 from helm_longctx.results.reading import Result, Run, Statistic, interval_of
-from helm_longctx.results.statistics.intervals import Interval, area_over_lengths, mean_interval, mean_of_means
+from helm_longctx.results.statistics.intervals import (
+    Interval,
+    area_over_lengths,
+    mean_interval,
+    mean_of_means,
+)
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 from helm_longctx.tasks.task import MAIN_METRIC
 from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdicts
 
 SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
-PROTOCOL = Protocol("p", "P", "P", "", "about", ("mrcr:needles=8,length=8k",), "mean over questions", samples=100)
+PROTOCOL = Protocol(
+    "p", "P", "P", "", "about", ("mrcr:needles=8,length=8k",), "mean over questions", samples=100
+)
 ROW = Reported("GPT-5.5", 81.5, "xhigh", "H", SOURCE)
 OWN = Measurement("gpt-5.5", "openai/gpt-5.5", Interval(0.82, 0.75, 0.88, 100), 0.0, 0.82, ())
 
@@ -47,7 +54,9 @@ ARENA = {
 def test_context_arenas_area(model: str) -> None:
     """The area over lengths gives both of Context Arena's columns from its bins, to the printed digit."""
     bins, short, long = ARENA[model]
-    intervals = {8192 << power: Interval(value, value, value, 100) for power, value in enumerate(bins)}
+    intervals = {
+        8192 << power: Interval(value, value, value, 100) for power, value in enumerate(bins)
+    }
     assert round(area_over_lengths(intervals).mean, 1) == pytest.approx(long, abs=0.1)
     until_128k = {length: each for length, each in intervals.items() if length <= 131072}
     assert round(area_over_lengths(until_128k).mean, 1) == pytest.approx(short, abs=0.1)
@@ -56,7 +65,9 @@ def test_context_arenas_area(model: str) -> None:
 @given(st.dictionaries(st.integers(1, 10**6), st.floats(0, 1), min_size=2, max_size=9))
 def test_an_area_is_a_weighted_mean(scores: dict[int, float]) -> None:
     """The area lies between the lowest and the highest score, and its interval contains it."""
-    intervals = {length: Interval(s, max(0, s - 0.1), min(1, s + 0.1), 5) for length, s in scores.items()}
+    intervals = {
+        length: Interval(s, max(0, s - 0.1), min(1, s + 0.1), 5) for length, s in scores.items()
+    }
     area = area_over_lengths(intervals)
     assert min(scores.values()) - 1e-9 <= area.mean <= max(scores.values()) + 1e-9
     assert area.low <= area.mean <= area.high
@@ -115,7 +126,8 @@ def test_cut_answers_that_could_decide() -> None:
     verdict = judge_agreement(low, ROW, PROTOCOL, "xhigh")
     assert verdict.kind == "not comparable"
     assert (
-        "40 % of the answers were cut, and with a larger output budget the number could be up to 80.0" in verdict.text
+        "40 % of the answers were cut, and with a larger output budget the number could be up to 80.0"
+        in verdict.text
     )
     few = judge_agreement(replace(low, cut=0.05, best=0.45), ROW, PROTOCOL, "xhigh")
     assert few.kind == "differs"
@@ -171,17 +183,37 @@ def test_a_model_is_not_called_different_from_itself(protocol: str) -> None:
         assert (found.unknown, found.cannot_tell) == (0, found.before)
 
 
-@pytest.mark.parametrize(("protocol", "chance"), [("Qwen's RULER (13 of 20)", 0.95), ("a bin of MRCR (100)", 0.8)])
+@pytest.mark.parametrize(
+    ("protocol", "chance"), [("Qwen's RULER (13 of 20)", 0.95), ("a bin of MRCR (100)", 0.8)]
+)
 def test_the_difference_that_a_verdict_names_is_found(protocol: str, chance: float) -> None:
     """The difference that a verdict names is found in about 80 % of rounds."""
-    assert 0.73 <= power_of_verdicts(PROTOCOLS[protocol], chance, 200, np.random.default_rng(1)).share <= 0.92
+    assert (
+        0.73
+        <= power_of_verdicts(PROTOCOLS[protocol], chance, 200, np.random.default_rng(1)).share
+        <= 0.92
+    )
 
 
 def own_result(n: int, model: str = "m", folder: str = "", **departures: object) -> Result:
     """Return a result of a run of the protocol's entry with n questions, of which each second one is right."""
     rows = [
         InstanceScore(
-            folder, model, "mrcr", "8needle", 8192, "full", f"q{i}", 0, float(i % 2), f"g{i}", None, "", None, "", {}
+            folder,
+            model,
+            "mrcr",
+            "8needle",
+            8192,
+            "full",
+            f"q{i}",
+            0,
+            float(i % 2),
+            f"g{i}",
+            None,
+            "",
+            None,
+            "",
+            {},
         )
         for i in range(n)
     ]

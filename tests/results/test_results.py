@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.apps.exchange.export import AVERAGE
-from helm_longctx.results.boards import category_results, choose_tasks, make_boards, overall_results, shorten_folders
+from helm_longctx.results.boards import (
+    category_results,
+    choose_tasks,
+    make_boards,
+    overall_results,
+    shorten_folders,
+)
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.intervals import Interval
@@ -54,14 +60,18 @@ def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[fl
     models = list(dict.fromkeys(result.model for result in results))
     columns: dict[str, list[float]] = {}
     for result in results:
-        column = columns.setdefault(result.task or result.entry.removeprefix("helmet_"), [math.nan] * len(models))
+        column = columns.setdefault(
+            result.task or result.entry.removeprefix("helmet_"), [math.nan] * len(models)
+        )
         column[models.index(result.model)] = result.interval.mean
     return models, columns
 
 
 def helmet_columns() -> dict[str, list[float]]:
     """Return the scores at 128k, of categories, tasks, NIAH and RULER, of the 35 instruction-tuned models of the figures."""
-    instruct = {name for name, model in HELMET.models().items() if model.instruct} - {"Llama-2-7B-32k-Inst"}
+    instruct = {name for name, model in HELMET.models().items() if model.instruct} - {
+        "Llama-2-7B-32k-Inst"
+    }
     tasks = published_results(HELMET)
     rows = [
         row
@@ -91,11 +101,16 @@ def test_figure_5() -> None:
 def test_figure_3(synthetic: str) -> None:
     """All 36 correlations of Figure 3 are within 0.01 of its cells."""
     columns = helmet_columns()
-    rhos = [spearman(columns[synthetic], columns[other]).rho for other in ("icl", "cite", "rerank", "longqa", "summ")]
+    rhos = [
+        spearman(columns[synthetic], columns[other]).rho
+        for other in ("icl", "cite", "rerank", "longqa", "summ")
+    ]
     assert [*rhos, sum(rhos) / 5] == pytest.approx(FIGURE_3[synthetic], abs=0.01)
 
 
-@pytest.mark.parametrize(("task", "rho"), [("ruler_niah_s_2", 0.63), ("ruler_niah_mk_2", 0.81), ("hotpotqa", 0.88)])
+@pytest.mark.parametrize(
+    ("task", "rho"), [("ruler_niah_s_2", 0.63), ("ruler_niah_mk_2", 0.81), ("hotpotqa", 0.88)]
+)
 def test_figure_4(task: str, rho: float) -> None:
     """Figure 4 has the correlations of three tasks with InfiniteBench QA within 0.01."""
     columns = helmet_columns()
@@ -106,12 +121,22 @@ def test_helmet_averages() -> None:
     """All 287 averages of models with scores of tasks equal the printed ones, the other 24 within 0.1, and two models have
     eight averages more, which a figure of the authors prints."""
     with (TESTS / "benchmarks/helmet/published_averages.csv").open() as file:
-        printed = {(row["model"], parse_length(row["length"])): float(row["average"]) for row in csv.DictReader(file)}
+        printed = {
+            (row["model"], parse_length(row["length"])): float(row["average"])
+            for row in csv.DictReader(file)
+        }
     rows = overall_results(category_results(published_results(HELMET), HELMET), HELMET)
     found = {(row.model.removeprefix("published/"), row.length): row.interval for row in rows}
     # Source: static/images/results_length_main.png at aaab7dc (gh-pages).
-    figure = {"Qwen2.5-7B-Inst-1M": (56.4, 53.3, 48.0, 44.6), "Qwen2.5-14B-Inst-1M": (60.9, 59.9, 59.0, 57.2)}
-    more = {(model, 8192 << place): value for model, row in figure.items() for place, value in enumerate(row)}
+    figure = {
+        "Qwen2.5-7B-Inst-1M": (56.4, 53.3, 48.0, 44.6),
+        "Qwen2.5-14B-Inst-1M": (60.9, 59.9, 59.0, 57.2),
+    }
+    more = {
+        (model, 8192 << place): value
+        for model, row in figure.items()
+        for place, value in enumerate(row)
+    }
     assert len(printed) == 311
     assert found.keys() == {**printed, **more}.keys()
     for key, value in {**printed, **more}.items():
@@ -125,7 +150,10 @@ def test_lv_eval_averages() -> None:
     rows = overall_results(category_results(published_results(LV_EVAL), LV_EVAL), LV_EVAL)
     # The averages of this model are not printed.
     rows = [row for row in rows if row.model != "published/Qwen2-72B-Instruct"]
-    labels = {length: ["16k", "32k", "64k", "128k", "256k"][place] for place, length in enumerate(LV_EVAL.lengths)}
+    labels = {
+        length: ["16k", "32k", "64k", "128k", "256k"][place]
+        for place, length in enumerate(LV_EVAL.lengths)
+    }
     for row in rows:
         assert row.length
         key = (row.model.removeprefix("published/"), AVERAGE, labels[row.length])
@@ -167,9 +195,13 @@ def test_an_overall_score_has_an_interval() -> None:
 def test_why_there_is_no_overall_score() -> None:
     """A missing category, a missing task or two different judges leave no overall score, and other lacks are only marks."""
     whole = everything({})
-    (missing,) = overall_results(category_results([r for r in whole if r.entry != "helmet_cite"], HELMET), HELMET)
+    (missing,) = overall_results(
+        category_results([r for r in whole if r.entry != "helmet_cite"], HELMET), HELMET
+    )
     assert (missing.has_score, describe(missing.caveats)) == (False, ["no score (cite)"])
-    (partial,) = overall_results(category_results([r for r in whole if r.task != "qampari"], HELMET), HELMET)
+    (partial,) = overall_results(
+        category_results([r for r in whole if r.task != "qampari"], HELMET), HELMET
+    )
     assert (partial.has_score, describe(partial.caveats)) == (False, ["no score (qampari)"])
     judged = everything({"longqa": "x/one", "summ": "x/two"})
     (judges,) = overall_results(category_results(judged, HELMET), HELMET)
@@ -186,9 +218,15 @@ def test_why_there_is_no_overall_score() -> None:
 def test_of_equal_runs_the_official_judge_s_counts() -> None:
     """The official judge's run counts among equal runs in any order, and each judge's best run counts for its own column."""
     official = replace(result("helmet_longqa", "narrativeqa"), judges=frozenset(["official"]))
-    other = replace(official, caveats=(Caveat("judge", "narrativeqa"),), judges=frozenset(["x/one"]))
+    other = replace(
+        official, caveats=(Caveat("judge", "narrativeqa"),), judges=frozenset(["x/one"])
+    )
     more = replace(other, interval=Interval(0.5, 0.4, 0.6, 101))
-    for rows, best in (([other, official], official), ([official, other], official), ([official, more], more)):
+    for rows, best in (
+        ([other, official], official),
+        ([official, other], official),
+        ([official, more], more),
+    ):
         (board,) = make_boards(rows, BENCHMARKS)
         assert board.score("a/b", "narrativeqa", 8192) == best
     assert choose_tasks([other, more, official]) == [more, official]
@@ -238,7 +276,9 @@ def test_a_suite(tmp_path: Path) -> None:
     assert own.interval.low < 0.5
     assert [caveat.kind for caveat in own.caveats] == ["num_samples", "judge"]
     rag = [row for row in rows if row.entry == "helmet_rag"]
-    assert {(row.model, row.interval.n, row.length) for row in rag} == {("published/ProLong", 100, 8192)}
+    assert {(row.model, row.interval.n, row.length) for row in rag} == {
+        ("published/ProLong", 100, 8192)
+    }
     assert len(rag) == 4
     assert all(0.11 < row.interval.high - row.interval.low < 0.2 for row in rag)
     assert len(category_results(rows, HELMET)) == 9

@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.cells import bounds, find_wide_bounds, notes, score_tables, without_errors
-from helm_longctx.results.reading import CUT, WITHOUT_ERRORS, Statistic, cut_values, read_results, without_ends
+from helm_longctx.results.reading import (
+    CUT,
+    WITHOUT_ERRORS,
+    Statistic,
+    cut_values,
+    read_results,
+    without_ends,
+)
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.scores import InstanceScore, mean_over_questions, values_of
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
@@ -28,20 +35,37 @@ RECALL = "helmet_recall:length=8k,model=a/b"
 
 def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> InstanceScore:
     values = {"output_truncated": float(is_cut)}
-    about = ("run", "a/b", "entry", "task", None, "full", f"task-{instance}", repeat, score, f"group {instance}")
+    about = (
+        "run",
+        "a/b",
+        "entry",
+        "task",
+        None,
+        "full",
+        f"task-{instance}",
+        repeat,
+        score,
+        f"group {instance}",
+    )
     return InstanceScore(*about, None, "", None, "", values)
 
 
 rows = st.lists(
-    st.tuples(st.integers(0, 5), st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]), st.booleans()), min_size=1, max_size=20
-).map(lambda found: [row(instance, repeat, *rest) for repeat, (instance, *rest) in enumerate(found)])
+    st.tuples(st.integers(0, 5), st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]), st.booleans()),
+    min_size=1,
+    max_size=20,
+).map(
+    lambda found: [row(instance, repeat, *rest) for repeat, (instance, *rest) in enumerate(found)]
+)
 
 
 @given(rows)
 def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
     """The score is between the bounds, and the bounds are those of a mean over questions of the replaced scores."""
     score = mean_over_questions(values_of(answers))
-    wrong, left_out, best = (mean_over_questions(cut_values(answers, value)) for value in (0.0, None, 1.0))
+    wrong, left_out, best = (
+        mean_over_questions(cut_values(answers, value)) for value in (0.0, None, 1.0)
+    )
     having = [each for each in answers if each.score is not None]
     if not having:
         assert all(map(math.isnan, (score, wrong, left_out, best)))
@@ -79,7 +103,9 @@ def test_bounds_of_a_mean_are_means_of_bounds(tmp_path: Path) -> None:
     for name in ("wrong", "left_out", "best", "share"):
         assert getattr(found, name) == pytest.approx(fmean(getattr(part, name) for part in parts))
     assert found.wrong <= category.interval.mean <= found.best
-    published = read_suite(tmp_path / "runs/s", BENCHMARKS, published=True).boards[0].results.values()
+    published = (
+        read_suite(tmp_path / "runs/s", BENCHMARKS, published=True).boards[0].results.values()
+    )
     assert [bounds(each) for each in published if each.is_published][:3] == [None] * 3
 
 
@@ -114,7 +140,11 @@ def test_scores_without_known_errors_stand_beside_the_published_ones(tmp_path: P
     assert set(result.errata) == wrong
     right = without_errors(result)
     assert right
-    scores = [each.score for each in result.answers if each.instance not in wrong and each.score is not None]
+    scores = [
+        each.score
+        for each in result.answers
+        if each.instance not in wrong and each.score is not None
+    ]
     assert (right.mean, right.n) == (pytest.approx(fmean(scores)), len(scores))
     (table,) = score_tables([board])
     assert table.header[1:] == [
@@ -122,16 +152,27 @@ def test_scores_without_known_errors_stand_beside_the_published_ones(tmp_path: P
         f"OpenAI's Parents without\nknown errors, n={right.n}",
     ]
     assert table.rows[0][2].line.startswith(f"{100 * right.mean:.1f} (")
-    assert "Known errors: GraphWalks, OpenAI's Parents: 4 questions, which the report lists" in list(notes([board]))
+    assert (
+        "Known errors: GraphWalks, OpenAI's Parents: 4 questions, which the report lists"
+        in list(notes([board]))
+    )
     summarize_suite("s", tmp_path)
     pages = "".join(path.read_text() for path in (tmp_path / "runs/s/groups").glob("*.json"))
     assert f"{100 * right.mean:.1f} without questions with known errors (n = {right.n})" in pages
     index = write_report(
-        tmp_path / "runs/s", [find_benchmark("graphwalks")], tmp_path / "r", "markdown", published=False, server=""
+        tmp_path / "runs/s",
+        [find_benchmark("graphwalks")],
+        tmp_path / "r",
+        "markdown",
+        published=False,
+        server="",
     )
     text = index.read_text().replace("\\", "")
     for instance in wrong:
-        assert f"{instance} | the expected parents contain the node itself | 2026-02-27 | https://hugging" in text
+        assert (
+            f"{instance} | the expected parents contain the node itself | 2026-02-27 | https://hugging"
+            in text
+        )
     assert "openai_parents-1 |" not in text
     assert "Scores without known errors" in text
 
@@ -166,19 +207,25 @@ def test_bounds_of_a_mean_need_those_of_all_parts(tmp_path: Path) -> None:
     """A mean of which one part does not know its cut answers has no bounds; a part without a score does not count."""
     category = board_of(tmp_path, RECALL).categories[0]
     known = [
-        replace(each, statistics={**each.statistics, CUT: Statistic(Interval(0.0, 0, 0, 3))}) for each in category.parts
+        replace(each, statistics={**each.statistics, CUT: Statistic(Interval(0.0, 0, 0, 3))})
+        for each in category.parts
     ]
     assert bounds(replace(category, parts=tuple(known))) is not None
     unknown = replace(known[0], statistics={})
     assert bounds(replace(category, parts=(unknown, *known[1:]))) is None
     none = replace(unknown, interval=without_ends(math.nan))
-    assert bounds(replace(category, parts=(none, *known[1:]))) == bounds(replace(category, parts=tuple(known[1:])))
+    assert bounds(replace(category, parts=(none, *known[1:]))) == bounds(
+        replace(category, parts=tuple(known[1:]))
+    )
 
 
 def test_a_mean_without_errors_takes_the_other_parts_as_they_are(tmp_path: Path) -> None:
     """Parts without known errors keep their scores, a part whose questions all have errors makes it unknown, and no error none."""
     category = board_of(tmp_path, RECALL).categories[0]
-    parts = [replace(each, interval=Interval(0.5, 0.4, 0.6, 10), statistics={}) for each in category.parts]
+    parts = [
+        replace(each, interval=Interval(0.5, 0.4, 0.6, 10), statistics={})
+        for each in category.parts
+    ]
     assert without_errors(replace(category, parts=tuple(parts))) is None
     right = replace(parts[0], statistics={WITHOUT_ERRORS: Statistic(Interval(0.9, 0.8, 1.0, 8))})
     found = without_errors(replace(category, parts=(right, *parts[1:])))
@@ -187,6 +234,8 @@ def test_a_mean_without_errors_takes_the_other_parts_as_they_are(tmp_path: Path)
     nothing = replace(right, statistics={WITHOUT_ERRORS: Statistic(without_ends(math.nan))})
     assert without_errors(nothing) is None
     assert without_errors(replace(category, parts=(nothing, *parts[1:]))) is None
-    others = without_errors(replace(category, parts=(replace(nothing, interval=without_ends(math.nan)), *parts[1:])))
+    others = without_errors(
+        replace(category, parts=(replace(nothing, interval=without_ends(math.nan)), *parts[1:]))
+    )
     assert others is not None
     assert (others.mean, others.n) == (0.5, 10 * (len(parts) - 1))

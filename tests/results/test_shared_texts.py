@@ -21,14 +21,18 @@ CATEGORIES = ["recall", "rag", "icl", "cite", "rerank", "longqa", "summ"]
 
 def make_board(suite: Path, shared: bool) -> Board:
     """Return the board of all of HELMET at 8k, in which three questions are about each text of long questions and summaries."""
-    write_suite(suite, [f"helmet_{name}:length=8k" for name in CATEGORIES], {"acme/one": 0.7}, instances=36)
+    write_suite(
+        suite, [f"helmet_{name}:length=8k" for name in CATEGORIES], {"acme/one": 0.7}, instances=36
+    )
     for name in ("longqa", "summ"):
         (path,) = suite.glob(f"helmet_{name}*/scenario_state.json")
         content = json.loads(path.read_text())
         for state in content["request_states"]:
             task, number = state["instance"]["id"].rsplit("-", 1)
             text = int(number) // 3
-            state["instance"]["extra_data"]["group"] = f"text {text}" if shared else f"text {task} {text}"
+            state["instance"]["extra_data"]["group"] = (
+                f"text {text}" if shared else f"text {task} {text}"
+            )
         path.write_text(json.dumps(content, indent=2))
     (board,) = read_suite(suite, [find_benchmark("helmet")]).boards
     return board
@@ -37,7 +41,9 @@ def make_board(suite: Path, shared: bool) -> Board:
 @pytest.fixture
 def boards(tmp_path: Path) -> tuple[Board, Board]:
     """Return boards of the same scores: in one each task has its own texts, and in the other tasks share texts."""
-    return make_board(tmp_path / "apart", shared=False), make_board(tmp_path / "shared", shared=True)
+    return make_board(tmp_path / "apart", shared=False), make_board(
+        tmp_path / "shared", shared=True
+    )
 
 
 def test_shared_texts_make_intervals_wider(boards: tuple[Board, Board]) -> None:

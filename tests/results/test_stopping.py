@@ -16,9 +16,27 @@ from helm_longctx.tasks.stop_rules import Rule, parse_rule
 ROUNDS = (32, 48, 72, 108, 162, 243, 365, 548)
 
 
-def score(number: int, value: float | None, task: str = "t", group: str = "", repeat: int = 0) -> InstanceScore:
+def score(
+    number: int, value: float | None, task: str = "t", group: str = "", repeat: int = 0
+) -> InstanceScore:
     name = f"{task}-{number}"
-    return InstanceScore("r", "m", "e", task, None, "full", name, repeat, value, group or name, None, "", None, "", {})
+    return InstanceScore(
+        "r",
+        "m",
+        "e",
+        task,
+        None,
+        "full",
+        name,
+        repeat,
+        value,
+        group or name,
+        None,
+        "",
+        None,
+        "",
+        {},
+    )
 
 
 def scores(values: Iterable[float], task: str = "t") -> list[InstanceScore]:
@@ -35,11 +53,14 @@ def stop_after(question: Question, *answers: list[InstanceScore]) -> tuple[int, 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "score", "score=", "score=0", "score=100", "score=x", "width=-1", "better=2", "x=1"]
+    "text",
+    ["", "score", "score=", "score=0", "score=100", "score=x", "width=-1", "better=2", "x=1"],
 )
 def test_other_texts_are_no_rules(text: str) -> None:
     """A mistake in a rule ends with an error that names what is allowed."""
-    with pytest.raises(InputError, match=r"stop_when=.* is invalid; give better, score=POINTS or width=POINTS"):
+    with pytest.raises(
+        InputError, match=r"stop_when=.* is invalid; give better, score=POINTS or width=POINTS"
+    ):
         parse_rule(text)
 
 
@@ -54,16 +75,27 @@ def test_a_clear_difference_stops_early() -> None:
     """Two models that differ by 40 points are told apart after a small part of the instances, in the right direction."""
     rng = np.random.default_rng(1)
     good, bad = (scores(rng.random(600) < share) for share in (0.9, 0.5))
-    assert stop_after(Question(parse_rule("better"), ["a", "b"]), good, bad) == (32, "a is better than b")
-    assert stop_after(Question(parse_rule("better"), ["b", "a"]), bad, good)[1] == "a is better than b"
+    assert stop_after(Question(parse_rule("better"), ["a", "b"]), good, bad) == (
+        32,
+        "a is better than b",
+    )
+    assert (
+        stop_after(Question(parse_rule("better"), ["b", "a"]), bad, good)[1] == "a is better than b"
+    )
 
 
 def test_a_threshold_and_a_width() -> None:
     """A score is known to be above or below a threshold, or to some points, and otherwise the question stays open."""
     ones = scores([1.0] * 600)
     assert stop_after(Question(parse_rule("score=60"), ["m"]), ones) == (32, "m is above 60 %")
-    assert stop_after(Question(parse_rule("score=60"), ["m"]), scores([0.0] * 600))[1] == "m is below 60 %"
-    assert stop_after(Question(parse_rule("width=5"), ["m"]), ones) == (162, "m is known to 5 points")
+    assert (
+        stop_after(Question(parse_rule("score=60"), ["m"]), scores([0.0] * 600))[1]
+        == "m is below 60 %"
+    )
+    assert stop_after(Question(parse_rule("width=5"), ["m"]), ones) == (
+        162,
+        "m is known to 5 points",
+    )
     halves = scores([0.0, 1.0] * 300)
     assert stop_after(Question(parse_rule("score=50"), ["m"]), halves) == (0, "")
 
@@ -75,7 +107,9 @@ def test_the_error_is_kept_although_somebody_looks_after_each_round(rule: str) -
     ended = 0
     for _ in range(40):
         answers = [scores(rng.random(ROUNDS[4]) < 0.5) for _ in range(parse_rule(rule).models)]
-        ended += bool(stop_after(Question(parse_rule(rule), ["a", "b"][: len(answers)]), *answers)[1])
+        ended += bool(
+            stop_after(Question(parse_rule(rule), ["a", "b"][: len(answers)]), *answers)[1]
+        )
     assert ended <= 4
 
 
@@ -99,9 +133,9 @@ def test_the_interval_contains_the_mean_of_all_questions() -> None:
     random, truth, outside = np.random.default_rng(4), (0.8 + 10 * 0.4) / 11, 0
     for _ in range(40):
         rows = [
-            score(place, float(random.random() < (0.8 if size == 1 else 0.4)), group=f"book {book}")._replace(
-                instance=f"{book}-{place}"
-            )
+            score(
+                place, float(random.random() < (0.8 if size == 1 else 0.4)), group=f"book {book}"
+            )._replace(instance=f"{book}-{place}")
             for book, size in enumerate(random.choice([1, 10], 60))
             for place in range(size)
         ]
@@ -142,7 +176,11 @@ def test_repeats_are_averaged_and_pairs_need_both_answers() -> None:
     assert question.decide().interval.n == 1
     nothing = Question(parse_rule("better"), ["a", "b"])
     nothing.observe([[score(0, None)], [score(0, None)]])
-    assert (nothing.decide().text, nothing.decide().interval.low, nothing.looks) == ("", -1.0, set())
+    assert (nothing.decide().text, nothing.decide().interval.low, nothing.looks) == (
+        "",
+        -1.0,
+        set(),
+    )
 
 
 def test_scores_above_one_are_refused() -> None:

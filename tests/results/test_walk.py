@@ -21,7 +21,11 @@ from helm_longctx.tasks.registry import find_benchmark
 from tests.results.report.suites import write_run
 
 ROOT = Path(helm_longctx.__file__).parent
-MADE = ((InstanceScore, "__new__"), *((each, "__init__") for each in (Result, Board, Table, Cell)), (Console, "print"))
+MADE = (
+    (InstanceScore, "__new__"),
+    *((each, "__init__") for each in (Result, Board, Table, Cell)),
+    (Console, "print"),
+)
 """What a reader meets on the way, by the function that makes it, and the end of the way."""
 
 
@@ -41,7 +45,11 @@ def test_the_way_to_the_leaderboard_is_short(
     """While answers, results, boards and tables are made, and tables printed, 15 functions of 6 modules are at work."""
     suite, walk = tmp_path / "runs/s", set()
     # Known errors, a mean of several tasks, an overall score, and published results are on the way.
-    for entry in ("graphwalks:task=openai_parents,length=128k", "helmet_recall:length=8k", "helmet_rag:length=8k"):
+    for entry in (
+        "graphwalks:task=openai_parents,length=128k",
+        "helmet_recall:length=8k",
+        "helmet_rag:length=8k",
+    ):
         for model in ("my/one", "my/two"):
             write_run(suite, f"{entry},model={model}", model, 0.7, 6, "", flaws=True)
     write_reference(find_benchmark("helmet"), suite, ["GPT-4o-08*"])
@@ -59,12 +67,16 @@ def test_the_way_to_the_leaderboard_is_short(
     for kind, name in MADE:
         changed = note(getattr(kind, name))
         monkeypatch.setattr(kind, name, staticmethod(changed) if name == "__new__" else changed)
-    monkeypatch.setattr(sys, "argv", ["helm-longctx", "summarize", "--suite", "s", "--output-path", str(tmp_path)])
+    monkeypatch.setattr(
+        sys, "argv", ["helm-longctx", "summarize", "--suite", "s", "--output-path", str(tmp_path)]
+    )
     with pytest.raises(SystemExit) as end:
         main()
     assert not end.value.code
     assert "without" in capsys.readouterr().out
-    walk = {(module, name) for module, name in walk if module != "cli/main.py"}  # the start of every command
+    walk = {
+        (module, name) for module, name in walk if module != "cli/main.py"
+    }  # the start of every command
     assert ("runs/scores.py", "read_scores") in walk
     assert ("documents/terminal.py", "print_table") in walk
     assert len(walk) <= 15, sorted(walk)

@@ -30,5 +30,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
     monkeypatch.setattr(batches, "RETRIES", 0)
     with serve_batches(lexical.answer) as running:
         # What a prompt cache has depends on what was asked before.
-        running.cache = SimpleNamespace(read=lambda prefixes: 0, write=lambda prefixes, seconds: None)
+        running.cache = SimpleNamespace(
+            read=lambda prefixes: 0, write=lambda prefixes, seconds: None
+        )
         yield running

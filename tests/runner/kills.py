@@ -111,7 +111,9 @@ def kill(folder: Path, name: str, kills: int, rng: random.Random) -> Outcome:
     with serving(name, requests) as address:
         for each in (whole, killed):
             write_ready(each, address)
-        assert start(whole, ["--disable-cache"], entry=entry).wait(300) == 0, (whole / "log").read_text()[-3000:]
+        assert start(whole, ["--disable-cache"], entry=entry).wait(300) == 0, (
+            whole / "log"
+        ).read_text()[-3000:]
         expected, requests.names, marks = len(requests.names), [], list[int]()
         for _ in range(kills):
             process = start(killed, ["--disable-cache"], entry=entry)
@@ -120,9 +122,13 @@ def kill(folder: Path, name: str, kills: int, rng: random.Random) -> Outcome:
             process.kill()
             process.wait()
             marks.append(len(requests.names))
-        assert start(killed, ["--disable-cache"], entry=entry).wait(300) == 0, (killed / "log").read_text()[-3000:]
+        assert start(killed, ["--disable-cache"], entry=entry).wait(300) == 0, (
+            killed / "log"
+        ).read_text()[-3000:]
     again, answered = count_again(requests.names, marks)
-    return Outcome(expected, len({*requests.names}), again, answered, _answers(whole) == _answers(killed))
+    return Outcome(
+        expected, len({*requests.names}), again, answered, _answers(whole) == _answers(killed)
+    )
 
 
 def _answers(folder: Path) -> list[str]:

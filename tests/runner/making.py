@@ -94,7 +94,9 @@ def register_client(client: type[Client]) -> None:
     name = f"test/{client.__name__.removesuffix('Client').lower()}"
     if name not in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
         spec = ClientSpec(f"{client.__module__}.{client.__name__}")
-        register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+        register_model_deployment(
+            ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical")
+        )
 
 
 @contextmanager
@@ -143,13 +145,17 @@ def make_run(
     return folder / "benchmark_output/runs/s" / spec.name
 
 
-def spec_of(entry: str, at_most: int = 1000, annotators: list[AnnotatorSpec] | None = None) -> RunSpec:
+def spec_of(
+    entry: str, at_most: int = 1000, annotators: list[AnnotatorSpec] | None = None
+) -> RunSpec:
     (spec,) = construct_run_specs(parse_object_spec(entry))
     adapter_spec = replace(spec.adapter_spec, max_eval_instances=at_most, num_train_trials=1)
     return replace(spec, adapter_spec=adapter_spec, annotators=annotators or spec.annotators)
 
 
-def make_runner(folder: Path, runner: type[Runner] = LongContextRunner, cache: bool = True, **flags: bool) -> Runner:
+def make_runner(
+    folder: Path, runner: type[Runner] = LongContextRunner, cache: bool = True, **flags: bool
+) -> Runner:
     """Return a runner whose output folder and cache are in a folder."""
     (folder / "cache").mkdir(parents=True, exist_ok=True)
     execution = ExecutionSpec(
@@ -158,9 +164,17 @@ def make_runner(folder: Path, runner: type[Runner] = LongContextRunner, cache: b
         local_path=str(folder),
         parallelism=2,
         dry_run=flags.pop("dry_run", False),
-        sqlite_cache_backend_config=SqliteCacheBackendConfig(str(folder / "cache")) if cache else None,
+        sqlite_cache_backend_config=SqliteCacheBackendConfig(str(folder / "cache"))
+        if cache
+        else None,
     )
-    names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs", "exit_on_error")
+    names = (
+        "skip_instances",
+        "cache_instances",
+        "cache_instances_only",
+        "skip_completed_runs",
+        "exit_on_error",
+    )
     chosen = {name: flags.get(name, False) for name in names}
     return runner(execution, output_path=str(folder / "benchmark_output"), suite="s", **chosen)
 

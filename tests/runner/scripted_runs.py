@@ -47,4 +47,7 @@ def scores(run: Path) -> dict[str, float]:
 
 
 def answers(run: Path) -> list[str]:
-    return [state["result"]["completions"][0]["text"] for state in making.read(run, "scenario_state")["request_states"]]
+    return [
+        state["result"]["completions"][0]["text"]
+        for state in making.read(run, "scenario_state")["request_states"]
+    ]

@@ -26,4 +26,6 @@ def register(name: str, address: str, client: str = "OpenAIClient", **arguments:
     arguments = {"base_url": address, "api_key": "sk-none", "max_retries": 0, **arguments}
     spec = ClientSpec(f"helm.clients.openai_client.{client}", arguments)
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+    register_model_deployment(
+        ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical")
+    )

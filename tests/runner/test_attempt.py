@@ -32,14 +32,20 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Cache:
     return Cache(configs[request.param])
 
 
-def client(cache: Cache, reply: dict[str, Any], times: int = 1) -> Callable[[Request], RequestResult]:
+def client(
+    cache: Cache, reply: dict[str, Any], times: int = 1
+) -> Callable[[Request], RequestResult]:
     """Return a client like HELM's, which caches the reply, removes its time, and calls it an answer."""
 
     def send(request: Request) -> RequestResult:
         for _ in range(times):
-            got, cached = cache.get({"prompt": request.prompt}, wrap_request_time(lambda: dict(reply)))
+            got, cached = cache.get(
+                {"prompt": request.prompt}, wrap_request_time(lambda: dict(reply))
+            )
             seconds = got.pop("request_time")
-        return RequestResult(True, [], [GeneratedOutput(got.get("text", "Half"), 0, [])], cached, seconds)
+        return RequestResult(
+            True, [], [GeneratedOutput(got.get("text", "Half"), 0, [])], cached, seconds
+        )
 
     return send
 
@@ -56,9 +62,18 @@ ODD = [
     ({"choices": [{"finish_reason": "content_filter"}]}, "refused: "),
     ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "refused: "),
     ({"stopReason": "guardrail_intervened"}, "refused: "),
-    ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}], "text": None}, "refused: "),
-    ({"choices": [{"message": {"content": None}}], "text": None}, "malformed: the server's answer has no text"),
-    ({"error": {"message": "Slow down", "code": 429}, "text": None}, "temporary: the server answered with an error"),
+    (
+        {"choices": [{"message": {"content": None, "refusal": "I cannot."}}], "text": None},
+        "refused: ",
+    ),
+    (
+        {"choices": [{"message": {"content": None}}], "text": None},
+        "malformed: the server's answer has no text",
+    ),
+    (
+        {"error": {"message": "Slow down", "code": 429}, "text": None},
+        "temporary: the server answered with an error",
+    ),
     ({"error": {"message": "Odd"}, "text": None}, "malformed: the server answered with an error"),
 ]
 
@@ -91,7 +106,9 @@ def test_causes_that_clients_leave_out(cache: Cache) -> None:
     """The causes of an error, which HELM's results leave out, classify the failure."""
 
     def fail() -> dict[str, Any]:
-        raise ConnectionError("Connection error.") from ConnectionRefusedError(111, "Connection refused")
+        raise ConnectionError("Connection error.") from ConnectionRefusedError(
+            111, "Connection refused"
+        )
 
     def send(request: Request) -> RequestResult:
         try:
@@ -122,7 +139,12 @@ def test_a_cache_that_cannot_be_written(
 
     apply_patches()
     monkeypatch.setattr(DigestStore, "put", put)
-    made = try_once(client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST)
+    made = try_once(
+        client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST
+    )
     made.cache_replies()
     assert made.result.success
-    assert "an answer is not in the request cache (OSError: [Errno 28] No space left on device)" in caplog.text
+    assert (
+        "an answer is not in the request cache (OSError: [Errno 28] No space left on device)"
+        in caplog.text
+    )

@@ -21,8 +21,14 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     assert len(asked) == 12
     make_run(tmp_path, ENTRY)
     assert CachedClient.asked == asked
-    assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) < sum(map(len, asked)) / 4
-    assert all(list(key) == ["sha256"] for key, _ in get_all_from_sqlite(str(tmp_path / "cache/test.sqlite")))
+    assert (
+        sum(path.stat().st_size for path in (tmp_path / "cache").iterdir())
+        < sum(map(len, asked)) / 4
+    )
+    assert all(
+        list(key) == ["sha256"]
+        for key, _ in get_all_from_sqlite(str(tmp_path / "cache/test.sqlite"))
+    )
 
 
 def test_what_the_stock_runner_cached_is_not_used(tmp_path: Path) -> None:
@@ -47,7 +53,9 @@ def test_helms_own_caches_are_as_they_were(tmp_path: Path) -> None:
     ours = Cache(DigestCacheBackendConfig(str(tmp_path)).get_cache_config("a"))
     make_run(tmp_path, ENTRY)  # the hook is there now
     assert theirs.get({"prompt": "p"}, lambda: {"text": "1"}) == ({"text": "1"}, False)
-    assert list(get_all_from_sqlite(str(tmp_path / "a.sqlite"))) == [({"prompt": "p"}, {"text": "1"})]
+    assert list(get_all_from_sqlite(str(tmp_path / "a.sqlite"))) == [
+        ({"prompt": "p"}, {"text": "1"})
+    ]
     assert ours.get({"prompt": "p"}, lambda: {"text": "2"}) == ({"text": "2"}, False)
     assert ours.get({"prompt": "p"}, lambda: {"text": "3"}) == ({"text": "2"}, True)
     with DigestStore(str(tmp_path / "a.sqlite")) as store:

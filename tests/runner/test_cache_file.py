@@ -68,10 +68,14 @@ def test_another_process_writes(tmp_path: Path, file: Path) -> None:
         assert "(database is locked): wait until no other process uses it" in refused(tmp_path)
 
 
-def test_it_breaks_while_the_run_goes_on(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_breaks_while_the_run_goes_on(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the cache breaks during a run, the run ends, keeps its answers, and can go on."""
     monkeypatch.setattr(CachedClient, "asked", asked := Breaking(file))
-    with pytest.raises(InputError, match=r"cache/test\.sqlite cannot be used \((unable to open|disk I/O)"):
+    with pytest.raises(
+        InputError, match=r"cache/test\.sqlite cannot be used \((unable to open|disk I/O)"
+    ):
         make_run(tmp_path, ENTRY)
     assert 5 <= len(asked) < 12
     file.rmdir()
@@ -96,13 +100,17 @@ class Breaking(list[str]):
                 self._file.mkdir()
 
 
-def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_room(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """If the cache has no room, the answers count, and one line says that they are not cached."""
     connect, answer = sqlite3.connect, lexical.answer
 
     def full(*arguments: Any, **named: Any) -> sqlite3.Connection:
         connection = connect(*arguments, **named)
-        connection.execute("PRAGMA max_page_count=4")  # a table, its index, and a page or two of rows
+        connection.execute(
+            "PRAGMA max_page_count=4"
+        )  # a table, its index, and a page or two of rows
         return connection
 
     monkeypatch.setattr(lexical, "answer", lambda prompt: answer(prompt) + " " * 3000)
@@ -116,7 +124,9 @@ def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_reader_does_not_stop_a_write_for_ever(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reader_does_not_stop_a_write_for_ever(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Another process that reads the file does not stop later writes, as it would with SqliteDict."""
     with DigestStore(str(file)) as store, connected(file) as other:
         store.put({"p": 1}, {"text": "one"})
@@ -134,7 +144,10 @@ def test_helms_store_and_ours_read_each_other(file: Path) -> None:
     with DigestStore(str(file)) as ours:
         ours.put({"p": 2}, {"text": "two"})
         assert [value for _, value in ours.get_all()] == [{"text": "one"}, {"text": "two"}]
-    assert [value for _, value in get_all_from_sqlite(str(file))] == [{"text": "one"}, {"text": "two"}]
+    assert [value for _, value in get_all_from_sqlite(str(file))] == [
+        {"text": "one"},
+        {"text": "two"},
+    ]
 
 
 def test_threads_share_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +198,12 @@ def test_a_changed_answer_is_asked_for_again(
     shutil.rmtree(tmp_path / "benchmark_output/runs")
     assert means(make_run(tmp_path, ENTRY)) == first
     assert len(CachedClient.asked) == len(changed)
-    assert caplog.text.count(f"the request cache {file}: answers were changed in it; they are asked for again") == 1
+    assert (
+        caplog.text.count(
+            f"the request cache {file}: answers were changed in it; they are asked for again"
+        )
+        == 1
+    )
 
 
 def test_rows_of_earlier_versions(tmp_path: Path, file: Path) -> None:

@@ -32,12 +32,24 @@ def prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def books(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def books(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
     """Write a mirror with questions about one book of about 128k tokens, ten unless a test says otherwise."""
     rng, count = random.Random(1), getattr(request, "param", 1)
-    texts = [" ".join("".join(rng.choices("aeionrst", k=4)) for _ in range(WORDS)) for _ in range(count)]
-    row = {"answers": ["a"], "length": WORDS, "language": "en", "answer_keywords": "a", "confusing_facts": []}
-    rows = [{**row, "input": f"What is {n}?", "context": texts[n % count]} for n in range(QUESTIONS)]
+    texts = [
+        " ".join("".join(rng.choices("aeionrst", k=4)) for _ in range(WORDS)) for _ in range(count)
+    ]
+    row = {
+        "answers": ["a"],
+        "length": WORDS,
+        "language": "en",
+        "answer_keywords": "a",
+        "confusing_facts": [],
+    }
+    rows = [
+        {**row, "input": f"What is {n}?", "context": texts[n % count]} for n in range(QUESTIONS)
+    ]
     file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_128k.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(each) + "\n" for each in rows))
@@ -55,11 +67,18 @@ def server() -> Iterator[Server]:
 def sent_texts(server: Server) -> list[bytes]:
     """Return the texts of the user's turns, whether they were sent in one block or in several."""
     contents = [call.body["messages"][0]["content"] for call in server.calls]
-    return [(each if isinstance(each, str) else "".join(block["text"] for block in each)).encode() for each in contents]
+    return [
+        (each if isinstance(each, str) else "".join(block["text"] for block in each)).encode()
+        for each in contents
+    ]
 
 
 def run_and_log(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, client: str, address: str, at_most: int = QUESTIONS
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    client: str,
+    address: str,
+    at_most: int = QUESTIONS,
 ) -> tuple[Path, str]:
     """Make a run with one of our clients, and return its folder and the log about its requests."""
     lines: list[str] = []
@@ -80,7 +99,8 @@ def test_a_book_is_written_once(
     assert len({each[0]["text"] for each in blocks}) == 1
     assert all("cache_control" in each[0] and "cache_control" not in each[1] for each in blocks)
     rows = [
-        {stat["name"]["name"]: stat["mean"] for stat in row["stats"]} for row in making.read(run, "per_instance_stats")
+        {stat["name"]["name"]: stat["mean"] for stat in row["stats"]}
+        for row in making.read(run, "per_instance_stats")
     ]
     (first,) = [row for row in rows if row.get("cache_write_tokens")]
     others = [row for row in rows if row is not first]
@@ -101,7 +121,9 @@ def test_automatic_caches_are_warm_too(
     """In OpenAI's protocol nothing is marked, and the first request of each book is still sent alone."""
     run, _ = run_and_log(tmp_path, monkeypatch, "OpenAIClient", server.openai)
     assert all(isinstance(call.body["messages"][0]["content"], str) for call in server.calls)
-    cached = [row["mean"] for row in making.read(run, "stats") if row["name"]["name"] == "cached_tokens"]
+    cached = [
+        row["mean"] for row in making.read(run, "stats") if row["name"]["name"] == "cached_tokens"
+    ]
     assert cached[0] == pytest.approx(0.8 * len(books[0]) / 4, rel=0.02)
 
 

@@ -34,9 +34,7 @@ def own_run(tmp_path: Path) -> tuple[Path, Callable[[], Path]]:
 
 
 def entry_of(folder: Path) -> str:
-    return (
-        f"any_jsonl:path={folder},length=8k,model=longctx/lexical,model_deployment=test/cached,count_with=longctx/words"
-    )
+    return f"any_jsonl:path={folder},length=8k,model=longctx/lexical,model_deployment=test/cached,count_with=longctx/words"
 
 
 def test_changed_files(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from tests.runner.making import ENTRY, make_run, read
 
 
 @pytest.mark.parametrize("jump", [-3600, 3600])
-def test_the_clock_is_set_while_a_request_is_made(jump: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_is_set_while_a_request_is_made(
+    jump: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """HELM's clients measure the passed time, even if the clock is set meanwhile."""
     apply_patches()
     now = time.time()

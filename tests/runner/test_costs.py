@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.apps.costs.sections import cost_sections, find_accuracies, find_costs, find_frontier, find_points
+from helm_longctx.apps.costs.sections import (
+    cost_sections,
+    find_accuracies,
+    find_costs,
+    find_frontier,
+    find_points,
+)
 from helm_longctx.apps.report.build import write_instance_pages
 from helm_longctx.documents.document import Report
 from helm_longctx.errors import InputError
@@ -35,24 +41,35 @@ def make_board(folder: Path, *methods: str, loss: float = 0.0) -> Board:
 def prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Set prices of the scripted model, and a wait of a millisecond before failed requests are sent again."""
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.001")
-    (tmp_path / "prices.yaml").write_text(json.dumps({"corp/scripted": {"input": 100, "output": 1000}}))
+    (tmp_path / "prices.yaml").write_text(
+        json.dumps({"corp/scripted": {"input": 100, "output": 1000}})
+    )
     monkeypatch.setenv(PRICES, str(tmp_path / "prices.yaml"))
 
 
 def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     """A method that loses everything early is cheap and wrong, a whole one costs more; a wasteful one is beaten."""
     board = make_board(
-        tmp_path, "plain", "compact,turn=1000,threshold=2000,kept=50", "refine,part=1000,notes=4000", loss=1.0
+        tmp_path,
+        "plain",
+        "compact,turn=1000,threshold=2000,kept=50",
+        "refine,part=1000,notes=4000",
+        loss=1.0,
     )
     (length,) = board.lengths
-    costs = {each.score.model.partition(" (")[2] or "plain": each for each in find_costs(board, length, "json_kv")}
+    costs = {
+        each.score.model.partition(" (")[2] or "plain": each
+        for each in find_costs(board, length, "json_kv")
+    }
     plain, compact, refine = (
         next(each for name, each in costs.items() if name.startswith(start))
         for start in ("plain", "method=compact", "method=refine")
     )
     assert plain.requests == 1
     assert compact.compactions == compact.requests - 1 >= 2
-    assert plain.score.interval.mean == refine.score.interval.mean == 1 > compact.score.interval.mean
+    assert (
+        plain.score.interval.mean == refine.score.interval.mean == 1 > compact.score.interval.mean
+    )
     assert refine.tokens is not None
     assert plain.tokens is not None
     assert refine.tokens > plain.tokens
@@ -63,16 +80,23 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     assert compact.dollars
     (section,) = cost_sections(board)
     titles = [block.title for block in section.blocks]  # type: ignore[union-attr]
-    assert titles[:3] == ["Score and cost of a question: JSON KV", "Score and tokens", "Score and dollars"]
+    assert titles[:3] == [
+        "Score and cost of a question: JSON KV",
+        "Score and tokens",
+        "Score and dollars",
+    ]
     assert "Gains of methods over plain prompts" in titles
     assert any(title.startswith("Score by how often") for title in titles)
     compacted = find_accuracies(compact.score.task_results[0].answers)
-    assert [each.score for each in compacted] == [1.0 if each.times == 0 else 0.0 for each in compacted]
+    assert [each.score for each in compacted] == [
+        1.0 if each.times == 0 else 0.0 for each in compacted
+    ]
     assert sum(each.n for each in compacted) == 4
     # Evidence early in the stream is compacted more often.
     assert max(compacted[-1].depths) < min(compacted[0].depths)
     sizes, accuracies = (
-        next(block for block in section.blocks if block.name.endswith(end)) for end in ("-retained", "-compacted")
+        next(block for block in section.blocks if block.name.endswith(end))
+        for end in ("-retained", "-compacted")
     )
     assert sizes.header == ["Model", "Compactions", "Retained tokens"]  # type: ignore[union-attr]
     assert accuracies.header[:4] == ["Model", "Times compacted", "Answers", "Score"]  # type: ignore[union-attr]
@@ -91,18 +115,24 @@ def test_steps_are_on_the_page_of_an_instance(tmp_path: Path) -> None:
 
 def test_a_growing_context(tmp_path: Path) -> None:
     """A question is asked after each part of its context; it is answered when its evidence has come, and not before."""
-    board = make_board(tmp_path, "plain,stream=2000", "compact,turn=1000,threshold=2000,kept=4000,stream=2000")
+    board = make_board(
+        tmp_path, "plain,stream=2000", "compact,turn=1000,threshold=2000,kept=4000,stream=2000"
+    )
     (length,) = board.lengths
     found = find_costs(board, length, "json_kv")
     assert len(found) == 2
     for costs in found:
         known = find_points(costs.score.task_results[0].answers)
-        assert [each.tokens for each in known] == [2000 * number for number in range(1, len(known) + 1)]
+        assert [each.tokens for each in known] == [
+            2000 * number for number in range(1, len(known) + 1)
+        ]
         assert len(known) > 2
         assert {each.after for each in known} <= {1.0, None}
         assert {each.before for each in known} == {0.0, None}
         assert known[-1].before is None
-        assert {caveat.detail for caveat in costs.score.caveats if caveat.kind == "stream"} == {"2000"}
+        assert {caveat.detail for caveat in costs.score.caveats if caveat.kind == "stream"} == {
+            "2000"
+        }
     (section,) = cost_sections(board)
     # A stream asks about beginnings, too, so it is cheap without being better than anything.
     assert [block.kind for block in section.blocks] == ["table"] * len(section.blocks)
@@ -113,5 +143,8 @@ def test_a_growing_context(tmp_path: Path) -> None:
 def test_too_many_points() -> None:
     """A number of tokens that makes too many points is refused before anything is sent."""
     example = Example("one", {"context": "word " * 10_000, "question": "?"}, ["x"], "generated")
-    with pytest.raises(InputError, match=r"stream=100 asks one at 1\d\d points of its context; at most 64 are allowed"):
+    with pytest.raises(
+        InputError,
+        match=r"stream=100 asks one at 1\d\d points of its context; at most 64 are allowed",
+    ):
         list(grow(example, 100))

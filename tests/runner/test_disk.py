@@ -34,7 +34,8 @@ def test_answers_do_not_fit(tmp_path: Path, limit: Limit, monkeypatch: pytest.Mo
     monkeypatch.setattr(PlainClient, "make_request", long_answer)
     limit(1_500_000)
     with pytest.raises(
-        InputError, match=r"cannot be written: File too large; the answers are kept in .*answers\.jsonl"
+        InputError,
+        match=r"cannot be written: File too large; the answers are kept in .*answers\.jsonl",
     ):
         make_run(tmp_path, ENTRY + "test/plain")
     limit(resource.RLIM_INFINITY)
@@ -50,6 +51,8 @@ def test_answers_do_not_fit(tmp_path: Path, limit: Limit, monkeypatch: pytest.Mo
 def test_prompts_do_not_fit(tmp_path: Path, limit: Limit) -> None:
     """If prompts do not fit, nothing is sent."""
     limit(100_000)
-    with pytest.raises(InputError, match=r"runs/s/helmet_recall.* cannot be written: File too large"):
+    with pytest.raises(
+        InputError, match=r"runs/s/helmet_recall.* cannot be written: File too large"
+    ):
         make_run(tmp_path, ENTRY + "test/plain")
     assert PlainClient.asked == []

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
-from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
+from helm.benchmark.tokenizer_config_registry import (
+    TokenizerConfig,
+    TokenizerSpec,
+    register_tokenizer_config,
+)
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from typer.testing import CliRunner
@@ -43,7 +47,9 @@ def count(text: str) -> int:
 def deployment(tokenizer: str) -> Iterator[str]:
     """Register a deployment with a tokenizer and without a window, with which a run counts nothing."""
     spec = ClientSpec(f"{making.__name__}.PlainClient")
-    with making.deployed(ModelDeployment("test/counted", spec, "longctx/lexical", tokenizer)) as name:
+    with making.deployed(
+        ModelDeployment("test/counted", spec, "longctx/lexical", tokenizer)
+    ) as name:
         yield name
 
 
@@ -75,24 +81,30 @@ def test_sixteen_prompts_are_counted(
     """Sixteen prompts of each task, spread over all of them, are tokenized."""
     texts: list[str] = []
     monkeypatch.setattr(
-        "helm_longctx.runner.estimate.load_deployment_counter", lambda name: lambda t: texts.append(t) or count(t)
+        "helm_longctx.runner.estimate.load_deployment_counter",
+        lambda name: lambda t: texts.append(t) or count(t),
     )
-    estimate(tmp_path, making.ENTRY.replace("num_samples=3", f"num_samples={samples},task=json_kv") + deployment)
+    estimate(
+        tmp_path,
+        making.ENTRY.replace("num_samples=3", f"num_samples={samples},task=json_kv") + deployment,
+    )
     assert len(set(texts)) == len(texts) == counted
 
 
 @pytest.mark.parametrize("samples", [1, 5])
 def test_the_disk_of_a_small_run(tmp_path: Path, samples: int) -> None:
     """The estimated disk space of a small run includes the files that each run and each task has."""
-    entry = (
-        f"helmet_recall:length=8k,task=json_kv,num_samples={samples},model=longctx/lexical,model_deployment=test/plain"
-    )
+    entry = f"helmet_recall:length=8k,task=json_kv,num_samples={samples},model=longctx/lexical,model_deployment=test/plain"
     found = estimate(tmp_path / "estimate", entry)
     run = making.make_run(tmp_path, entry)
-    assert found.disk_bytes == pytest.approx(sum(path.stat().st_size for path in run.iterdir()), rel=0.2)
+    assert found.disk_bytes == pytest.approx(
+        sum(path.stat().st_size for path in run.iterdir()), rel=0.2
+    )
 
 
-def test_judges_are_counted(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judges_are_counted(
+    mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An estimate has a question for each answer and judge, and no price for a judge without one."""
     monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
     entry = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge={},model=longctx/lexical,model_deployment=test/plain"
@@ -112,14 +124,18 @@ def test_long_outputs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     build_longgenbench(tmp_path)
     rest = "judge=longctx/lexical,model=longctx/lexical,model_deployment=test/plain"
     written = estimate(tmp_path, f"longbench_write:{rest}")
-    assert written.output_tokens.typical == sum(min(32768, max(20, round(1.5 * length))) for length in LENGTHS)
+    assert written.output_tokens.typical == sum(
+        min(32768, max(20, round(1.5 * length))) for length in LENGTHS
+    )
     assert written.output_tokens.most == 32768 * len(LENGTHS)
     assert written.judge_tokens.calls == len(LENGTHS)
     assert written.judge_tokens.prompt > written.output_tokens.typical
     generated = estimate(tmp_path, f"longgenbench:length=32k,{rest}")
     data = rows(32768)
     assert generated.output_tokens.typical == generated.output_tokens.most == 32000 * len(data)
-    numbers = [(int(number), row["number"]) for row in data for name in CHECKS for number in row[name]]
+    numbers = [
+        (int(number), row["number"]) for row in data for name in CHECKS for number in row[name]
+    ]
     assert generated.judge_tokens.calls == sum(number <= last for number, last in numbers)
     assert generated.judge_tokens.prompt > 300 * generated.judge_tokens.calls
 
@@ -127,11 +143,24 @@ def test_long_outputs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_command(tmp_path: Path) -> None:
     """`estimate` prints a table, writes JSON, and accepts prices."""
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=3"
-    options = ["--model", "longctx/lexical", "--price-input", "2", "--price-output", "8", "--json", "estimate.json"]
-    done = CliRunner().invoke(app, ["estimate", entry, entry.replace("8k", "16k"), *options], catch_exceptions=False)
+    options = [
+        "--model",
+        "longctx/lexical",
+        "--price-input",
+        "2",
+        "--price-output",
+        "8",
+        "--json",
+        "estimate.json",
+    ]
+    done = CliRunner().invoke(
+        app, ["estimate", entry, entry.replace("8k", "16k"), *options], catch_exceptions=False
+    )
     found = json.loads(Path("estimate.json").read_bytes())
     assert [each["requests"] for each in found] == [3, 3]
-    assert found[1]["prompt_tokens"]["total"] == pytest.approx(2 * found[0]["prompt_tokens"]["total"], rel=0.2)
+    assert found[1]["prompt_tokens"]["total"] == pytest.approx(
+        2 * found[0]["prompt_tokens"]["total"], rel=0.2
+    )
     assert "the user's prices" in done.stdout
     lines = done.stdout.splitlines()
     (last,) = [line for line in lines if line.startswith("│ all")]

@@ -34,7 +34,9 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def fail(monkeypatch: pytest.MonkeyPatch, error: str, where: Callable[[str], bool] = lambda prompt: True) -> None:
+def fail(
+    monkeypatch: pytest.MonkeyPatch, error: str, where: Callable[[str], bool] = lambda prompt: True
+) -> None:
     """Let the client's requests fail with an error."""
     answer = PlainClient.make_request
 
@@ -51,9 +53,15 @@ def fail(monkeypatch: pytest.MonkeyPatch, error: str, where: Callable[[str], boo
     monkeypatch.setattr(PlainClient, "make_request", make_request)
 
 
-def test_temporary_failures_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_failures_are_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A temporary failure is tried again, and a request that was answered at last has not failed."""
-    fail(monkeypatch, "Error code: 503", lambda prompt: PlainClient.asked.count(prompt) < DEFAULT_TRIES - 1)
+    fail(
+        monkeypatch,
+        "Error code: 503",
+        lambda prompt: PlainClient.asked.count(prompt) < DEFAULT_TRIES - 1,
+    )
     run = make_run(tmp_path, PLAIN)
     assert len(PlainClient.asked) == 12 * DEFAULT_TRIES
     assert not (run / NAME).exists()
@@ -71,10 +79,14 @@ def test_temporary_failures_are_tried_again(tmp_path: Path, monkeypatch: pytest.
         ("Error code: 429 - insufficient_quota", 1),
     ],
 )
-def test_other_failures_are_not(error: str, asked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_failures_are_not(
+    error: str, asked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failure of every request ends the run at the first one, and other failures after ten in a row."""
     fail(monkeypatch, error)
-    with pytest.raises(InputError, match="there are no answers yet; run the same command again to continue"):
+    with pytest.raises(
+        InputError, match="there are no answers yet; run the same command again to continue"
+    ):
         make_run(tmp_path, PLAIN)
     assert asked <= len(PlainClient.asked) <= asked + (asked > 1)
     assert len(PlainClient.asked) == len(set(PlainClient.asked))
@@ -85,7 +97,8 @@ def test_failures_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with monkeypatch.context() as patch:
         fail(patch, "Error code: 500", lambda prompt: len(set(PlainClient.asked)) >= 2)
         with pytest.raises(
-            InputError, match=r"10 requests failed, the last ones in a row: temporary.*[12] answers are"
+            InputError,
+            match=r"10 requests failed, the last ones in a row: temporary.*[12] answers are",
         ):
             make_run(tmp_path, PLAIN)
     PlainClient.asked.clear()
@@ -124,7 +137,11 @@ def test_each_kind_is_logged_once(
     """Each kind of failure is logged once and counted at the end, and failures due to prompts do not end a run."""
     make_run(tmp_path / "all", PLAIN)
     answered = PlainClient.asked[0]
-    fail(monkeypatch, "Error code: 400 - maximum context length is 4096 tokens", lambda prompt: prompt != answered)
+    fail(
+        monkeypatch,
+        "Error code: 400 - maximum context length is 4096 tokens",
+        lambda prompt: prompt != answered,
+    )
     run = make_run(tmp_path, PLAIN)
     warnings = [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
     told = [line for line in warnings if "too_long" in line]
@@ -149,7 +166,8 @@ def test_a_server_that_never_answers(
         make_run(tmp_path, PLAIN)
     assert time.monotonic() - start < 30
     assert (
-        "0 of 12 requests, 0 failed, 0 input tokens per second, none answered yet; 1 in flight, the oldest" in log.text
+        "0 of 12 requests, 0 failed, 0 input tokens per second, none answered yet; 1 in flight, the oldest"
+        in log.text
     )
     never.set()
 
@@ -211,13 +229,17 @@ ADVICE = f"{' and '.join(EXTRAS['code'])}; install with: pip install 'helm-longc
 
 
 @pytest.mark.parametrize("is_ours", [True, False])
-def test_an_error_is_not_cut_before_its_advice(is_ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_not_cut_before_its_advice(
+    is_ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An error about a missing package is not shortened before its advice, in our clients and in HELM's."""
 
     def make_request(self: PlainClient, request: Request) -> RequestResult:
         if is_ours:
             raise InputError(f"the model needs {ADVICE}")
-        raise OptionalDependencyNotInstalled(f"the model needs {ADVICE}") from ModuleNotFoundError("no module")
+        raise OptionalDependencyNotInstalled(f"the model needs {ADVICE}") from ModuleNotFoundError(
+            "no module"
+        )
 
     monkeypatch.setattr(PlainClient, "make_request", make_request)
     with pytest.raises(InputError) as caught:

@@ -40,7 +40,9 @@ class ReasoningClient(making.PlainClient):
         self.asked.append(request.prompt)
         if self.fails(request.prompt):
             return RequestResult(False, [], [], False, error="temporary: busy", error_flags=None)
-        letter = next((answer for question, answer in RIGHT.items() if question in request.prompt), "A")
+        letter = next(
+            (answer for question, answer in RIGHT.items() if question in request.prompt), "A"
+        )
         if request.prompt.endswith(ASKS_TO_REASON):
             assert request.max_tokens == 1024
             text = f"<think>no</think> because {letter}\n"
@@ -137,7 +139,9 @@ def test_an_answer_that_is_shown_twice_counts_twice() -> None:
     assert tokens("some", " words", " here") == tokens("some words", " here") + 1024
 
 
-def test_the_limit_on_costs_has_both_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_on_costs_has_both_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A limit that has room only for the reasoning stops the run before anything is sent."""
     monkeypatch.setenv(MAX_COST, "1.3")
     with pytest.raises(InputError, match=r"the next request can cost"):
@@ -147,14 +151,19 @@ def test_the_limit_on_costs_has_both_requests(tmp_path: Path, monkeypatch: pytes
 
 def test_helm_s_own_runner_is_refused(tmp_path: Path) -> None:
     """HELM's own runner refuses such questions, because it would score the reasoning."""
-    with pytest.raises(InputError, match=r"needs two requests for each question.*LongContextRunner"):
+    with pytest.raises(
+        InputError, match=r"needs two requests for each question.*LongContextRunner"
+    ):
         making.make_run(tmp_path, ENTRY, runner=Runner, exit_on_error=True)
     assert making.PlainClient.asked == []
 
 
 def test_a_failure_is_not_joined() -> None:
     """A second request without an answer is the outcome of both, and unknown tokens stay unknown."""
-    first, failed = making.answered("a", cached=True), RequestResult(False, [], [], False, error="temporary: busy")
+    first, failed = (
+        making.answered("a", cached=True),
+        RequestResult(False, [], [], False, error="temporary: busy"),
+    )
     assert join_answers(first, failed) is failed
     joined = join_answers(first, making.answered("b", cached=False))
     assert [completion.text for completion in joined.completions] == ["b", "a"]

@@ -38,7 +38,11 @@ from tests.support.scenarios import TOWNS, question, write_ruler
 from tests.support.servers.batches import BatchServer
 
 WORDS = "max_num_words=2000,model=longctx/lexical,model_deployment=test/whole"
-SQUAD, CHOICE, CHAT = f"ruler_squad:{WORDS}", f"infinite_bench_en_mc:{WORDS}", f"openai_mrcr:needles=2,{WORDS}"
+SQUAD, CHOICE, CHAT = (
+    f"ruler_squad:{WORDS}",
+    f"infinite_bench_en_mc:{WORDS}",
+    f"openai_mrcr:needles=2,{WORDS}",
+)
 ENTRIES = {"generation": SQUAD, "choice": CHOICE, "chat": CHAT}
 AT_MOST = 5
 
@@ -57,14 +61,23 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     making.register_client(WholeClient)
     write_ruler(tmp_path)
     context, options = " ".join(TOWNS[:100]), ["Name7", "B"]
-    rows = [{"id": n, "context": context, "input": question(n), "answer": options[:1]} for n in range(8)]
-    choices = importlib.import_module("datasets").Dataset.from_list([{**row, "options": options} for row in rows])
+    rows = [
+        {"id": n, "context": context, "input": question(n), "answer": options[:1]} for n in range(8)
+    ]
+    choices = importlib.import_module("datasets").Dataset.from_list(
+        [{**row, "options": options} for row in rows]
+    )
     monkeypatch.setattr(infinite_bench_en_mc_scenario, "load_dataset", lambda *_, **__: choices)
     pending = [
-        {"role": "user" if n % 2 == 0 else "assistant", "content": town * 5} for n, town in enumerate(TOWNS[:21])
+        {"role": "user" if n % 2 == 0 else "assistant", "content": town * 5}
+        for n, town in enumerate(TOWNS[:21])
     ]
-    asked = [json.dumps([*pending[:20], {"role": "user", "content": question(n)}]) for n in range(8)]
-    chats = [{"prompt": text, "answer": "abcDrops.", "random_string_to_prepend": "abc"} for text in asked]
+    asked = [
+        json.dumps([*pending[:20], {"role": "user", "content": question(n)}]) for n in range(8)
+    ]
+    chats = [
+        {"prompt": text, "answer": "abcDrops.", "random_string_to_prepend": "abc"} for text in asked
+    ]
     monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: chats)
     monkeypatch.setattr(tiktoken, "get_encoding", lambda name: None)
     with punkt.installed(tmp_path / "nltk"):
@@ -73,7 +86,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def files(run: Path) -> dict[str, bytes]:
     """Return all files of a run except the lock."""
-    return {path.name: path.read_bytes() for path in run.iterdir() if path.is_file() and path.name != ".lock"}
+    return {
+        path.name: path.read_bytes()
+        for path in run.iterdir()
+        if path.is_file() and path.name != ".lock"
+    }
 
 
 def make_by_helm(folder: Path, entry: str) -> dict[str, bytes]:
@@ -93,7 +110,11 @@ def make(folder: Path, entry: str) -> Path:
 
 def scores(run: Path) -> dict[tuple[str, ...], float]:
     """Return the statistics without the times, which answers of batches lack."""
-    return {name: mean for name, mean in means(run).items() if not re.search("runtime|batch_size", name[0])}
+    return {
+        name: mean
+        for name, mean in means(run).items()
+        if not re.search("runtime|batch_size", name[0])
+    }
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
@@ -107,7 +128,9 @@ def test_files_are_those_of_helms_runner(entry: str, tmp_path: Path) -> None:
     assert list(find_faults(run)) == []
     change(
         run / STATS,
-        lambda stats: next(stat for stat in stats if stat["name"]["name"] == "inference_runtime").update(mean=9),
+        lambda stats: next(
+            stat for stat in stats if stat["name"]["name"] == "inference_runtime"
+        ).update(mean=9),
     )
     assert [fault.partition(":")[0] for fault in find_faults(run)] == [STATS]
 
@@ -144,7 +167,10 @@ def test_failed_requests_leave_no_results(tmp_path: Path, monkeypatch: pytest.Mo
     """A run with failed requests writes no results, keeps its answers, and sends only the failed requests again."""
     expected = make_by_helm(tmp_path, CHOICE)
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: question(3) in prompt))
-    with pytest.raises(InputError, match=r"1 of 5 requests failed, and HELM's metrics need all answers; 4 answers are"):
+    with pytest.raises(
+        InputError,
+        match=r"1 of 5 requests failed, and HELM's metrics need all answers; 4 answers are",
+    ):
         make(tmp_path, CHOICE)
     assert len(PlainClient.asked) == AT_MOST
     run = tmp_path / "benchmark_output/runs/s" / spec_of(CHOICE).name
@@ -154,7 +180,9 @@ def test_failed_requests_leave_no_results(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(PlainClient.asked) == AT_MOST + 1
 
 
-def test_refused_requests_are_empty_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_requests_are_empty_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Refused requests are empty answers, as in HELM's runner."""
     answer = WholeClient.make_request
 
@@ -162,13 +190,19 @@ def test_refused_requests_are_empty_answers(tmp_path: Path, monkeypatch: pytest.
         if question(3) not in request.prompt:
             return answer(self, request)
         flags = ErrorFlags(is_retriable=False, is_fatal=False)
-        return RequestResult(False, [], [], False, error="content_policy_violation", error_flags=flags)
+        return RequestResult(
+            False, [], [], False, error="content_policy_violation", error_flags=flags
+        )
 
     monkeypatch.setattr(WholeClient, "make_request", refuse)
     expected = make_by_helm(tmp_path, CHOICE)
     found = files(make(tmp_path, CHOICE))
     assert {name for name in FILES if found[name] != expected[name]} == {STATES}
-    (state,) = [each for each in json.loads(found[STATES])["request_states"] if not each["result"]["success"]]
+    (state,) = [
+        each
+        for each in json.loads(found[STATES])["request_states"]
+        if not each["result"]["success"]
+    ]
     assert state["result"]["error"].startswith("refused: ")
     assert [each["text"] for each in state["result"]["completions"]] == [""]
     assert JOURNAL in found
@@ -183,7 +217,10 @@ def test_an_estimate_is_the_run(entry: str, tmp_path: Path) -> None:
     run = make(tmp_path, entry)
     assert found.requests == len(PlainClient.asked) == AT_MOST
     requests = [state["request"] for state in read(run, "scenario_state")["request_states"]]
-    texts = ["\n".join(turn["content"] for turn in each.get("messages", [])) or each["prompt"] for each in requests]
+    texts = [
+        "\n".join(turn["content"] for turn in each.get("messages", [])) or each["prompt"]
+        for each in requests
+    ]
     assert found.prompt_tokens.total == sum(map(estimate_tokens, texts))
     assert found.output_tokens.most == sum(request["max_tokens"] for request in requests)
     size = sum(map(len, files(run).values()))

@@ -31,7 +31,9 @@ with lock_run(Path(sys.argv[1])):
 
 def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
     """The message says which process holds the lock, where and since when, and a killed process releases it."""
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
         with pytest.raises(InputError) as refused, lock_run(tmp_path):
@@ -47,7 +49,10 @@ def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
 def test_a_run_that_is_being_made(tmp_path: Path) -> None:
     """A run that another process makes is refused before anything is sent, and can be made afterwards."""
     run = tmp_path / "benchmark_output/runs/s" / spec_of(ENTRY + "test/plain").name
-    with lock_run(run), pytest.raises(InputError, match=f"is in use by process {os.getpid()} on host"):
+    with (
+        lock_run(run),
+        pytest.raises(InputError, match=f"is in use by process {os.getpid()} on host"),
+    ):
         make_run(tmp_path, ENTRY + "test/plain")
     assert PlainClient.asked == []
     make_run(tmp_path, ENTRY + "test/plain")

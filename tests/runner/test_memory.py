@@ -23,7 +23,9 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the allocator is not glibc's")
+@pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the allocator is not glibc's"
+)
 def test_memory_is_given_back() -> None:
     """The allocator keeps pieces that were freed below one that is in use, until prompts of enough tokens are done."""
     pieces = [bytes([number % 256]) * PIECE for number in range(PIECES)]

@@ -44,8 +44,14 @@ class FactsClient(making.PlainClient):
         asks_for_facts = FACTS in request.prompt
         if asks_for_facts and request.prompt not in self.first:
             self.first.append(request.prompt)
-        is_cut = asks_for_facts and self.first.index(request.prompt) % 2 == 0 and request.max_tokens <= FACT_TOKENS
-        result = making.answered("<fact>" if asks_for_facts else str(len(request.prompt)), cached=False)
+        is_cut = (
+            asks_for_facts
+            and self.first.index(request.prompt) % 2 == 0
+            and request.max_tokens <= FACT_TOKENS
+        )
+        result = making.answered(
+            "<fact>" if asks_for_facts else str(len(request.prompt)), cached=False
+        )
         reason = {"reason": "length" if is_cut else "stop"}
         result = replace(result, completions=[replace(result.completions[0], finish_reason=reason)])
         return with_usage(result, Usage(input_tokens=100, output_tokens=10))
@@ -66,14 +72,20 @@ def arguments(folder: Path) -> dict[str, object]:
 @pytest.mark.parametrize("style", ["chat", "completion"])
 def test_both_requests_have_the_style(style: str, tmp_path: Path) -> None:
     """As a completion, the first request ends with the request for facts, and the second with the answer prefix."""
-    entry = with_method("retrieve_reason", BASE.replace("num_samples=4", f"num_samples=4,style={style}"))
+    entry = with_method(
+        "retrieve_reason", BASE.replace("num_samples=4", f"num_samples=4,style={style}")
+    )
     making.make_run(tmp_path, entry, cache=False)
     second = [request for request in FactsClient.asked if FACTS not in request.prompt]
     assert len(FactsClient.asked) == 2 * len(second) == 2 * SAMPLES
-    assert all(request.prompt.endswith(FACTS) for request in FactsClient.asked if request not in second)
+    assert all(
+        request.prompt.endswith(FACTS) for request in FactsClient.asked if request not in second
+    )
     assert {request.max_tokens for request in second} == {100}
     assert all(request.prompt.startswith("<fact>\n") for request in second)
-    assert {request.prompt.endswith("Corresponding value:") for request in second} == {style == "completion"}
+    assert {request.prompt.endswith("Corresponding value:") for request in second} == {
+        style == "completion"
+    }
 
 
 def test_shards_make_the_same_run(tmp_path: Path) -> None:
@@ -82,7 +94,9 @@ def test_shards_make_the_same_run(tmp_path: Path) -> None:
     LongContextRunner(**arguments(tmp_path / "one")).run_all([spec])
     FactsClient.asked.clear()
     for number in (2, 1):
-        LongContextRunner(**arguments(tmp_path / "two"), strategy=OneShard(Shard(number, 2))).run_all([spec])
+        LongContextRunner(
+            **arguments(tmp_path / "two"), strategy=OneShard(Shard(number, 2))
+        ).run_all([spec])
     assert len(FactsClient.asked) == 2 * SAMPLES
     LongContextRunner(**arguments(tmp_path / "two")).run_all([spec])
     assert len(FactsClient.asked) == 2 * SAMPLES
@@ -106,7 +120,12 @@ def test_cut_facts_are_asked_for_again(tmp_path: Path) -> None:
     larger = 4 * FACT_TOKENS
     # The budget of the second request is raised by as many tokens as that of the first.
     second = larger - FACT_TOKENS + 100
-    assert sorted(request.max_tokens for request in FactsClient.asked) == [second, second, larger, larger]
+    assert sorted(request.max_tokens for request in FactsClient.asked) == [
+        second,
+        second,
+        larger,
+        larger,
+    ]
 
 
 def test_an_estimate_has_what_is_sent(tmp_path: Path) -> None:
@@ -115,7 +134,11 @@ def test_an_estimate_has_what_is_sent(tmp_path: Path) -> None:
     assert isinstance(runner, LongContextRunner)
     plain, short, both = (
         estimate_run(runner, making.spec_of(entry), {}, Rate())
-        for entry in (BASE, with_method("retrieve,chunks=1,chunk_size=400"), with_method("retrieve_reason"))
+        for entry in (
+            BASE,
+            with_method("retrieve,chunks=1,chunk_size=400"),
+            with_method("retrieve_reason"),
+        )
     )
     assert plain.requests == short.requests == both.requests / 2 == SAMPLES
     assert 10 * short.prompt_tokens.total < plain.prompt_tokens.total < both.prompt_tokens.total
@@ -129,7 +152,9 @@ def test_helm_s_own_runner(tmp_path: Path) -> None:
     run = making.make_run(tmp_path, with_method("retrieve"), runner=Runner)
     assert len(FactsClient.asked) == SAMPLES
     assert (run / "stats.json").is_file()
-    with pytest.raises(InputError, match=r"needs two requests for each question.*LongContextRunner"):
+    with pytest.raises(
+        InputError, match=r"needs two requests for each question.*LongContextRunner"
+    ):
         making.make_run(tmp_path, with_method("retrieve_reason"), runner=Runner, exit_on_error=True)
     assert len(FactsClient.asked) == SAMPLES
 
@@ -138,7 +163,9 @@ def test_the_system_message_stays() -> None:
     """The second request of a conversation has the system message of the first one."""
     system = {"role": "system", "content": "You are a doctor."}
     request = Request(messages=[system, {"role": "user", "content": "Text"}], max_tokens=1024)
-    sample = Sample("hub", 1024, 1024, style="chat", follow_up={"parts": ["Facts: ", "!"], "max_tokens": 128})
+    sample = Sample(
+        "hub", 1024, 1024, style="chat", follow_up={"parts": ["Facts: ", "!"], "max_tokens": 128}
+    )
     second = follow_up(request, sample, making.answered("a", cached=False))
     assert second
     assert second.messages == [system, {"role": "user", "content": "Facts: a!"}]

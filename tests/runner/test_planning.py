@@ -17,12 +17,16 @@ from helm_longctx.runner.planning import detectable_overall, find_spreads, make_
 from tests.runner import making
 from tests.support.estimates import estimate
 
-ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=40,model=longctx/lexical,model_deployment="
+ENTRY = (
+    "helmet_recall:task=json_kv,length=8k,num_samples=40,model=longctx/lexical,model_deployment="
+)
 
 
 def test_published_scores_give_the_variance() -> None:
     """The variance is the largest of right and wrong answers with the published scores, or else the largest of all."""
-    rows = [row.scores for row in HELMET.published() if (row.category, row.length) == ("recall", 8192)]
+    rows = [
+        row.scores for row in HELMET.published() if (row.category, row.length) == ("recall", 8192)
+    ]
     scores = [row.get("json_kv", row.get("", 0.0)) for row in rows]
     found = find_spreads(TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {})
     expected = max(score * (1 - score) for score in scores)
@@ -35,10 +39,19 @@ def test_published_scores_give_the_variance() -> None:
 
 def test_the_sample_of_a_run(tmp_path: Path) -> None:
     """A question at three depths is one cluster, and repeats are one question."""
-    found = estimate(tmp_path, making.ENTRY.replace("num_samples=3", "num_samples=3,repeats=2") + "test/plain")
+    found = estimate(
+        tmp_path, making.ENTRY.replace("num_samples=3", "num_samples=3,repeats=2") + "test/plain"
+    )
     assert found.requests == 24
-    assert {(each.questions, each.clusters, each.cluster_size) for each in found.samples} == {(3, 3, 1.0)}
-    assert [each.task for each in found.samples] == ["json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"]
+    assert {(each.questions, each.clusters, each.cluster_size) for each in found.samples} == {
+        (3, 3, 1.0)
+    }
+    assert [each.task for each in found.samples] == [
+        "json_kv",
+        "ruler_niah_mk_2",
+        "ruler_niah_mk_3",
+        "ruler_niah_mv",
+    ]
     (first, *_) = plans = make_plans([found], {}, 0.1)
     assert first.needed > 3
     assert first.dollars is None
@@ -79,10 +92,32 @@ def test_earlier_runs_give_the_spread(suite: Path, tmp_path: Path) -> None:
 
 def test_the_command(suite: Path, tmp_path: Path) -> None:
     """`estimate` prints the detected differences and the wanted sample with its price, and writes both."""
-    options = ["--model", "longctx/lexical", "--price-input", "2", "--price-output", "8", "--detect", "5"]
-    entries = [f"helmet_recall:task={task},length=8k,num_samples=40" for task in ("json_kv", "ruler_niah_mk_2")]
+    options = [
+        "--model",
+        "longctx/lexical",
+        "--price-input",
+        "2",
+        "--price-output",
+        "8",
+        "--detect",
+        "5",
+    ]
+    entries = [
+        f"helmet_recall:task={task},length=8k,num_samples=40"
+        for task in ("json_kv", "ruler_niah_mk_2")
+    ]
     path = tmp_path / "estimate.json"
-    arguments = ["estimate", *entries, *options, "--like", suite.name, "-o", str(suite.parents[1]), "--json", str(path)]
+    arguments = [
+        "estimate",
+        *entries,
+        *options,
+        "--like",
+        suite.name,
+        "-o",
+        str(suite.parents[1]),
+        "--json",
+        str(path),
+    ]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     first, second = (each["plans"][0] for each in json.loads(path.read_bytes()))
     assert (first["source"], second["source"]) == ("earlier runs", "published scores")
@@ -97,5 +132,7 @@ def test_the_command(suite: Path, tmp_path: Path) -> None:
 def test_a_smaller_run_of_a_task_does_not_count(suite: Path) -> None:
     """Of several earlier runs of a task and model only the one with the most instances counts."""
     before = read_spreads(suite)
-    making.make_run(suite.parents[2], ENTRY.replace("num_samples=40", "num_samples=5") + "test/plain")
+    making.make_run(
+        suite.parents[2], ENTRY.replace("num_samples=40", "num_samples=5") + "test/plain"
+    )
     assert read_spreads(suite) == before

@@ -79,7 +79,9 @@ def test_a_run_that_was_stopped_sends_nothing_twice(method: str, tmp_path: Path)
         expected = answers(make(tmp_path / "whole", METHODS[method]))
         total = len(server.calls)
         server.forget()
-        server.plan = lambda prompt, before: Fault.UNAUTHORIZED if len(server.calls) >= total // 2 else None
+        server.plan = lambda prompt, before: (
+            Fault.UNAUTHORIZED if len(server.calls) >= total // 2 else None
+        )
         with pytest.raises(InputError, match="answers are kept"):
             make(tmp_path / "half", METHODS[method])
         answered = [call.prompt for call in server.calls if not call.fault]
@@ -115,16 +117,27 @@ def test_an_estimate_counts_the_requests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["refine", "map_reduce"])
-def test_a_limit_in_dollars_holds_to_one_request(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_in_dollars_holds_to_one_request(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run ends before a request that could exceed the limit, and a higher limit goes on from there."""
-    (tmp_path / "prices.yaml").write_text(json.dumps({"corp/scripted": {"input": 1000, "output": 0}}))
+    (tmp_path / "prices.yaml").write_text(
+        json.dumps({"corp/scripted": {"input": 1000, "output": 0}})
+    )
     monkeypatch.setenv(PRICES, str(tmp_path / "prices.yaml"))
     with serving() as server:
-        steps = [step["dollars"] for _, each in read_steps(make(tmp_path / "free", METHODS[method])) for step in each]
+        steps = [
+            step["dollars"]
+            for _, each in read_steps(make(tmp_path / "free", METHODS[method]))
+            for step in each
+        ]
         limit = round(sum(steps) / 2, 2)
         server.forget()
         monkeypatch.setenv(MAX_COST, str(limit))
-        with pytest.raises(InputError, match=r"the next request can cost \$.* and HELM_LONGCTX_MAX_COST=[\d.]+ allows"):
+        with pytest.raises(
+            InputError,
+            match=r"the next request can cost \$.* and HELM_LONGCTX_MAX_COST=[\d.]+ allows",
+        ):
             make(tmp_path, METHODS[method])
         first = len(server.calls)
         assert 1 < first < len(steps)
@@ -174,7 +187,9 @@ def _raise(question: Question) -> str:
         (lambda question: None, "method=bad returned a value of type NoneType instead of a text"),
     ],
 )
-def test_a_bad_program_is_stopped(program: Any, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_program_is_stopped(
+    program: Any, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program that loops, computes for ever, forks or fails costs only its own question, which counts as failed."""
     ids: list[str] = []
 
@@ -186,7 +201,10 @@ def test_a_bad_program_is_stopped(program: Any, reason: str, tmp_path: Path, mon
     monkeypatch.setattr(programs, "MOST_SECONDS", 0.2)
     with serving():
         run = make(tmp_path, "bad,max_requests=7")
-    errors = [state["result"].get("error") for state in making.read(run, "scenario_state")["request_states"]]
+    errors = [
+        state["result"].get("error")
+        for state in making.read(run, "scenario_state")["request_states"]
+    ]
     assert sum(error is None for error in errors) == SAMPLES - 1
     assert next(filter(None, errors)).startswith(f"bad_request: {reason}")
     assert len(scores(run)) == SAMPLES - 1
@@ -229,7 +247,9 @@ class Diary:
         return f"{len(self.fed[-1])} sessions"
 
 
-def test_a_memory_is_fed_sessions_with_their_dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_is_fed_sessions_with_their_dates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On LongMemEval, a part is a session, in the order of dates; together they are the whole history."""
     monkeypatch.setenv(ENVIRONMENT, str(build_longmemeval(tmp_path / "mirror")))
     monkeypatch.setattr(Diary, "fed", [])
@@ -246,7 +266,9 @@ def test_a_memory_is_fed_sessions_with_their_dates(tmp_path: Path, monkeypatch: 
         (parts,) = (
             parts
             for parts in Diary.fed
-            if len(parts) == len(row["haystack_dates"]) and parts[0][1] in prompt and parts[-1][1] in prompt
+            if len(parts) == len(row["haystack_dates"])
+            and parts[0][1] in prompt
+            and parts[-1][1] in prompt
         )
         assert [date for date, _ in parts] == sorted(row["haystack_dates"])
         assert all(f"Session Date: {date}\n" in text for date, text in parts)
@@ -295,8 +317,12 @@ def test_a_known_loss_is_measured(share: float) -> None:
     """The interval of the score on compacted facts has the share that the summarizer keeps."""
     found = []
     for number in range(60):
-        question, value = scripted.make_question(60, number, 0.1, "compact", turn=500, threshold=1000, kept=5000)
-        found.append(float(scripted.ask(question, "compact", scripted.lose(share, number))[0] == value))
+        question, value = scripted.make_question(
+            60, number, 0.1, "compact", turn=500, threshold=1000, kept=5000
+        )
+        found.append(
+            float(scripted.ask(question, "compact", scripted.lose(share, number))[0] == value)
+        )
         assert question.notes["compactions"] > 0
         assert question.notes["cuts"][0] > 0.1
     interval = mean_interval(found)
@@ -306,7 +332,9 @@ def test_a_known_loss_is_measured(share: float) -> None:
 @pytest.mark.parametrize(("threshold", "compactions"), [(10**6, 0), (3000, 1), (1500, 3)])
 def test_a_lower_threshold_compacts_more_often(threshold: int, compactions: int) -> None:
     """A threshold above the context sends the plain prompt alone; below it, there are more and more summaries."""
-    question, value = scripted.make_question(80, 1, 0.5, "compact", turn=500, threshold=threshold, kept=100)
+    question, value = scripted.make_question(
+        80, 1, 0.5, "compact", turn=500, threshold=threshold, kept=100
+    )
     assert scripted.ask(question, "compact")[0] == value
     assert question.notes["compactions"] >= compactions
     assert (question.notes["compactions"] == 0) == (compactions == 0)

@@ -39,7 +39,12 @@ def test_recursive_solves_a_task(sandbox: None, tmp_path: Path) -> None:
         run = making.make_run(tmp_path, RECALL + "recursive" + MODEL, cache=False)
     assert set(scores(run).values()) == {1.0}
     for _, steps in read_steps(run):
-        assert [step["label"] for step in steps] == ["root turn 1", "root turn 2", "sub-call", "sub-call"]
+        assert [step["label"] for step in steps] == [
+            "root turn 1",
+            "root turn 2",
+            "sub-call",
+            "sub-call",
+        ]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +56,14 @@ def test_recursive_solves_a_task(sandbox: None, tmp_path: Path) -> None:
             "```repl\nimport os\nwhile True: os.fork()\n```",
             ["root turn 1", "root turn 2", "root turn 3", "root answer"],
         ),
-        ("```repl\nwhile True: pass\n```", ["root turn 1", "root turn 2", "root turn 3", "root answer"]),
-        ("```repl\nx = [0]\nwhile True: x += x\n```", ["root turn 1", "root turn 2", "root turn 3", "root answer"]),
+        (
+            "```repl\nwhile True: pass\n```",
+            ["root turn 1", "root turn 2", "root turn 3", "root answer"],
+        ),
+        (
+            "```repl\nx = [0]\nwhile True: x += x\n```",
+            ["root turn 1", "root turn 2", "root turn 3", "root answer"],
+        ),
         (
             "```repl\nimport os; os.write(1, b'x' * 100)\n```",
             ["root turn 1", "root turn 2", "root turn 3", "root answer"],
@@ -64,12 +75,18 @@ def test_recursive_solves_a_task(sandbox: None, tmp_path: Path) -> None:
     ],
 )
 def test_recursive_ends_whatever_is_written(
-    reply: str, labels: list[str] | None, sandbox: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reply: str,
+    labels: list[str] | None,
+    sandbox: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Turns, calls and time are limited, and each question gets an answer that is scored."""
     monkeypatch.setattr(interpreter, "MOST_SECONDS", 1.0)
     with serving(lambda prompt: reply):
-        run = making.make_run(tmp_path, RECALL.replace("=3", "=1") + "recursive,turns=3,calls=5" + MODEL, cache=False)
+        run = making.make_run(
+            tmp_path, RECALL.replace("=3", "=1") + "recursive,turns=3,calls=5" + MODEL, cache=False
+        )
     assert len(scores(run)) == 1
     for _, steps in read_steps(run):
         found = [step["label"] for step in steps]
@@ -88,7 +105,10 @@ def test_recursive_starts_further_interpreters(sandbox: None, tmp_path: Path) ->
         run = making.make_run(tmp_path, RECALL + "recursive,depth=2" + MODEL, cache=False)
     states = making.read(run, "scenario_state")["request_states"]
     assert {state["result"]["completions"][0]["text"] for state in states} == {"DEEP"}
-    assert {step["label"] for _, steps in read_steps(run) for step in steps} == {"root turn 1", "sub-model turn 1"}
+    assert {step["label"] for _, steps in read_steps(run) for step in steps} == {
+        "root turn 1",
+        "sub-model turn 1",
+    }
 
 
 def test_recursive_has_to_be_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +128,9 @@ def register(name: str, client: str, address: str) -> None:
         return
     register_server(name, address)
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name)
-    spec = ClientSpec(f"helm_longctx.models.apis.{client}", {"base_url": address, "api_key": "none"})
+    spec = ClientSpec(
+        f"helm_longctx.models.apis.{client}", {"base_url": address, "api_key": "none"}
+    )
     register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
 
 
@@ -124,7 +146,11 @@ def test_agent_reads_by_native_tool_calls(client: str, tmp_path: Path) -> None:
         making.make_run(tmp_path, RECALL + "agent" + MODEL, cache=True)
         assert len(bodies) == sent  # the request cache has them
     steps = [step for _, steps in read_steps(run) for step in steps]
-    assert [call["name"] for step in steps[:4] for call in step["calls"]] == ["find_next", "open", "read_all"]
+    assert [call["name"] for step in steps[:4] for call in step["calls"]] == [
+        "find_next",
+        "open",
+        "read_all",
+    ]
 
 
 def test_agent_is_asked_for_an_answer_at_the_end(tmp_path: Path) -> None:
@@ -133,7 +159,9 @@ def test_agent_is_asked_for_an_answer_at_the_end(tmp_path: Path) -> None:
     def endless(task: str, results: Sequence[str]) -> Turn:
         last = results[-1] if results else ""
         return (
-            Turn("The end.") if "Do not use tools any more" in last else Turn(tool="open", arguments={"position": "x"})
+            Turn("The end.")
+            if "Do not use tools any more" in last
+            else Turn(tool="open", arguments={"position": "x"})
         )
 
     with serve_tools(endless) as (address, bodies):
@@ -149,6 +177,8 @@ def test_agent_needs_tools(tmp_path: Path) -> None:
     """A client without native tool calls is refused before anything is sent."""
     making.register()
     entry = RECALL + "agent,model=longctx/lexical,model_deployment=test/plain"
-    with pytest.raises(InputError, match="method=agent needs native tool calls, which the client of test/plain"):
+    with pytest.raises(
+        InputError, match="method=agent needs native tool calls, which the client of test/plain"
+    ):
         making.make_run(tmp_path, entry, cache=False)
     assert making.PlainClient.asked == []

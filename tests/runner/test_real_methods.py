@@ -54,7 +54,9 @@ def test_recursive_ends(model: RealModel, tmp_path: Path, monkeypatch: pytest.Mo
 
     with serve(write) as server:
         register_server("corp/scripted", server.address)
-        run = making.make_run(tmp_path, f"{ENTRY}recursive,turns={TURNS},calls={CALLS}{MODEL}", cache=False)
+        run = making.make_run(
+            tmp_path, f"{ENTRY}recursive,turns={TURNS},calls={CALLS}{MODEL}", cache=False
+        )
     check(run, TURNS + 1 + CALLS)
     assert any("REPL output" in call.prompt for call in server.calls)
 

@@ -20,15 +20,22 @@ from helm_longctx.tasks.registry import benchmark_of
 
 @pytest.mark.parametrize("judge", [None, "longctx/lexical"])
 @pytest.mark.parametrize(
-    "entry", ["mrcr:needles=2,length=8k", "longproc:task=countdown,length=0.5k", "helmet_recall:length=8k"]
+    "entry",
+    ["mrcr:needles=2,length=8k", "longproc:task=countdown,length=0.5k", "helmet_recall:length=8k"],
 )
-def test_a_run_that_no_judge_scores(entry: str, judge: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_no_judge_scores(
+    entry: str, judge: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run without judged tasks ends in one line, whether a judge is named or not."""
     monkeypatch.delenv(ENVIRONMENT, raising=False)
     name, arguments = split_entry(entry)
     Path("run").mkdir()
-    Path("run/run_spec.json").write_text(to_json(build_run_spec(benchmark_of(name), name, **arguments)))
-    with pytest.raises(InputError, match="cannot be judged, because none of its tasks has a judge") as error:
+    Path("run/run_spec.json").write_text(
+        to_json(build_run_spec(benchmark_of(name), name, **arguments))
+    )
+    with pytest.raises(
+        InputError, match="cannot be judged, because none of its tasks has a judge"
+    ) as error:
         Rejudger(Path("out"), "s", Path("local")).specs([Path("run")], judge)
     assert "\n" not in str(error.value)
 

@@ -52,7 +52,9 @@ class WordyClient(making.PlainClient):
         result = making.answered("" if is_cut else lexical.answer(request.prompt), cached=False)
         reason = {"reason": "length" if is_cut else "stop"}
         result = replace(result, completions=[replace(result.completions[0], finish_reason=reason)])
-        return with_usage(result, Usage(input_tokens=1000, output_tokens=min(needed, request.max_tokens)))
+        return with_usage(
+            result, Usage(input_tokens=1000, output_tokens=min(needed, request.max_tokens))
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +87,9 @@ def test_a_run_with_a_larger_budget_asks_only_for_cut_answers(tmp_path: Path) ->
 
 def test_a_run_without_an_earlier_run_sends_nothing(tmp_path: Path) -> None:
     """A run that asks again for cut answers is refused if the earlier run is not there."""
-    with pytest.raises(InputError, match=r"num_samples=6,model=\S+, which is not finished in .*; make that run"):
+    with pytest.raises(
+        InputError, match=r"num_samples=6,model=\S+, which is not finished in .*; make that run"
+    ):
         making.make_run(tmp_path, AGAIN, cache=False)
     assert WordyClient.asked == []
 
@@ -110,7 +114,9 @@ def test_a_failed_request_is_not_sent_again_with_a_larger_budget(tmp_path: Path)
     base = making.make_run(tmp_path, BASE, cache=False)
     again = making.make_run(tmp_path, AGAIN, cache=False)
     assert sum(not state["result"]["success"] for state in states(again)) == 1
-    assert {name[0]: value for name, value in making.means(again).items()}["request_refused"] == pytest.approx(1 / 6)
+    assert {name[0]: value for name, value in making.means(again).items()}[
+        "request_refused"
+    ] == pytest.approx(1 / 6)
     assert (base / NAME).exists()
     WordyClient.busy.clear()
     making.make_run(tmp_path, BASE, cache=False, skip_completed_runs=True)
@@ -131,9 +137,15 @@ def test_the_budget_ends_at_the_window(room: int, tmp_path: Path) -> None:
     window = max(used.values()) + room
     WordyClient.asked.clear()
     spec = ClientSpec(f"{WordyClient.__module__}.WordyClient")
-    with making.deployed(ModelDeployment("test/wordy", spec, model_name="longctx/lexical", max_sequence_length=window)):
+    with making.deployed(
+        ModelDeployment(
+            "test/wordy", spec, model_name="longctx/lexical", max_sequence_length=window
+        )
+    ):
         making.make_run(tmp_path, AGAIN, cache=False)
-    expected = {prompt: window - tokens for prompt, tokens in used.items() if window - tokens > BUDGET}
+    expected = {
+        prompt: window - tokens for prompt, tokens in used.items() if window - tokens > BUDGET
+    }
     assert dict(WordyClient.asked) == expected
     assert (len(expected) < len(cut)) == (room == BUDGET)
 
@@ -153,7 +165,9 @@ def test_shards_ask_only_for_cut_answers(tmp_path: Path) -> None:
     WordyClient.asked.clear()
     spec = making.spec_of(AGAIN)
     for number in (2, 1):
-        arguments = runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False)
+        arguments = runner_arguments(
+            tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False
+        )
         LongContextRunner(**arguments, strategy=OneShard(Shard(number, 2))).run_all([spec])
     sent = sorted(WordyClient.asked)
     assert len(sent) == 3
@@ -161,7 +175,9 @@ def test_shards_ask_only_for_cut_answers(tmp_path: Path) -> None:
     assert sorted(WordyClient.asked) == sent
     results = [state["result"] for state in states(merged)]
     shutil.rmtree(merged)
-    assert [state["result"] for state in states(making.make_run(tmp_path, AGAIN, cache=False))] == results
+    assert [
+        state["result"] for state in states(making.make_run(tmp_path, AGAIN, cache=False))
+    ] == results
 
 
 def test_helms_own_runner_refuses_a_larger_budget(tmp_path: Path) -> None:
@@ -173,11 +189,15 @@ def test_helms_own_runner_refuses_a_larger_budget(tmp_path: Path) -> None:
     assert WordyClient.asked == []
 
 
-def test_only_the_cut_one_of_two_requests_is_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_cut_one_of_two_requests_is_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a question with two requests, the first is not sent again if only the second answer was cut."""
     build_longbench_v2(tmp_path / "data")
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
-    monkeypatch.setattr(WordyClient, "needs", _Needs(lambda prompt: 10 if prompt.endswith("step by step:") else 300))
+    monkeypatch.setattr(
+        WordyClient, "needs", _Needs(lambda prompt: 10 if prompt.endswith("step by step:") else 300)
+    )
     base = making.make_run(tmp_path, REASONING, cache=False)
     assert len(WordyClient.asked) == 2 * ROWS
     WordyClient.asked.clear()
@@ -206,7 +226,11 @@ def test_joined_answers_can_be_split(tokens: int, knows_first: bool, knows_last:
 
     def answer(text: str, knows: bool) -> RequestResult:
         result = making.answered(text, cached=False)
-        return with_usage(result, Usage(input_tokens=100 + tokens, output_tokens=tokens)) if knows else result
+        return (
+            with_usage(result, Usage(input_tokens=100 + tokens, output_tokens=tokens))
+            if knows
+            else result
+        )
 
     joined = join_answers(answer("first", knows_first), answer("last", knows_last))
     assert join_answers(*split_answers(joined)) == joined

@@ -46,7 +46,10 @@ def one(prompts: list[str]) -> str:
 
 
 def without_times(rows: Any) -> Any:
-    return [{**row, "stats": [stat for stat in row["stats"] if stat["name"]["name"] not in MEASURED]} for row in rows]
+    return [
+        {**row, "stats": [stat for stat in row["stats"] if stat["name"]["name"] not in MEASURED]}
+        for row in rows
+    ]
 
 
 @pytest.mark.parametrize("at_most", [1000, 5])
@@ -55,16 +58,26 @@ def test_the_same_as_helms_own(tmp_path: Path, at_most: int) -> None:
     ours = make_run(tmp_path / "ours", PLAIN, at_most=at_most)
     stock = make_run(tmp_path / "stock", PLAIN, Runner, at_most=at_most)
     assert means(ours) == means(stock)
-    assert without_times(read(ours, "per_instance_stats")) == without_times(read(stock, "per_instance_stats"))
+    assert without_times(read(ours, "per_instance_stats")) == without_times(
+        read(stock, "per_instance_stats")
+    )
     assert [read(ours, name) for name in ("run_spec", "scenario")] == [
         read(stock, name) for name in ("run_spec", "scenario")
     ]
-    for lean, whole in zip(state_of(ours).request_states, state_of(stock).request_states, strict=True):
+    for lean, whole in zip(
+        state_of(ours).request_states, state_of(stock).request_states, strict=True
+    ):
         instance = lean.instance
-        assert full_prompt(ours, instance.id) == full_prompt(stock, instance.id) == whole.request.prompt
+        assert (
+            full_prompt(ours, instance.id)
+            == full_prompt(stock, instance.id)
+            == whole.request.prompt
+        )
         assert len(instance.input.text) <= LIMIT
         assert instance.references == whole.instance.references
-        extra = {name: value for name, value in instance.extra_data.items() if name != "full_prompt"}
+        extra = {
+            name: value for name, value in instance.extra_data.items() if name != "full_prompt"
+        }
         assert extra == whole.instance.extra_data
         assert replace(lean.request, prompt="") == replace(whole.request, prompt="")
         assert lean.result == whole.result
@@ -74,7 +87,10 @@ def test_the_same_as_helms_own(tmp_path: Path, at_most: int) -> None:
 def test_no_text_of_a_prompt_is_in_memory(tmp_path: Path) -> None:
     """Short prompts are in the spool, too, and the files have them whole."""
     number, words = 300, "fog lies on the water. " * 340
-    rows = [{"context": f"{each} {words}", "question": "Where?", "answers": ["here"]} for each in range(number)]
+    rows = [
+        {"context": f"{each} {words}", "question": "Where?", "answers": ["here"]}
+        for each in range(number)
+    ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     model = "model=longctx/lexical,model_deployment=test/plain"
     spec = spec_of(f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words,{model}")
@@ -127,7 +143,9 @@ def test_a_failing_request_is_counted(
     assert PlainClient.asked == [bad]
 
 
-def test_helms_page_of_a_run_with_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_helms_page_of_a_run_with_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """HELM's summarizer reads a run with a failure, whose failed request has an empty prediction."""
     make_run(tmp_path / "first", PLAIN)
     bad = one(PlainClient.asked)
@@ -140,12 +158,17 @@ def test_helms_page_of_a_run_with_a_failure(tmp_path: Path, monkeypatch: pytest.
     assert texts.count("") == 1
 
 
-@pytest.mark.parametrize(("entry", "failed"), [(PLAIN, GIVE_UP), (PLAIN.replace("length", "task=json_kv,length"), 3)])
-def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("entry", "failed"), [(PLAIN, GIVE_UP), (PLAIN.replace("length", "task=json_kv,length"), 3)]
+)
+def test_nothing_answered(
+    entry: str, failed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A model that never answers makes no run, and gets few requests."""
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: True))
     with pytest.raises(
-        InputError, match=r"1 of 1 runs were not made: .* requests failed, the last ones in a row: bad_request"
+        InputError,
+        match=r"1 of 1 runs were not made: .* requests failed, the last ones in a row: bad_request",
     ) as told:
         make_run(tmp_path, entry)
     (said,) = re.findall(r"(\d+) requests failed", str(told.value))
@@ -154,7 +177,9 @@ def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: 
     assert not list(tmp_path.rglob("stats.json"))
 
 
-def test_progress_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Without a terminal the log reports the progress of a run from time to time."""
     caplog.set_level("INFO")
     make_run(tmp_path / "short", PLAIN)
@@ -171,7 +196,9 @@ def test_annotators_see_whole_prompts(tmp_path: Path) -> None:
     """Annotators see whole prompts, and the files have their annotations without the prompts."""
     run = make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.runner.making.PromptSize")])
     for state in state_of(run).request_states:
-        assert state.annotations["prompt_size"]["characters"] == len(full_prompt(run, state.instance.id))
+        assert state.annotations["prompt_size"]["characters"] == len(
+            full_prompt(run, state.instance.id)
+        )
         assert len(state.request.prompt) <= LIMIT
 
 
@@ -180,7 +207,9 @@ def test_helms_flags(flag: str, tmp_path: Path) -> None:
     """Runs with HELM's flags for instances, and dry runs, are made as HELM makes them."""
     ours = make_run(tmp_path / "ours", PLAIN, **{flag: True})
     stock = make_run(tmp_path / "stock", PLAIN, Runner, **{flag: True})
-    assert sorted(path.name for path in ours.iterdir()) == sorted(path.name for path in stock.iterdir())
+    assert sorted(path.name for path in ours.iterdir()) == sorted(
+        path.name for path in stock.iterdir()
+    )
     assert [state.request for state in state_of(ours).request_states] == [
         state.request for state in state_of(stock).request_states
     ]
@@ -215,7 +244,10 @@ def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     instances_of = LongContextScenario.iter_instances
 
     def numbered(*arguments: Any) -> Iterator[Instance]:
-        return (replace(instance, id=instance.id.rpartition("-")[2]) for instance in instances_of(*arguments))
+        return (
+            replace(instance, id=instance.id.rpartition("-")[2])
+            for instance in instances_of(*arguments)
+        )
 
     monkeypatch.setattr(LongContextScenario, "iter_instances", numbered)
     tasks = ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")
@@ -223,7 +255,10 @@ def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for runner in (LongContextRunner, Runner):
         run = make_run(tmp_path / runner.__name__, PLAIN, runner)
         assert len({full_prompt(run, name) for name in names} & set(PlainClient.asked)) == 4
-        with pytest.raises(InputError, match=f"instance='1' is invalid; give one of {', '.join(names)}, which share"):
+        with pytest.raises(
+            InputError,
+            match=f"instance='1' is invalid; give one of {', '.join(names)}, which share",
+        ):
             full_prompt(run, "1")
 
 
@@ -237,5 +272,8 @@ def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:
             raise TooLongError([("a", len(instance.input.text)) for instance in instances])
 
     instances = [Instance(Input("x" * n), [], split="test", id=str(n)) for n in (3, 9, 4)]
-    with Spool(tmp_path) as spool, pytest.raises(TooLongError, match="3 instances of a are up to 9 tokens too long"):
+    with (
+        Spool(tmp_path) as spool,
+        pytest.raises(TooLongError, match="3 instances of a are up to 9 tokens too long"),
+    ):
         adapt(iter(instances), Refusing(), 1, spool, lambda total, prompts: range(total))  # type: ignore[arg-type]

@@ -7,13 +7,22 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.runner.prefixes import SMALLEST, STEP, Beginning, Schedule, prefix_keys, shared_beginnings
+from helm_longctx.runner.prefixes import (
+    SMALLEST,
+    STEP,
+    Beginning,
+    Schedule,
+    prefix_keys,
+    shared_beginnings,
+)
 
 groups = st.lists(st.one_of(st.none(), st.integers(0, 3)), max_size=30)
 
 
 @given(groups, st.integers(1, 8), st.randoms(use_true_random=False))
-def test_followers_wait_for_an_answer(groups: list[int | None], width: int, chance: random.Random) -> None:
+def test_followers_wait_for_an_answer(
+    groups: list[int | None], width: int, chance: random.Random
+) -> None:
     """Each request is sent once, and followers find a cache, whatever fails and in whatever order answers arrive."""
     schedule, flying, sent, warm = Schedule(groups, range(len(groups))), set(), [], set()
     while schedule or flying:
@@ -44,8 +53,20 @@ def test_others_keep_the_threads_busy() -> None:
 def test_what_prompts_share() -> None:
     """Prompts share the longest common beginning, unless it is short or ends within a longer one."""
     book = "x" * (3 * STEP)
-    prompts = [book + "1", book + "2", "x" * (2 * STEP) + "y", "z" * STEP + "1", "z" * STEP + "2", "alone" * STEP]
+    prompts = [
+        book + "1",
+        book + "2",
+        "x" * (2 * STEP) + "y",
+        "z" * STEP + "1",
+        "z" * STEP + "2",
+        "alone" * STEP,
+    ]
     shared = Beginning(0, 3 * STEP)
     assert shared_beginnings(prefix_keys(prompts)) == [shared, shared, None, None, None, None]
     twice = shared_beginnings(prefix_keys(["w" * (SMALLEST - 1)] * 2 + ["w" * (SMALLEST + 1)] * 2))
-    assert [each and each.characters for each in twice] == [SMALLEST, SMALLEST, SMALLEST + STEP, SMALLEST + STEP]
+    assert [each and each.characters for each in twice] == [
+        SMALLEST,
+        SMALLEST,
+        SMALLEST + STEP,
+        SMALLEST + STEP,
+    ]

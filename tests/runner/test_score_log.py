@@ -28,10 +28,14 @@ def test_the_log_ends_with_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log ends with the mean of the tasks' scores, the failed requests, and a command to copy."""
-    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: prompt == max(PlainClient.asked)))
+    monkeypatch.setattr(
+        PlainClient, "fails", staticmethod(lambda prompt: prompt == max(PlainClient.asked))
+    )
     caplog.set_level(logging.INFO, "helm")
     run = make_run(tmp_path, PLAIN)
-    scores = [stat["mean"] for stat in read(run, "stats") if stat["name"]["name"] == "longctx_score"]
+    scores = [
+        stat["mean"] for stat in read(run, "stats") if stat["name"]["name"] == "longctx_score"
+    ]
     *_, head, row, command = log_of(caplog)
     assert head == "score  95 % interval  instances  failed  run"
     score, ends, answers, failed, name = row.split()
@@ -43,7 +47,8 @@ def test_the_log_ends_with_scores(
     assert name == run.name
     summarize = f"helm-longctx summarize --suite s -o {tmp_path / 'benchmark_output'}"
     assert (
-        command == f"Next: {summarize} (helm-summarize shows these scores only with a schema of `helm-longctx schema`)"
+        command
+        == f"Next: {summarize} (helm-summarize shows these scores only with a schema of `helm-longctx schema`)"
     )
 
 
@@ -84,6 +89,13 @@ def test_runs_of_other_scenarios(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     runner = make_runner(tmp_path)
     runner.run_one = lambda run_spec: None
     runner.run_all(
-        [RunSpec("other", ScenarioSpec("other.Scenario"), AdapterSpec(method="generation"), metric_specs=[])]
+        [
+            RunSpec(
+                "other",
+                ScenarioSpec("other.Scenario"),
+                AdapterSpec(method="generation"),
+                metric_specs=[],
+            )
+        ]
     )
     assert not any("summarize" in line for line in log_of(caplog))

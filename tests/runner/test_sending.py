@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 from helm.common.local_context import LocalContext
 
 from helm_longctx.environment import DEFAULT_TIMEOUT, TIMEOUT
@@ -20,7 +24,9 @@ OPENAI = "helm.clients.openai_client.OpenAIClient"
 def sender(folder: Path, class_name: str, **arguments: Any) -> Sender:
     name = f"test/{class_name.rpartition('.')[2]}-{'-'.join(map(str, arguments.values()))}"
     spec = ClientSpec(class_name, arguments)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+    register_model_deployment(
+        ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical")
+    )
     return make_sender(LocalContext(str(folder)), name)
 
 
@@ -34,7 +40,9 @@ def sender(folder: Path, class_name: str, **arguments: Any) -> Sender:
         ("helm_longctx.models.baselines.clients.NullClient", {}, None),
     ],
 )
-def test_limits(class_name: str, arguments: dict[str, Any], limit: float | None, tmp_path: Path) -> None:
+def test_limits(
+    class_name: str, arguments: dict[str, Any], limit: float | None, tmp_path: Path
+) -> None:
     """A deployment can allow more time than others, and a model in this process has no limit."""
     assert sender(tmp_path, class_name, **arguments).limit == limit
 
@@ -55,7 +63,11 @@ def test_a_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_clients_that_cannot_be_made(
-    class_name: str, arguments: dict[str, Any], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    class_name: str,
+    arguments: dict[str, Any],
+    error: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A client that cannot be made ends in one line that names the deployment and what is missing."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -45,7 +45,11 @@ def test_two_servers_of_one_model(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     """Two servers of one model each get all requests once, the run reports cached answers, and a refused key makes no run."""
     caplog.set_level("INFO")
     refusing = faults.always(Fault.UNAUTHORIZED)
-    with serve(lexical.answer) as one, serve(lambda prompt: "no") as two, serve(lexical.answer, refusing) as bad:
+    with (
+        serve(lexical.answer) as one,
+        serve(lambda prompt: "no") as two,
+        serve(lexical.answer, refusing) as bad,
+    ):
         for name, server in (("one", one), ("two", two), ("bad", bad)):
             register(f"corp/{name}", server.openai)
         runs = [make_run(tmp_path, f"{ENTRY}corp/{name}") for name in ("one", "two")]
@@ -82,11 +86,18 @@ def test_another_address(tmp_path: Path) -> None:
 def test_what_tells_servers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments, addresses in credentials and variables, and HELM's proxy identify a server; keys and timeouts do not."""
 
-    def named(credentials: dict[str, str] | None = None, proxy: str | None = None, **arguments: object) -> str:
+    def named(
+        credentials: dict[str, str] | None = None, proxy: str | None = None, **arguments: object
+    ) -> str:
         register("corp/x", **{"address": None, **arguments})  # type: ignore[arg-type]
         return server_digest("corp/x", credentials or {}, proxy)
 
-    same = [named(), named(api_key="sk-b"), named(timeout=3), named(default_headers={"X-Api-Key": "b"})]
+    same = [
+        named(),
+        named(api_key="sk-b"),
+        named(timeout=3),
+        named(default_headers={"X-Api-Key": "b"}),
+    ]
     others = [
         named(default_headers={"X-Route": "b"}),
         named(openai_model_name="b"),
@@ -129,13 +140,17 @@ def test_what_is_no_answer(tmp_path: Path) -> None:
         run = make_run(tmp_path, entry)
         states = read(run, "scenario_state")["request_states"]
         failed = {full_prompt(run, state["instance"]["id"]): state["result"] for state in states}
-        failed = {prompt: result["error"] for prompt, result in failed.items() if not result["success"]}
+        failed = {
+            prompt: result["error"] for prompt, result in failed.items() if not result["success"]
+        }
         assert failed.keys() == odd.keys()
         for prompt, fault in odd.items():
             assert failed[prompt].startswith(ODD[fault]), fault
         counts = [mean(run, f"request_{kind}") * 24 for kind in ("failed", "refused", "too_long")]
         assert counts == pytest.approx([6, 3, 1])
-        assert sum("longctx_score" in str(row) for row in read(run, "per_instance_stats")) == 24 - 10
+        assert (
+            sum("longctx_score" in str(row) for row in read(run, "per_instance_stats")) == 24 - 10
+        )
         server.forget()
         server.plan = faults.none
         make_run(tmp_path, entry)
@@ -147,7 +162,9 @@ def test_completions_without_log_probabilities(tmp_path: Path) -> None:
     """A completion without log-probabilities ends in a clear error with HELM's client, and no cached answer replaces it."""
     with serve(lexical.answer, faults.always(Fault.NO_LOGPROBS)) as server:
         register("corp/plain", server.openai, "OpenAILegacyCompletionsClient")
-        with pytest.raises(InputError, match="malformed: the server's answer has no log-probabilities"):
+        with pytest.raises(
+            InputError, match="malformed: the server's answer has no log-probabilities"
+        ):
             make_run(tmp_path, f"{ENTRY}corp/plain")
         server.forget()
         server.plan = faults.none

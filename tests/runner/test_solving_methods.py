@@ -23,7 +23,9 @@ from tests.support.sandboxes import require_sandbox
 from tests.support.servers.tools import Script, Turn, serve_tools
 
 LENGTH = 8192
-LABELLED = {row[LABELLED_TEXT] for split in ("test", "validation") for row in synth_rows(LENGTH, split)}
+LABELLED = {
+    row[LABELLED_TEXT] for split in ("test", "validation") for row in synth_rows(LENGTH, split)
+}
 LABELS = dict(re.findall(r"^(Date: .*) \|\| Label: (.*)$", "\n".join(LABELLED), re.MULTILINE))
 """What a model must know: the label of each line."""
 
@@ -32,8 +34,17 @@ OOLONG = [
     f"oolong:task={DATASET},length=8k,num_samples=7",
     "oolong_pairs:length=8k",
 ]
-NEEDLES = ("niah_single_1", "niah_single_3", "niah_multikey_2", "niah_multivalue", "niah_multiquery")
-RULER = [f"ruler:task={task},length=4k,count_with=longctx/words,num_samples=2" for task in (*NEEDLES, "vt")]
+NEEDLES = (
+    "niah_single_1",
+    "niah_single_3",
+    "niah_multikey_2",
+    "niah_multivalue",
+    "niah_multiquery",
+)
+RULER = [
+    f"ruler:task={task},length=4k,count_with=longctx/words,num_samples=2"
+    for task in (*NEEDLES, "vt")
+]
 
 Plan = Generator[Turn, str, None]
 """The turns of a model, each after the result of the tool that it called before."""
@@ -51,7 +62,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def solve(task: str, lines: str) -> str:
     """Answer a question of OOLONG from lines with labels."""
     if "list all pairs" in task:
-        (rule,) = (rule for rule, condition in zip(RULES, PAIR_CONDITIONS, strict=True) if f"{condition}. " in task)
+        (rule,) = (
+            rule
+            for rule, condition in zip(RULES, PAIR_CONDITIONS, strict=True)
+            if f"{condition}. " in task
+        )
         return "\n".join(map(str, find_pairs(lines, rule)))
     if "In which month" in task:
         return "Answer: January 2023"
@@ -114,7 +129,9 @@ def test_recursive_solves(entry: str, tmp_path: Path, monkeypatch: pytest.Monkey
     found = scores(run)
     assert {*found.values()} == {1.0}, found
     labels = {step["label"] for _, steps in read_steps(run) for step in steps}
-    assert labels == ({"root turn 1", "root turn 2", "sub-call"} if entry in OOLONG else {"root turn 1"})
+    assert labels == (
+        {"root turn 1", "root turn 2", "sub-call"} if entry in OOLONG else {"root turn 1"}
+    )
 
 
 def play(plan: Callable[[str], Plan]) -> Script:
@@ -176,7 +193,9 @@ def test_agent_solves(entry: str, tmp_path: Path) -> None:
     plan = read_all if entry in OOLONG else follow_links if "vt" in entry else find_needles
     with serve_tools(play(plan)) as (address, bodies):
         register_server("corp/scripted", address)
-        run = making.make_run(tmp_path, f"{entry},style=chat,method=agent,page=900{MODEL}", cache=False)
+        run = making.make_run(
+            tmp_path, f"{entry},style=chat,method=agent,page=900{MODEL}", cache=False
+        )
     found = scores(run)
     assert {*found.values()} == {1.0}, found
     assert len(bodies) > 2 * len(found)

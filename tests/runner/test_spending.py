@@ -41,7 +41,9 @@ def deployment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return "test/paid"
 
 
-def test_a_run_stops_before_the_limit(deployment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_stops_before_the_limit(
+    deployment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run with two requests in flight stops before the limit, and the same command with more money continues it."""
     each = (6000 * 100 + 2000 * 10 + 40 * 1000) / 1e6
     monkeypatch.setenv(MAX_COST, "7")
@@ -65,7 +67,9 @@ class DearClient(PaidClient):
     def make_request(self, request: Request) -> RequestResult:
         """Return an answer with the whole budget."""
         result = super().make_request(request)
-        usage = Usage(input_tokens=len(request.prompt.encode()) + 50, output_tokens=request.max_tokens)
+        usage = Usage(
+            input_tokens=len(request.prompt.encode()) + 50, output_tokens=request.max_tokens
+        )
         return with_usage(result, usage)
 
 
@@ -86,6 +90,8 @@ def test_requests_in_flight_keep_the_limit(tmp_path: Path, monkeypatch: pytest.M
 def test_a_limit_needs_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit with an unknown price is refused, because unknown is not zero."""
     monkeypatch.setenv(MAX_COST, "4")
-    with pytest.raises(InputError, match=f"needs the prices of test/plain, which are not known.*{PRICES}"):
+    with pytest.raises(
+        InputError, match=f"needs the prices of test/plain, which are not known.*{PRICES}"
+    ):
         making.make_run(tmp_path, making.ENTRY + "test/plain", cache=False)
     assert making.PlainClient.asked == []

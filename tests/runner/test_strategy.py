@@ -33,7 +33,9 @@ class FirstPrompt(Strategy):
 def _extensions() -> Iterator[tuple[Path, ast.ClassDef]]:
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and MAKERS & {getattr(base, "id", "") for base in node.bases}:
+            if isinstance(node, ast.ClassDef) and MAKERS & {
+                getattr(base, "id", "") for base in node.bases
+            }:
                 yield path, node
 
 
@@ -44,7 +46,11 @@ def _private_methods(source: str) -> set[str]:
 def test_no_subclass_overrides_a_private_method() -> None:
     """Who extends the runner or a strategy uses public methods alone."""
     bases = ("runner/runner.py", "runner/machines/shards.py", "runner/batches/submission.py")
-    private = {name for base in bases for name in _private_methods((SOURCE / base).read_text(encoding="utf-8"))}
+    private = {
+        name
+        for base in bases
+        for name in _private_methods((SOURCE / base).read_text(encoding="utf-8"))
+    }
     found = list(_extensions())
     assert len(found) >= 6
     own = [
@@ -58,7 +64,9 @@ def test_no_subclass_overrides_a_private_method() -> None:
 
 def test_nobody_calls_a_private_method_of_the_runner() -> None:
     """Commands and analyses call public methods of runners alone."""
-    private = _private_methods((SOURCE / "runner/runner.py").read_text(encoding="utf-8")) | {"_get_run_path"}
+    private = _private_methods((SOURCE / "runner/runner.py").read_text(encoding="utf-8")) | {
+        "_get_run_path"
+    }
     calls = re.compile(rf"\w*(?:runner|whole|half)\w*\.({'|'.join(private)})\b")
     for path in SOURCE.rglob("*.py"):
         assert not calls.search(path.read_text(encoding="utf-8")), path

@@ -36,7 +36,9 @@ def run(made: Path, tmp_path: Path) -> Path:
 
 def some_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every third request fail."""
-    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: len(PlainClient.asked) % 3 == 0))
+    monkeypatch.setattr(
+        PlainClient, "fails", staticmethod(lambda prompt: len(PlainClient.asked) % 3 == 0)
+    )
 
 
 @pytest.fixture
@@ -52,7 +54,11 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 @pytest.mark.parametrize("fails", [False, True])
 def test_runs_as_they_are(
-    arguments: str, runner: type[Runner] | None, fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: str,
+    runner: type[Runner] | None,
+    fails: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing is found in runs with repeats, with failed requests, and of HELM's own runner."""
     if fails and runner:
@@ -78,7 +84,9 @@ def test_imported_runs(tmp_path: Path) -> None:
     assert [fault for run in runs for fault in find_faults(run)] == []
 
 
-def test_several_headlines(tmp_path: Path, mirror: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_headlines(
+    tmp_path: Path, mirror: DataRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is found in a run whose score is the mean of several metrics' means."""
     monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
     entry = "helmet_cite:task=asqa,length=8k,num_samples=3,judge=none,model=longctx/lexical,model_deployment=test/plain"
@@ -109,12 +117,32 @@ def raise_scores(content: Any) -> None:
 ATTACKS: dict[str, tuple[str, Callable[[Any], object], str]] = {
     "a new statistic": (STATS, rename, "but no answer has it"),
     "a statistic is missing": (STATS, lambda content: content.pop(), "is missing, but"),
-    "an answer's mean": (ROWS, lambda content: content[0]["stats"][-1].update(mean=7.5), "and the sum"),
+    "an answer's mean": (
+        ROWS,
+        lambda content: content[0]["stats"][-1].update(mean=7.5),
+        "and the sum",
+    ),
     "an answer's statistic": (ROWS, raise_scores, f"but {ROWS} gives"),
-    "an answer's statistics are missing": (ROWS, lambda content: content.pop(), f"{ROWS}: instance "),
-    "an answer's statistics twice": (ROWS, lambda content: content.append(content[0]), "is there 2 times"),
-    "an answer is missing": (STATES, lambda content: content["request_states"].pop(), f"{STATES}: instance "),
-    "another repeat": (STATES, lambda content: content["request_states"][0].update(train_trial_index=1), STATES),
+    "an answer's statistics are missing": (
+        ROWS,
+        lambda content: content.pop(),
+        f"{ROWS}: instance ",
+    ),
+    "an answer's statistics twice": (
+        ROWS,
+        lambda content: content.append(content[0]),
+        "is there 2 times",
+    ),
+    "an answer is missing": (
+        STATES,
+        lambda content: content["request_states"].pop(),
+        f"{STATES}: instance ",
+    ),
+    "another repeat": (
+        STATES,
+        lambda content: content["request_states"][0].update(train_trial_index=1),
+        STATES,
+    ),
     "an answer as a failure": (
         STATES,
         lambda content: content["request_states"][0]["result"].update(success=False, error="x"),
@@ -151,9 +179,13 @@ def test_a_changed_journal(failing: Path) -> None:
     """The changed line of a journal is named."""
     path = failing / JOURNAL
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], lines[1].replace(b'"text": "', b'"text": "x'), *lines[2:]]))
+    path.write_bytes(
+        b"".join([lines[0], lines[1].replace(b'"text": "', b'"text": "x'), *lines[2:]])
+    )
     (fault, *_) = find_faults(failing)
-    assert fault.endswith(f"{JOURNAL} is damaged in line 2; remove this line, and its answer is requested again")
+    assert fault.endswith(
+        f"{JOURNAL} is damaged in line 2; remove this line, and its answer is requested again"
+    )
 
 
 def test_an_answer_that_is_not_in_the_journal(failing: Path) -> None:

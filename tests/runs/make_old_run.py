@@ -20,7 +20,9 @@ from tests.judging.grades import grade
 from tests.support.fabricate import build_mirror
 from tests.support.servers.llm import serve
 
-ENTRY = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=tests/plain,model=longctx/lexical"
+ENTRY = (
+    "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=tests/plain,model=longctx/lexical"
+)
 
 
 def make_run(target: Path) -> None:
@@ -29,8 +31,23 @@ def make_run(target: Path) -> None:
         folder = Path(name)
         local = write_judges(folder / "local", {"tests/plain": server.openai})
         environment = {**os.environ, "HELM_LONGCTX_DATA": str(build_mirror(folder / "mirror"))}
-        command = ["helm-run", "--run-entries", ENTRY, "--suite", "s", "-m", "10000", "--local-path", str(local)]
-        command += ["--runner-class-name", "helm_longctx.runner.LongContextRunner", "-o", str(folder / "out")]
+        command = [
+            "helm-run",
+            "--run-entries",
+            ENTRY,
+            "--suite",
+            "s",
+            "-m",
+            "10000",
+            "--local-path",
+            str(local),
+        ]
+        command += [
+            "--runner-class-name",
+            "helm_longctx.runner.LongContextRunner",
+            "-o",
+            str(folder / "out"),
+        ]
         subprocess.run(command, check=True, cwd=folder, env=environment)
         (run,) = (folder / "out/runs/s").glob("helmet*")
         (run / ".lock").unlink(missing_ok=True)

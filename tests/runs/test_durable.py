@@ -29,7 +29,9 @@ class Disk:
         self.groups.append(list(group))
 
 
-def add_while_busy(add: Callable[[int], None], disk: Disk, gathered: Callable[[], int]) -> list[BaseException | None]:
+def add_while_busy(
+    add: Callable[[int], None], disk: Disk, gathered: Callable[[], int]
+) -> list[BaseException | None]:
     """Add 0 and, while the disk is busy with it, 1 to THREADS at the same time; return what each of them raised."""
     with ThreadPoolExecutor(THREADS + 1) as pool:
         first = pool.submit(add, 0)
@@ -45,7 +47,9 @@ def test_what_waits_is_written_together() -> None:
     """The first value is written alone, and all values that arrive meanwhile are written together."""
     disk = Disk()
     writer = GroupWriter(disk.write)
-    assert add_while_busy(writer.add, disk, lambda: len(writer._gathering[0])) == [None] * (THREADS + 1)
+    assert add_while_busy(writer.add, disk, lambda: len(writer._gathering[0])) == [None] * (
+        THREADS + 1
+    )
     assert disk.groups[0] == [0]
     assert [sorted(group) for group in disk.groups[1:]] == [list(range(1, THREADS + 1))]
 

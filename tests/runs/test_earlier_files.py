@@ -44,16 +44,24 @@ def texts(run: Path) -> bytes:
 
 def test_the_request_cache_has_the_answers() -> None:
     """A run that is repeated in another folder gets all answers from the cache, and the same scores."""
-    (earlier,) = (path.parent for path in SUITE.glob("*samples=3,style*/stats.json") if "seed" not in path.parent.name)
+    (earlier,) = (
+        path.parent
+        for path in SUITE.glob("*samples=3,style*/stats.json")
+        if "seed" not in path.parent.name
+    )
     shutil.move(earlier, "earlier")
     run = make_run(Path.cwd(), ENTRY)
     found, before = means(run), means(Path("earlier"))
     assert (found | before, answers(run)) == (found, answers(Path("earlier")))
-    assert {name for name, *_ in found.keys() - before.keys()} == {"answer_empty"}, "only new statistics are added"
+    assert {name for name, *_ in found.keys() - before.keys()} == {"answer_empty"}, (
+        "only new statistics are added"
+    )
     for name in ("prompts.json", "scenario.json"):
         assert (run / name).read_bytes() == Path("earlier", name).read_bytes()
     assert texts(run) == texts(Path("earlier"))
-    spec, earlier_spec = ((folder / "run_spec.json").read_text() for folder in (run, Path("earlier")))
+    spec, earlier_spec = (
+        (folder / "run_spec.json").read_text() for folder in (run, Path("earlier"))
+    )
     assert spec.replace(f'"package": "{__version__}"', '"package": "1.0.0rc1"') == earlier_spec
 
 
@@ -62,16 +70,22 @@ def test_the_request_cache_has_the_answers() -> None:
 )
 def test_an_unfinished_run_is_continued(entry: str, name: str, journals: str) -> None:
     """A run continues with the answers in the journal, also of a shard, and the claim of a killed process stops nobody."""
-    (journal,) = (path for path in next(SUITE.glob(f"*{name}*")).glob(journals) if path.suffix == ".jsonl")
+    (journal,) = (
+        path for path in next(SUITE.glob(f"*{name}*")).glob(journals) if path.suffix == ".jsonl"
+    )
     count = len(journal.read_text().splitlines())
     assert count
-    with pytest.raises(InputError, match=rf"Connection refused.* at {ADDRESS}; {count} answers are kept"):
+    with pytest.raises(
+        InputError, match=rf"Connection refused.* at {ADDRESS}; {count} answers are kept"
+    ):
         make_run(Path.cwd(), entry, cache=False)
 
 
 MENDED = {
     "averages.csv": ("low", "high"),
-    "wide_helmet.csv": tuple(f"{mean}_{end}" for mean in ("overall", "helmet_recall") for end in ("low", "high")),
+    "wide_helmet.csv": tuple(
+        f"{mean}_{end}" for mean in ("overall", "helmet_recall") for end in ("low", "high")
+    ),
 }
 """Columns that differ from earlier versions, whose intervals of means of means were too narrow near 0 and 1."""
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from helm_longctx.runs.prompts import LIMIT, elide, evidence_of
 from helm_longctx.tasks.sample import Sample
 
-LEFT_OUT = re.compile(r"\n\n\[\.\.\. ([\d,]+) characters left out, depth (\d+)% to (\d+)% \.\.\.\]\n\n")
+LEFT_OUT = re.compile(
+    r"\n\n\[\.\.\. ([\d,]+) characters left out, depth (\d+)% to (\d+)% \.\.\.\]\n\n"
+)
 EVIDENCE = re.compile(r"\[evidence, depth (\d+)%: ([^\]]*)\]")
 # Letters with marks, a family of joined signs, a flag, Hangul in parts, Chinese: what a careless cut would break.
 CLUSTERS = ["a", " ", "é", "\r\n", "👨‍👩‍👧", "🇨🇭", "각", "北", "。", "नि"]
@@ -26,7 +28,9 @@ texts = st.builds(
 def pieces(shown: str) -> tuple[list[str], list[int]]:
     """Return the parts that an elided text keeps, without marks, and the numbers of characters left out between them."""
     parts = LEFT_OUT.split(shown)
-    return [EVIDENCE.sub(r"\2", part) for part in parts[::4]], [int(n.replace(",", "")) for n in parts[1::4]]
+    return [EVIDENCE.sub(r"\2", part) for part in parts[::4]], [
+        int(n.replace(",", "")) for n in parts[1::4]
+    ]
 
 
 @given(texts, st.lists(st.text("abcé北。 ", max_size=12), max_size=9))
@@ -55,7 +59,9 @@ def test_no_cluster_is_cut(text: str) -> None:
         at += len(part) + missing
 
 
-@given(st.integers(0, 100), st.sampled_from(["the code is 4711-ß.", "密码是北京的春天", "x" * 5000]))
+@given(
+    st.integers(0, 100), st.sampled_from(["the code is 4711-ß.", "密码是北京的春天", "x" * 5000])
+)
 def test_evidence_stands_in_place(percent: int, passage: str) -> None:
     """A passage of evidence is shown at its place with its depth, and a long one is shown by its beginning."""
     at = 600_000 * percent // 100
@@ -80,7 +86,9 @@ def test_a_handful_of_places() -> None:
     """However much evidence a text has, only the five pieces that are given first are shown."""
     text = "".join(f"needle-{number:05}{' filler' * 100}\n" for number in range(1000))
     shown = elide(text, [f"needle-{number:05}" for number in range(900, 0, -100)])
-    assert [found[2] for found in EVIDENCE.finditer(shown)] == [f"needle-{n:05}" for n in (500, 600, 700, 800, 900)]
+    assert [found[2] for found in EVIDENCE.finditer(shown)] == [
+        f"needle-{n:05}" for n in (500, 600, 700, 800, 900)
+    ]
 
 
 def test_evidence_at_the_ends_of_the_text() -> None:
@@ -95,8 +103,13 @@ def test_evidence_side_by_side() -> None:
     """Two adjacent pieces of evidence are both marked in either order, and of overlapping pieces only one is marked."""
     text = "填充 " * 4000 + "北京的春天上海的秋天" + "填充 " * 4000
     for evidence in (["北京的春天", "上海的秋天"], ["上海的秋天", "北京的春天"]):
-        assert [found[2] for found in EVIDENCE.finditer(elide(text, evidence))] == ["北京的春天", "上海的秋天"]
-    assert [found[2] for found in EVIDENCE.finditer(elide(text, ["的春天上海", "北京的春天"]))] == ["的春天上海"]
+        assert [found[2] for found in EVIDENCE.finditer(elide(text, evidence))] == [
+            "北京的春天",
+            "上海的秋天",
+        ]
+    assert [found[2] for found in EVIDENCE.finditer(elide(text, ["的春天上海", "北京的春天"]))] == [
+        "的春天上海"
+    ]
 
 
 def test_evidence_of_an_instance() -> None:

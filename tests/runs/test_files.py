@@ -75,7 +75,10 @@ def test_a_large_file_is_not_in_memory(tmp_path: Path) -> None:
 
 def test_a_list_and_its_parts_keep_lone_surrogates() -> None:
     """A half of a surrogate pair, which a server can send, is escaped, as in HELM's files."""
-    assert to_json([Part("\ud800", float("nan"))]) == '[\n  {\n    "value": "\\ud800",\n    "other": NaN\n  }\n]'
+    assert (
+        to_json([Part("\ud800", float("nan"))])
+        == '[\n  {\n    "value": "\\ud800",\n    "other": NaN\n  }\n]'
+    )
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "-1" + "0" * 5000, "1e400"])

@@ -65,7 +65,10 @@ def test_damage_before_the_end(tmp_path: Path) -> None:
         journal.add("b", ANSWER)
     data = (tmp_path / NAME).read_bytes()
     (tmp_path / NAME).write_bytes(b"\0" * 9 + data[9:])
-    with pytest.raises(InputError, match=f"{NAME} is damaged in line 1; remove this line, and its answer is requested"):
+    with pytest.raises(
+        InputError,
+        match=f"{NAME} is damaged in line 1; remove this line, and its answer is requested",
+    ):
         Journal(tmp_path)
     assert (tmp_path / NAME).read_bytes() == b"\0" * 9 + data[9:]
 
@@ -89,7 +92,9 @@ def test_changed_bytes(tmp_path: Path, line: int) -> None:
         if changed == b"\n":
             continue
         (tmp_path / NAME).write_bytes(data[:at] + changed + data[at + 1 :])
-        with pytest.raises(InputError, match=f"{NAME} is damaged in line {line + 1}; remove this line"):
+        with pytest.raises(
+            InputError, match=f"{NAME} is damaged in line {line + 1}; remove this line"
+        ):
             Journal(tmp_path)
 
 
@@ -126,7 +131,9 @@ def test_answers_without_a_text(tmp_path: Path) -> None:
             journal.add(name, replace(ANSWER, completions=[GeneratedOutput(text, 0, [])]))  # type: ignore[arg-type]
         journal.add("none", replace(ANSWER, completions=[]))
     with Journal(tmp_path) as journal:
-        assert [name for name in ("null", "list", "none", "empty") if journal.get(name)] == ["empty"]
+        assert [name for name in ("null", "list", "none", "empty") if journal.get(name)] == [
+            "empty"
+        ]
 
 
 def test_requests_are_told_apart(tmp_path: Path) -> None:
@@ -134,7 +141,9 @@ def test_requests_are_told_apart(tmp_path: Path) -> None:
     request = Request(prompt="p", model="a/b", model_deployment="a/b")
     others = [replace(request, random="1"), replace(request, stop_sequences=["\n"])]
     with Journal(tmp_path, "here") as journal:
-        names = [journal.name(known, "d") for known in (request, *others)] + [journal.name(request, "e")]
+        names = [journal.name(known, "d") for known in (request, *others)] + [
+            journal.name(request, "e")
+        ]
         assert journal.name(replace(request, prompt="elided otherwise"), "d") == names[0]
     with Journal(tmp_path, "there") as journal:
         names.append(journal.name(request, "d"))
@@ -157,7 +166,14 @@ def test_a_link_in_the_place_of_the_journal(target: str, tmp_path: Path) -> None
 
 def test_a_failure_is_no_answer(tmp_path: Path) -> None:
     """A failure that stands in a journal, or a text that a policy or an error ended, is asked again; a cut answer is not."""
-    endings = {"length": True, "stop": True, "content_filter": False, "error": False, "tool_calls": False, "new": False}
+    endings = {
+        "length": True,
+        "stop": True,
+        "content_filter": False,
+        "error": False,
+        "tool_calls": False,
+        "new": False,
+    }
     with Journal(tmp_path) as journal:
         for reason in endings:
             completion = replace(ANSWER.completions[0], finish_reason={"reason": reason})

@@ -11,8 +11,14 @@ from helm_longctx.errors import InputError
 from helm_longctx.runs.ledger import NAME, Ledger, Receiver, check_nothing_in_batches
 
 REQUESTS = {
-    "a": (Request("m/d", "m/m", prompt="Where?", stop_sequences=["\n"], random="1"), {"max_tokens": 5}),
-    "b": (Request("m/d", "m/m", messages=[{"role": "user", "content": "Why?"}], temperature=0.5), {}),
+    "a": (
+        Request("m/d", "m/m", prompt="Where?", stop_sequences=["\n"], random="1"),
+        {"max_tokens": 5},
+    ),
+    "b": (
+        Request("m/d", "m/m", messages=[{"role": "user", "content": "Why?"}], temperature=0.5),
+        {},
+    ),
 }
 
 
@@ -35,7 +41,9 @@ def test_steps_come_back(tmp_path: Path) -> None:
         assert ledger.parts == expected
         (part,) = ledger.open_parts
         assert (part.batch, part.service, part.route) == ("batch_1", "openai", "/v1/completions")
-        assert part.request("a") == Request("m/d", "m/m", prompt="", stop_sequences=["\n"], random="1")
+        assert part.request("a") == Request(
+            "m/d", "m/m", prompt="", stop_sequences=["\n"], random="1"
+        )
         assert part.request_fields("a") == {"max_tokens": 5}
         assert part.request("b") == Request("m/d", "m/m", messages=[], temperature=0.5)
     assert "Wh" not in (tmp_path / NAME).read_text()
@@ -55,7 +63,9 @@ def test_a_reader_leaves_a_torn_line_to_its_writer(tmp_path: Path) -> None:
         assert len(ledger.parts) == 2
 
 
-@pytest.mark.parametrize("line", [b'{"part": "x", "batch": "y"}\n', b'{"part": 1, "requests": {}}\n', b"[]\n", b"{\n"])
+@pytest.mark.parametrize(
+    "line", [b'{"part": "x", "batch": "y"}\n', b'{"part": 1, "requests": {}}\n', b"[]\n", b"{\n"]
+)
 def test_damage(tmp_path: Path, line: bytes) -> None:
     """One line names a damaged ledger."""
     (tmp_path / NAME).write_bytes(line)
@@ -71,7 +81,9 @@ def test_what_waits_is_not_sent_directly(tmp_path: Path) -> None:
         (part,) = ledger.parts
         for step in (lambda: None, lambda: ledger.set_batch(part, "batch_1")):
             step()
-            with pytest.raises(InputError, match=r"2 requests of this run are in batches .* batch collect --suite"):
+            with pytest.raises(
+                InputError, match=r"2 requests of this run are in batches .* batch collect --suite"
+            ):
                 check_nothing_in_batches(tmp_path)
         ledger.set_collected(part, {})
         check_nothing_in_batches(tmp_path)

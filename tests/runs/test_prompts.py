@@ -98,13 +98,19 @@ def test_an_elided_prompt_is_none(tmp_path: Path) -> None:
     """An elided prompt without the stored one is an error, while the prompt of a stock run is taken unchanged."""
 
     def states(extra: dict[str, object]) -> None:
-        instance = {"id": "a", "extra_data": {"source": "hub", "max_tokens": 9, "run_max_tokens": 9, **extra}}
+        instance = {
+            "id": "a",
+            "extra_data": {"source": "hub", "max_tokens": 9, "run_max_tokens": 9, **extra},
+        }
         state = {"instance": instance, "request": {"prompt": "[... left out ...] \ud800"}}
-        (tmp_path / "scenario_state.json").write_text(json.dumps({"request_states": [state]}, indent=2))
+        (tmp_path / "scenario_state.json").write_text(
+            json.dumps({"request_states": [state]}, indent=2)
+        )
 
     states({"full_prompt": {"sha256": "0" * 64, "characters": 9_000}})
     with pytest.raises(
-        InputError, match=r"prompts\.json is missing, and scenario_state.json has only a part of the prompt of a"
+        InputError,
+        match=r"prompts\.json is missing, and scenario_state.json has only a part of the prompt of a",
     ):
         full_prompt(tmp_path, "a")
     states({})

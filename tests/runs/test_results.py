@@ -33,7 +33,9 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("runner", [LongContextRunner, Runner])
-@pytest.mark.parametrize("name", ["run_spec", "scenario", "scenario_state", "stats", "per_instance_stats"])
+@pytest.mark.parametrize(
+    "name", ["run_spec", "scenario", "scenario_state", "stats", "per_instance_stats"]
+)
 def test_a_cut_file_is_not_complete(name: str, runner: type[Runner], tmp_path: Path) -> None:
     """A run whose files lack their end is not complete, so that `--skip-completed-runs` repeats it and skips whole runs."""
     run = made(tmp_path, runner)
@@ -53,4 +55,6 @@ def test_a_cut_file_is_not_complete(name: str, runner: type[Runner], tmp_path: P
 
 
 def made(folder: Path, runner: type[Runner], **flags: bool) -> Path:
-    return make_run(folder, ENTRY.replace("length", "task=json_kv,length") + "test/plain", runner, **flags)
+    return make_run(
+        folder, ENTRY.replace("length", "task=json_kv,length") + "test/plain", runner, **flags
+    )

@@ -24,11 +24,17 @@ def old_run(tmp_path: Path) -> Path:
 def test_a_run_of_an_earlier_version(old_run: Path) -> None:
     """A run of an earlier version has no groups and no depths, so each question is its own group."""
     rows = read_scores(old_run)
-    assert [(row.instance, row.repeat, row.score) for row in rows] == [("narrativeqa-0", 0, 1), ("narrativeqa-1", 0, 1)]
+    assert [(row.instance, row.repeat, row.score) for row in rows] == [
+        ("narrativeqa-0", 0, 1),
+        ("narrativeqa-1", 0, 1),
+    ]
     assert {(row.entry, row.task, row.length, row.judge) for row in rows} == {
         ("helmet_longqa", "narrativeqa", 8192, "tests/plain")
     }
-    assert [row.group for row in rows] == ["narrativeqa: narrativeqa-0", "narrativeqa: narrativeqa-1"]
+    assert [row.group for row in rows] == [
+        "narrativeqa: narrativeqa-0",
+        "narrativeqa: narrativeqa-1",
+    ]
     assert all(row.values["judge_score"] == 1 and not row.failure for row in rows)
     assert [row.score for row in read_scores(old_run, metric="f1")] == [0, 0]
 

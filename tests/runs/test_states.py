@@ -17,12 +17,19 @@ from helm_longctx.runs.files import read_rows, rewrite_states
 
 values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-states = st.lists(st.dictionaries(st.text(min_size=1, max_size=5), values, min_size=1, max_size=3), max_size=4)
+states = st.lists(
+    st.dictionaries(st.text(min_size=1, max_size=5), values, min_size=1, max_size=3), max_size=4
+)
 # HELM writes lists with objects before and after the request states, at the same depth.
-around = {"adapter_spec": asdict_without_nones(AdapterSpec()), "annotator_specs": [{"class_name": "a.B", "args": {}}]}
+around = {
+    "adapter_spec": asdict_without_nones(AdapterSpec()),
+    "annotator_specs": [{"class_name": "a.B", "args": {}}],
+}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -32,7 +39,10 @@ def test_every_state_is_changed_once(tmp_path: Path, rows: list[dict[str, object
     source, target = tmp_path / "source.json", tmp_path / "target.json"
     source.write_text(json.dumps({"request_states": rows, **around}, indent=2))
     rewrite_states(source, target, lambda state: {"was": state})
-    assert json.loads(target.read_text()) == {"request_states": [{"was": row} for row in rows], **around}
+    assert json.loads(target.read_text()) == {
+        "request_states": [{"was": row} for row in rows],
+        **around,
+    }
 
 
 def test_not_a_number_passes(tmp_path: Path) -> None:
@@ -55,7 +65,10 @@ def test_no_states(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_off(tmp_path: Path, kept: int) -> None:
     """A file that is cut off anywhere is an error that names the file."""
     source = tmp_path / "source.json"
-    whole = json.dumps({"adapter_spec": {"method": "m"}, "request_states": [{"text": "a long text", "n": 1}]}, indent=2)
+    whole = json.dumps(
+        {"adapter_spec": {"method": "m"}, "request_states": [{"text": "a long text", "n": 1}]},
+        indent=2,
+    )
     assert len(whole) > 120
     source.write_text(whole[:kept])
     with pytest.raises(InputError, match=r"source\.json cannot be read"):
@@ -72,7 +85,9 @@ def test_another_layout(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states, st.sampled_from([None, 2]))
-def test_rows_are_read_in_any_layout(tmp_path: Path, rows: list[dict[str, object]], indent: int | None) -> None:
+def test_rows_are_read_in_any_layout(
+    tmp_path: Path, rows: list[dict[str, object]], indent: int | None
+) -> None:
     """A list is read row by row in HELM's layout and at once in any other, and a file that is cut off is an error."""
     path = tmp_path / "rows.json"
     text = json.dumps(rows, indent=indent)

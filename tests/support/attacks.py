@@ -15,9 +15,35 @@ Attack = Callable[[str], ProgramResult]
 INCLUDES = "".join(
     f"#include <{name}>\n"
     for name in (
-        *("fcntl.h", "unistd.h", "errno.h", "signal.h", "pthread.h", "sched.h", "netinet/in.h", "arpa/inet.h"),
-        *("sys/socket.h", "sys/un.h", "sys/ipc.h", "sys/shm.h", "sys/sem.h", "sys/msg.h", "sys/mman.h", "sys/mount.h"),
-        *("sys/ptrace.h", "sys/syscall.h", "sys/wait.h", "sys/prctl.h", "sys/resource.h", "sys/uio.h", "sys/user.h"),
+        *(
+            "fcntl.h",
+            "unistd.h",
+            "errno.h",
+            "signal.h",
+            "pthread.h",
+            "sched.h",
+            "netinet/in.h",
+            "arpa/inet.h",
+        ),
+        *(
+            "sys/socket.h",
+            "sys/un.h",
+            "sys/ipc.h",
+            "sys/shm.h",
+            "sys/sem.h",
+            "sys/msg.h",
+            "sys/mman.h",
+            "sys/mount.h",
+        ),
+        *(
+            "sys/ptrace.h",
+            "sys/syscall.h",
+            "sys/wait.h",
+            "sys/prctl.h",
+            "sys/resource.h",
+            "sys/uio.h",
+            "sys/user.h",
+        ),
         *("dirent.h", "sys/inotify.h", "sys/stat.h"),
     )
 )
@@ -42,10 +68,17 @@ def attack_in_interpreter(code: str) -> ProgramResult:
     The program writes what it has found as the interpreter writes its answers: a line of JSON. Its exit status is 0 if
     such a line came, and else None.
     """
-    start, end = 'cout << "{\\"text\\": \\"";', 'cout.clear(); cout << "\\"}\\n" << flush; return 0;'
-    with Interpreter({"program": base64.b64encode(_compile(start + code + end)).decode()}, {}) as interpreter:
+    start, end = (
+        'cout << "{\\"text\\": \\"";',
+        'cout.clear(); cout << "\\"}\\n" << flush; return 0;',
+    )
+    with Interpreter(
+        {"program": base64.b64encode(_compile(start + code + end)).decode()}, {}
+    ) as interpreter:
         found = interpreter.run(BECOME)
-        interpreter.run("")  # gets the error that the interpreter has ended, if the program's answer hid it
+        interpreter.run(
+            ""
+        )  # gets the error that the interpreter has ended, if the program's answer hid it
         assert interpreter.run("print(6 * 7)").text == "42\n"
     return ProgramResult(found.text.encode(), b"", None if found.error else 0)
 

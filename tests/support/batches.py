@@ -32,7 +32,9 @@ def register(protocol: str, server: Any, **arguments: Any) -> str:
     address = server.openai if protocol == "openai" else server.address
     spec = ClientSpec(f"helm_longctx.models.apis.{client}", {"base_url": address, **arguments})
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+    register_model_deployment(
+        ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical")
+    )
     return name
 
 
@@ -50,7 +52,9 @@ class Folder:
 
     def submit(self, **plan: Any) -> None:
         """Submit the run as batches, and return before they are answered."""
-        runner = make_batch_runner(AsBatches(Plan(**plan)), self._folder / "benchmark_output", "s", self._folder)
+        runner = make_batch_runner(
+            AsBatches(Plan(**plan)), self._folder / "benchmark_output", "s", self._folder
+        )
         runner.run_all([self.spec])
 
     @property

@@ -16,14 +16,27 @@ from helm_longctx.tasks.registry import BENCHMARKS
 
 def make_entry_boards(*entries: str) -> list[Board]:
     """The boards of a suite that has a run of each entry."""
-    return make_boards([each for entry in entries for each in _results(parse_entry(BENCHMARKS, entry))], BENCHMARKS)
+    return make_boards(
+        [each for entry in entries for each in _results(parse_entry(BENCHMARKS, entry))], BENCHMARKS
+    )
 
 
 def _results(entry: Entry) -> Iterator[Result]:
-    judge = "" if all(task.is_official(entry.settings.judge) for task in entry.tasks) else entry.settings.judge
+    judge = (
+        ""
+        if all(task.is_official(entry.settings.judge) for task in entry.tasks)
+        else entry.settings.judge
+    )
     spec = {"name": entry.description, "groups": entry.groups}
     run = Run(Path(entry.description), spec, entry.tasks, judge)
     for task in entry.tasks:
-        about = (entry.benchmark.name, entry.name, task.name, "m", entry.settings.length, entry.settings.context)
+        about = (
+            entry.benchmark.name,
+            entry.name,
+            task.name,
+            "m",
+            entry.settings.length,
+            entry.settings.context,
+        )
         score = Interval(0.5, math.nan, math.nan, 1)
         yield Result(*about, score, folder=folder_name(entry.settings.path), run=run)

@@ -140,7 +140,9 @@ class CachedServer(ModelServer):
         choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
         if self.has_logprobs and body.get("logprobs"):
             noise = lambda: -0.01 * self.random.random()  # noqa: E731
-            content = [{"token": word, "logprob": noise(), "top_logprobs": []} for word in text.split()]
+            content = [
+                {"token": word, "logprob": noise(), "top_logprobs": []} for word in text.split()
+            ]
             choice["logprobs"] = {"content": content}
         return self.reply(choice, usage)
 

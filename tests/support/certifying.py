@@ -51,7 +51,9 @@ class Server:
 
     def is_found_out(self, record: Mapping[str, Any], window: int) -> bool:
         """Whether a certificate says the truth about the server: its effective length, and what it does."""
-        if {each["name"] for each in record["findings"]} != self.findings or record["holds"] is not self.is_honest:
+        if {each["name"] for each in record["findings"]} != self.findings or record[
+            "holds"
+        ] is not self.is_honest:
             return False
         return bool(record["effective"] == (record["claim"] if self.is_honest else window))
 
@@ -65,14 +67,25 @@ def _end(window: int) -> Seen:
 
 
 SERVERS = (
-    Server("honest", lambda window: endpoints.honest, lambda window: lambda depth, length: True, is_honest=True),
+    Server(
+        "honest",
+        lambda window: endpoints.honest,
+        lambda window: lambda depth, length: True,
+        is_honest=True,
+    ),
     Server(
         "forgets beyond a length",
         endpoints.forgetful,
         lambda window: _within(window, lambda depth, length: False),
         frozenset({"nothing_used"}),
     ),
-    Server("cuts silently", endpoints.cutting, _end, frozenset({"cuts", "end_only"}), counts_window=True),
+    Server(
+        "cuts silently",
+        endpoints.cutting,
+        _end,
+        frozenset({"cuts", "end_only"}),
+        counts_window=True,
+    ),
     Server("uses only the end", endpoints.short_sighted, _end, frozenset({"end_only"})),
     Server(
         "loses the middle",
@@ -90,7 +103,13 @@ def ask_prompts(model: SimulatedModel | SearchingModel, tokens: list[int]) -> As
     def ask_block(block: Block) -> Answered:
         task = tasks[block.kind]
         context = "full" if block.has_text else "none"
-        settings = Settings(block.length, seed=block.seed, texts=block.texts, num_samples=block.count, context=context)
+        settings = Settings(
+            block.length,
+            seed=block.seed,
+            texts=block.texts,
+            num_samples=block.count,
+            context=context,
+        )
         replies = []
         for example in task.load(task, settings, DataRoot.find(".")):
             messages = task.prompt(example).messages
@@ -120,7 +139,9 @@ class Curve:
 
     def ask(self, blocks: Sequence[Block]) -> list[Answered]:
         """Return a drawn reply for each question of the blocks."""
-        return [Answered(block, [self._reply(block) for _ in range(block.count)]) for block in blocks]
+        return [
+            Answered(block, [self._reply(block) for _ in range(block.count)]) for block in blocks
+        ]
 
     def _reply(self, block: Block) -> Reply:
         self.tokens.append(block.length if block.has_text else 1)
@@ -154,12 +175,19 @@ class Curve:
 
 def fixed_records() -> dict[str, dict[str, Any]]:
     """Return what certificates of 64k say, without the single answers, about servers whose scores are drawn with fixed seeds."""
-    asks: dict[str, Ask] = {each.name: Curve(each, 16384, Random(each.name)).ask for each in SERVERS}
+    asks: dict[str, Ask] = {
+        each.name: Curve(each, 16384, Random(each.name)).ask for each in SERVERS
+    }
     asks.update({f"score {score}": _draw_places(score, Random(score)) for score in (0.5, 0.8, 1.0)})
     design = Design(65536, 4096, KINDS, most=24, texts=4, seed=5)
     records = {name: run(design, ask).record() for name, ask in asks.items()}
-    records["each kind"] = run(replace(design, each_kind=True), _draw_places(0.98, Random(3))).record()
-    return {name: {key: record[key] for key in record if key != "answers"} for name, record in records.items()}
+    records["each kind"] = run(
+        replace(design, each_kind=True), _draw_places(0.98, Random(3))
+    ).record()
+    return {
+        name: {key: record[key] for key in record if key != "answers"}
+        for name, record in records.items()
+    }
 
 
 def _draw_places(score: float, random: Random) -> Ask:
@@ -168,9 +196,16 @@ def _draw_places(score: float, random: Random) -> Ask:
     def reply(block: Block) -> Reply:
         chance = score * block.has_text * (0.5 if block.length > 8192 and score < 0.9 else 1)
         places = tuple(float(random.random() < chance) for _ in PLACES)
-        return Reply(fmean(places), places=places if block.kind == "recall" else (), sent=block.length, dollars=0.5)
+        return Reply(
+            fmean(places),
+            places=places if block.kind == "recall" else (),
+            sent=block.length,
+            dollars=0.5,
+        )
 
-    return lambda blocks: [Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks]
+    return lambda blocks: [
+        Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks
+    ]
 
 
 def _prefix(found: Sequence[bool]) -> int:

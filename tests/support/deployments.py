@@ -28,7 +28,11 @@ def register_server(name: str, address: str, form: str = "chat", **fields: Any) 
     """
     if name not in MODEL_NAME_TO_MODEL_METADATA:
         register_model_metadata(get_unknown_model_metadata(name))
-    arguments = {"base_url": f"{address}/v1/", "api_key": "none"} | ({} if form == "chat" else {"form": form})
+    arguments = {"base_url": f"{address}/v1/", "api_key": "none"} | (
+        {} if form == "chat" else {"form": form}
+    )
     spec = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name, **fields))
+    register_model_deployment(
+        ModelDeployment(name=name, client_spec=spec, model_name=name, **fields)
+    )

@@ -27,7 +27,9 @@ sys.stdout.buffer.write(drawn.encode() if isinstance(drawn, str) else drawn)
 def has_drawn() -> bool:
     """Return whether this process has the threads of vl-convert; True if that is not known."""
     tasks = Path("/proc/self/task")
-    return not tasks.exists() or any((task / "comm").read_text().startswith("V8") for task in tasks.iterdir())
+    return not tasks.exists() or any(
+        (task / "comm").read_text().startswith("V8") for task in tasks.iterdir()
+    )
 
 
 def draw_in_new_processes() -> None:
@@ -39,7 +41,9 @@ def draw_in_new_processes() -> None:
 def draw(name: str, *arguments: Any, **options: Any) -> str | bytes:
     """Call a function of vl-convert in a new process."""
     text = json.dumps([arguments, options]).encode()
-    done = subprocess.run([sys.executable, "-c", CODE, name], input=text, capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, name], input=text, capture_output=True, check=False
+    )
     if done.returncode:
         raise ValueError(done.stderr.decode())
     return done.stdout if name.endswith(("pdf", "png")) else done.stdout.decode()

@@ -119,7 +119,9 @@ def solve(text: str, question: str) -> str:
         "count": _towns,
         "conversation": _things,
     }
-    return next((solvers[kind](text, question) for kind, start in STARTS.items() if start in question), "")
+    return next(
+        (solvers[kind](text, question) for kind, start in STARTS.items() if start in question), ""
+    )
 
 
 def _meant(asked: str) -> str:
@@ -140,7 +142,9 @@ def _person(text: str, question: str) -> str:
     asked = re.search(r"Which of the people (.*) and owns (.*)\?", question)
     assert asked
     things = "|".join(dict(categories())[asked[2]])
-    found = re.search(rf"^(\w+ \w+) {_SAID[asked[1]]} and owns the (?:{things})\.$", text, re.MULTILINE)
+    found = re.search(
+        rf"^(\w+ \w+) {_SAID[asked[1]]} and owns the (?:{things})\.$", text, re.MULTILINE
+    )
     return found[1] if found else ""
 
 
@@ -178,7 +182,11 @@ def reply(model: SimulatedModel, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body of a chat completion in OpenAI's protocol."""
     text, counted = model.answer(body["messages"])
     usage = {"prompt_tokens": counted, "completion_tokens": estimate_tokens(text)}
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": "stop",
+    }
     total = {**usage, "total_tokens": sum(usage.values())}
     return {
         "id": "x",
@@ -197,7 +205,9 @@ def serve(model: SimulatedModel) -> Iterator[tuple[str, list[str]]]:
 
     class Handler(JsonHandler):
         def do_GET(self) -> None:  # noqa: N802 (http.server's name)
-            self.send_json(200, {"object": "list", "data": [{"id": "simulated", "object": "model"}]})
+            self.send_json(
+                200, {"object": "list", "data": [{"id": "simulated", "object": "model"}]}
+            )
 
         def do_POST(self) -> None:  # noqa: N802 (http.server's name)
             body = self.read_body()
@@ -207,7 +217,9 @@ def serve(model: SimulatedModel) -> Iterator[tuple[str, list[str]]]:
             text = "\n".join(each["content"] for each in body["messages"])
             if model.window and estimate_tokens(text) > model.window:
                 message = f"This model's maximum context length is {model.window} tokens."
-                self.send_json(400, {"error": {"message": message, "code": "context_length_exceeded"}})
+                self.send_json(
+                    400, {"error": {"message": message, "code": "context_length_exceeded"}}
+                )
                 return
             asked.append(text)
             self.send_json(200, reply(model, body))

@@ -24,8 +24,17 @@ def build_mirror(root: Path) -> Path:
     for label, tokens in LENGTHS.items():
         write(root / f"helmet/json_kv/test_k{PAIRS[label]}_dep6.jsonl", json_kv_rows(rng, 104))
         for folder, (kind, answers) in RULER.items():
-            write(root / f"helmet/ruler/{folder}/validation_{tokens}.jsonl", niah_rows(rng, kind, answers, 103))
-    hub(root, rng, "CogComp__trec", {"train": 700, "test": 500}, {"coarse_label": 6, "fine_label": 50})
+            write(
+                root / f"helmet/ruler/{folder}/validation_{tokens}.jsonl",
+                niah_rows(rng, kind, answers, 103),
+            )
+    hub(
+        root,
+        rng,
+        "CogComp__trec",
+        {"train": 700, "test": 500},
+        {"coarse_label": 6, "fine_label": 50},
+    )
     hub(root, rng, "PolyAI__banking77", {"train": 600, "test": 560}, {"label": 77})
     hub(root, rng, "clinc_oos/plus", {"train": 640, "validation": 530}, {"intent": 151})
     hub(root, rng, "xingkunliuxtracta__nlu_evaluation_data", {"train": 5205}, {"label": 68})
@@ -61,14 +70,22 @@ def other_ruler(folder: Path, rng: random.Random) -> None:
     kinds = {"single_1": 1, "single_2": 1, "single_3": 1, "multikey_1": 1, "multiquery": 4}
     for tokens in LENGTHS.values():
         for name, answers in kinds.items():
-            write(folder / f"niah_{name}/validation_{tokens}.jsonl", niah_rows(rng, "numbers", answers, 102))
+            write(
+                folder / f"niah_{name}/validation_{tokens}.jsonl",
+                niah_rows(rng, "numbers", answers, 102),
+            )
         for name in ("cwe", "fwe", "vt", "qa_1", "qa_2"):
             write(folder / f"{name}/validation_{tokens}.jsonl", ruler_rows(rng, name, 102))
 
 
 def ruler_rows(rng: random.Random, name: str, count: int) -> Iterable[dict[str, Any]]:
     for number in range(count):
-        row = {"index": number, "context": words(rng, 12), "outputs": [words(rng, 1) for _ in range(5)], "length": 9}
+        row = {
+            "index": number,
+            "context": words(rng, 12),
+            "outputs": [words(rng, 1) for _ in range(5)],
+            "length": 9,
+        }
         if name == "vt":
             row |= {"query": str(rng.randrange(10**5)), "num_v": 5}
         if name in ("cwe", "vt"):
@@ -78,15 +95,23 @@ def ruler_rows(rng: random.Random, name: str, count: int) -> Iterable[dict[str, 
         yield row
 
 
-def hub(root: Path, rng: random.Random, name: str, splits: dict[str, int], labels: dict[str, int]) -> None:
+def hub(
+    root: Path, rng: random.Random, name: str, splits: dict[str, int], labels: dict[str, int]
+) -> None:
     """Write a labelled hub data set, in which the last label of each column never occurs and some texts occur twice."""
-    names = {column: [f"{column} {number}" for number in range(count)] for column, count in labels.items()}
+    names = {
+        column: [f"{column} {number}" for number in range(count)]
+        for column, count in labels.items()
+    }
     for split, rows in splits.items():
         texts = [words(rng, rng.randint(2, 9)) for _ in range(rows - 5)]
         texts += texts[:5]
         write(
             root / f"hub/{name}/{split}.jsonl",
-            ({"text": t, **{c: int(rng.random() ** 2 * (n - 1)) for c, n in labels.items()}} for t in texts),
+            (
+                {"text": t, **{c: int(rng.random() ** 2 * (n - 1)) for c, n in labels.items()}}
+                for t in texts
+            ),
         )
     (root / f"hub/{name}/features.json").write_text(json.dumps(names), encoding="utf-8")
 
@@ -108,7 +133,11 @@ def score_records(seed: int = 7) -> list[dict[str, Any]]:
     cases = [
         ("json_kv", "Corresponding value:", ["9d8f-77ab"]),
         ("json_kv", "Corresponding value:", ["The An"]),
-        ("ruler_niah_mk_2", "The special magic number for a-b mentioned in the provided text is", ["1234567"]),
+        (
+            "ruler_niah_mk_2",
+            "The special magic number for a-b mentioned in the provided text is",
+            ["1234567"],
+        ),
         ("ruler_niah_mv", "are", ["1234567", "Abc", "7654321"]),
         ("banking77", "label:", ["17"]),
         ("trec_coarse", "label:", ["a"]),
@@ -149,5 +178,8 @@ def ranking_records(rng: random.Random) -> list[dict[str, Any]]:
             f"no documents, but {first[0]}",
         ]  # fmt: skip
         reference = [" > ".join(gold)]
-        records += [{"task": "msmarco", "prediction": o, "references": reference, "qrels": qrels} for o in outputs]
+        records += [
+            {"task": "msmarco", "prediction": o, "references": reference, "qrels": qrels}
+            for o in outputs
+        ]
     return records

@@ -38,7 +38,9 @@ def build_rubrics(root: Path) -> None:
     for script, templates in RUBRICS.items():
         path = root / f"helmet/scripts/eval_gpt4_{script}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{name} = {text!r}\n" for name, text in templates.items()), encoding="utf-8")
+        path.write_text(
+            "".join(f"{name} = {text!r}\n" for name, text in templates.items()), encoding="utf-8"
+        )
 
 
 def build(root: Path) -> None:
@@ -48,13 +50,24 @@ def build(root: Path) -> None:
     folder = root / "tokenizers/meta-llama__Llama-2-7b-hf"
     folder.mkdir(parents=True)
     llama_like().save(str(folder / "tokenizer.json"))
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "model_max_length": 10**9}
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": "<s>",
+        "model_max_length": 10**9,
+    }
     (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     hub = root / "hub"
     write(hub / "narrativeqa/train.jsonl", (narrativeqa_row(rng, words(rng, 3)) for _ in range(30)))
-    texts = [*(book(rng, tokens) for tokens in (LONGEST + 900, LONGEST + 1, LONGEST + 30)), book(rng, LONGEST), "short"]
+    texts = [
+        *(book(rng, tokens) for tokens in (LONGEST + 900, LONGEST + 1, LONGEST + 30)),
+        book(rng, LONGEST),
+        "short",
+    ]
     write(hub / "narrativeqa/test.jsonl", (narrativeqa_row(rng, texts[i % 5]) for i in range(18)))
-    books = [*(book(rng, tokens) for tokens in (LONG, LONGEST + 50, LONG + 77)), book(rng, LONG - 1)]
+    books = [
+        *(book(rng, tokens) for tokens in (LONG, LONGEST + 50, LONG + 77)),
+        book(rng, LONG - 1),
+    ]
     infinitebench = hub / "xinrongzhang2022__infinitebench"
     for name in ("qa", "choice", "sum"):
         rows = list(infbench_rows(rng, name, books))
@@ -75,12 +88,25 @@ def llama_like() -> Tokenizer:
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     letters = sorted(set("▁abdeikhlmnoprstuv{}x.'%"))
     merges = [("b", "a"), ("d", "o"), ("n", "e"), ("▁", "."), ("u", "m"), ("l", "um"), ("ba", "ba")]
-    vocab = {piece: number for number, piece in enumerate([*pieces, *letters, *("".join(pair) for pair in merges)])}
-    tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in ("<unk>", "<s>", "</s>")])
+    vocab = {
+        piece: number
+        for number, piece in enumerate([*pieces, *letters, *("".join(pair) for pair in merges)])
+    }
+    tokenizer = Tokenizer(
+        models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True)
+    )
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
+    tokenizer.add_special_tokens(
+        [AddedToken(token, normalized=False) for token in ("<unk>", "<s>", "</s>")]
+    )
     return tokenizer
 
 
@@ -115,11 +141,22 @@ def infbench_rows(rng: random.Random, name: str, books: list[str]) -> Iterator[d
         question = "" if name == "sum" else f"{words(rng, 4)}?"
         # An id can occur twice: neither row is then a demonstration of the other.
         number = 0 if number == 5 else number
-        yield {"id": number, "context": rng.choice(books), "input": question, "answer": answers, "options": options}
+        yield {
+            "id": number,
+            "context": rng.choice(books),
+            "input": question,
+            "answer": answers,
+            "options": options,
+        }
 
 
 def lexsum_row(rng: random.Random, number: int, text: str) -> dict[str, Any]:
     half = len(text) // 2
     short = None if number % 7 == 4 else words(rng, 12)
     sources = [text[:half], text[half:]]
-    return {"id": f"case-{number}", "sources": sources, "summary/long": words(rng, 20), "summary/short": short}
+    return {
+        "id": f"case-{number}",
+        "sources": sources,
+        "summary/long": words(rng, 20),
+        "summary/short": short,
+    }

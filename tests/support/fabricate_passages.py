@@ -22,15 +22,26 @@ def build(root: Path) -> None:
             write(kilt / f"{name}-{split}-multikilt_1000_k{k}_dep{depths}.jsonl", rows)
         write(kilt / f"popqa_test_1000_k{k}_dep6.jsonl", popqa_rows(rng, 130))
     for k in (*RANKED.values(), 10):
-        write(root / f"helmet/msmarco/test_reranking_data_k{k}_dep3.jsonl", rerank_rows(rng, 50 if k == 10 else 103))
+        write(
+            root / f"helmet/msmarco/test_reranking_data_k{k}_dep3.jsonl",
+            rerank_rows(rng, 50 if k == 10 else 103),
+        )
     alce(root / "helmet", rng)
 
 
-def qa_rows(rng: random.Random, questions: int, depths: int, with_id: bool) -> Iterator[dict[str, Any]]:
+def qa_rows(
+    rng: random.Random, questions: int, depths: int, with_id: bool
+) -> Iterator[dict[str, Any]]:
     for number in range(questions):
-        row = {"question": f"{words(rng, 4)} {number}?", "answers": [words(rng, 2) for _ in range(rng.randint(1, 3))]}
+        row = {
+            "question": f"{words(rng, 4)} {number}?",
+            "answers": [words(rng, 2) for _ in range(rng.randint(1, 3))],
+        }
         for depth in range(depths):
-            ctxs = [{"psg_id": str(i), "title": words(rng, 2), "text": words(rng, 6)} for i in range(rng.randint(1, 3))]
+            ctxs = [
+                {"psg_id": str(i), "title": words(rng, 2), "text": words(rng, 6)}
+                for i in range(rng.randint(1, 3))
+            ]
             ctxs[depth % len(ctxs)]["text"] += f" {row['answers'][0]}"
             yield {**({"id": f"q{number}"} if with_id else {}), **row, "ctxs": ctxs}
 
@@ -39,7 +50,10 @@ def popqa_rows(rng: random.Random, questions: int) -> Iterator[dict[str, Any]]:
     """Yield questions with a popularity above, below and at the threshold; some questions occur twice under different ids."""
     for number in range(questions):
         popularity = (12, 999, 1000, 1001, 250, 45)[number % 6]
-        question, answer = f"who is {words(rng, 2)} {number // 2 if number % 10 < 2 else number}", words(rng, 2)
+        question, answer = (
+            f"who is {words(rng, 2)} {number // 2 if number % 10 < 2 else number}",
+            words(rng, 2),
+        )
         for depth in range(6):
             ctxs = [
                 {
@@ -51,7 +65,12 @@ def popqa_rows(rng: random.Random, questions: int) -> Iterator[dict[str, Any]]:
                 }
                 for i in range(3)
             ]
-            row = {"id": 1000 + number, "question": question, "s_pop": popularity, "answers": [answer, "x"]}
+            row = {
+                "id": 1000 + number,
+                "question": question,
+                "s_pop": popularity,
+                "answers": [answer, "x"],
+            }
             yield {**row, "possible_answers": json.dumps([answer]), "ctxs": ctxs}
 
 
@@ -60,7 +79,10 @@ def rerank_rows(rng: random.Random, queries: int) -> Iterator[dict[str, Any]]:
         qid, query = str(rng.randrange(10**6)), f"{words(rng, 4)} {number}"
         ids = rng.sample(range(10000), 12)
         for _ in range(3):
-            ctxs = [{"id": str(i), "text": words(rng, 5), "label": rng.choice((0, 0, 0, 1, 2, 3))} for i in ids]
+            ctxs = [
+                {"id": str(i), "text": words(rng, 5), "label": rng.choice((0, 0, 0, 1, 2, 3))}
+                for i in ids
+            ]
             yield {"qid": qid, "query": query, "ctxs": ctxs}
 
 
@@ -77,15 +99,25 @@ def alce(folder: Path, rng: random.Random) -> None:
             protocol = {
                 "instruction": f"Instruction: {words(rng, 9)}",
                 "demo_sep": "\n\n\n",
-                "demo_prompt": "{instruction}\n\nQuestion: {question}\n\n{context}" + gap + "Answer: {answer}",
+                "demo_prompt": "{instruction}\n\nQuestion: {question}\n\n{context}"
+                + gap
+                + "Answer: {answer}",
                 "doc_prompt": "Document [{ID}](Title: {title}): {text}",
-                "demos": [{"question": words(rng, 5), "answer": words(rng, 9), "docs": docs(rng, 5)} for _ in range(4)],
+                "demos": [
+                    {"question": words(rng, 5), "answer": words(rng, 9), "docs": docs(rng, 5)}
+                    for _ in range(4)
+                ],
             }
-            (folder / f"prompts/{name}_{form}.json").write_text(json.dumps(protocol), encoding="utf-8")
+            (folder / f"prompts/{name}_{form}.json").write_text(
+                json.dumps(protocol), encoding="utf-8"
+            )
 
 
 def alce_item(rng: random.Random, name: str) -> dict[str, Any]:
-    item: dict[str, Any] = {"question": f'{words(rng, 6)} "quoted" \\ {{braces}} ?', "docs": docs(rng, 12)}
+    item: dict[str, Any] = {
+        "question": f'{words(rng, 6)} "quoted" \\ {{braces}} ?',
+        "docs": docs(rng, 12),
+    }
     if name == "asqa":
         item["qa_pairs"] = [
             {
@@ -105,4 +137,7 @@ def alce_item(rng: random.Random, name: str) -> dict[str, Any]:
 
 
 def docs(rng: random.Random, count: int) -> list[dict[str, Any]]:
-    return [{"id": str(i), "title": words(rng, 2), "text": words(rng, 9), "score": 0.5} for i in range(count)]
+    return [
+        {"id": str(i), "title": words(rng, 2), "text": words(rng, 9), "score": 0.5}
+        for i in range(count)
+    ]

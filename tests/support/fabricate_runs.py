@@ -34,17 +34,31 @@ ENGLISH = [
     "and ",
     "fog ",
 ]
-CHINESE = ["那一年", "秋天，", "测量员", "沿着河岸", "走到港口，", "人寥寥无几；", "雾气很重。", "灯火", "在水面上"]
+CHINESE = [
+    "那一年",
+    "秋天，",
+    "测量员",
+    "沿着河岸",
+    "走到港口，",
+    "人寥寥无几；",
+    "雾气很重。",
+    "灯火",
+    "在水面上",
+]
 SUFFIX = "\nCorresponding value:"
 ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=longctx/null"
 
 
-def long_prompts(count: int, characters: int, words: list[str] = ENGLISH) -> Iterator[tuple[str, str]]:
+def long_prompts(
+    count: int, characters: int, words: list[str] = ENGLISH
+) -> Iterator[tuple[str, str]]:
     """Yield different prompts of this number of characters with their answers, whose depth goes from 0 to 1."""
     rng = random.Random(1)
     paragraphs = ["".join(rng.choices(words, k=200)) + "\n" for _ in range(400)]
     for number in range(count):
-        text = "".join(rng.choices(paragraphs, k=characters // min(map(len, paragraphs)) + 1))[:characters]
+        text = "".join(rng.choices(paragraphs, k=characters // min(map(len, paragraphs)) + 1))[
+            :characters
+        ]
         answer = f"{rng.getrandbits(64):016x}"
         at = characters * number // max(count - 1, 1)
         yield f"{text[:at]} <key> is {answer}. {text[at:]}\n\nQuestion: <key>", answer
@@ -58,14 +72,26 @@ def write_run(suite: Path, entry: str, prompts: Iterable[tuple[str, str]]) -> Pa
     task = spec.scenario_spec.args.get("task") or spec.scenario_spec.args["dataset"]
     scores = []
     with (run / "scenario_state.json").open("w") as file:
-        file.write(f'{{\n  "adapter_spec": {_indented(spec.adapter_spec, 2)},\n  "request_states": [\n')
+        file.write(
+            f'{{\n  "adapter_spec": {_indented(spec.adapter_spec, 2)},\n  "request_states": [\n'
+        )
         for number, (prompt, answer) in enumerate(prompts):
             state = _state(spec, task, f"{task}-{number}", prompt, answer)
             file.write((",\n" if number else "") + "    " + _indented(state, 4))
             scores.append(PerInstanceStats(state.instance.id, None, 0, [_score(task)]))
         file.write('\n  ],\n  "annotator_specs": []\n}')
-    scenario = {"name": spec.groups[0], "description": "Fabricated.", "tags": ["long_context"], "definition_path": ""}
-    files = {"run_spec": spec, "scenario": scenario, "per_instance_stats": scores, "stats": [_score(task)]}
+    scenario = {
+        "name": spec.groups[0],
+        "description": "Fabricated.",
+        "tags": ["long_context"],
+        "definition_path": "",
+    }
+    files = {
+        "run_spec": spec,
+        "scenario": scenario,
+        "per_instance_stats": scores,
+        "stats": [_score(task)],
+    }
     for name, content in files.items():
         (run / f"{name}.json").write_text(_indented(content, 0))
     return run
@@ -73,15 +99,36 @@ def write_run(suite: Path, entry: str, prompts: Iterable[tuple[str, str]]) -> Pa
 
 def _state(spec: RunSpec, task: str, name: str, prompt: str, answer: str) -> RequestState:
     budget = spec.adapter_spec.max_tokens
-    extra = Sample("generated", budget, budget, length=131072, question="<key>", answer_prefix=SUFFIX).to_json()
+    extra = Sample(
+        "generated", budget, budget, length=131072, question="<key>", answer_prefix=SUFFIX
+    ).to_json()
     instance = Instance(
-        Input(prompt), [Reference(Output(answer), [CORRECT_TAG])], "test", task, id=name, extra_data=extra
+        Input(prompt),
+        [Reference(Output(answer), [CORRECT_TAG])],
+        "test",
+        task,
+        id=name,
+        extra_data=extra,
     )
     request = Request(
-        model=spec.adapter_spec.model, model_deployment=spec.adapter_spec.model_deployment, prompt=prompt + SUFFIX
+        model=spec.adapter_spec.model,
+        model_deployment=spec.adapter_spec.model_deployment,
+        prompt=prompt + SUFFIX,
     )
-    result = RequestResult(True, [], [GeneratedOutput(f" {answer}", 0.0, [])], cached=False, request_time=0.1)
-    return RequestState(instance, None, None, 0, None, request, result, num_train_instances=0, prompt_truncated=False)
+    result = RequestResult(
+        True, [], [GeneratedOutput(f" {answer}", 0.0, [])], cached=False, request_time=0.1
+    )
+    return RequestState(
+        instance,
+        None,
+        None,
+        0,
+        None,
+        request,
+        result,
+        num_train_instances=0,
+        prompt_truncated=False,
+    )
 
 
 def _score(task: str) -> Stat:
@@ -89,7 +136,9 @@ def _score(task: str) -> Stat:
 
 
 def _indented(content: Any, by: int) -> str:
-    plain = [asdict_without_nones(part) for part in content] if isinstance(content, list) else content
+    plain = (
+        [asdict_without_nones(part) for part in content] if isinstance(content, list) else content
+    )
     plain = plain if isinstance(plain, (list, dict)) else asdict_without_nones(plain)
     return json.dumps(plain, indent=2).replace("\n", "\n" + " " * by)
 

@@ -13,7 +13,23 @@ PAIRS = dict(zip(LENGTHS, (50, 105, 220, 440, 900, 1800), strict=True))
 PASSAGES = dict(zip(LENGTHS, (20, 50, 105, 220, 440, 1000), strict=True))
 RANKED = dict(zip(LENGTHS, (14, 50, 130, 285, 600, 1000), strict=True))
 DEMOS = 3
-SYLLABLES = ("ba", "do", "ki", "lum", "ner", "pos", "ri", "shu", "tam", "vel", "é", "文", "{x}", "'s", "%")
+SYLLABLES = (
+    "ba",
+    "do",
+    "ki",
+    "lum",
+    "ner",
+    "pos",
+    "ri",
+    "shu",
+    "tam",
+    "vel",
+    "é",
+    "文",
+    "{x}",
+    "'s",
+    "%",
+)
 
 
 def words(rng: random.Random, count: int) -> str:

@@ -209,7 +209,11 @@ def make(**fields): return replace(METHOD, **{'name': __name__, **fields})
 
 FAULTS = {
     kind: {f"{kind}_{name}": code for name, code in {**_AT_IMPORT, **faults}.items()}
-    for kind, faults in (("benchmarks", _BENCHMARKS), ("providers", _PROVIDERS), ("methods", _METHODS))
+    for kind, faults in (
+        ("benchmarks", _BENCHMARKS),
+        ("providers", _PROVIDERS),
+        ("methods", _METHODS),
+    )
 }
 """The code of each faulty module, by its name and by the kind of plug-in."""
 
@@ -222,7 +226,11 @@ def write_plugins(folder: Path) -> Path:
                 (folder / Path(path).name).write_text(text)
     points = []
     for kind, faults in FAULTS.items():
-        points += [f"[helm_longctx.{kind}]", f"zz_good = zz_{kind}:PLUGIN", f"attribute = zz_{kind}:NONE"]
+        points += [
+            f"[helm_longctx.{kind}]",
+            f"zz_good = zz_{kind}:PLUGIN",
+            f"attribute = zz_{kind}:NONE",
+        ]
         (folder / f"zz_{kind}.py").write_text(GOOD[kind])
         for name, code in faults.items():
             (folder / f"{name}.py").write_text(f"{_BASES[kind]}{code}\n")

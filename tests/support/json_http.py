@@ -37,7 +37,9 @@ class JsonHandler(BaseHTTPRequestHandler):
 def serve_handler(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Serve on the loopback interface until the block ends, and yield the address with `/v1`."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1"
@@ -59,11 +61,20 @@ class ModelServer:
         with suppress(ConnectionError):
             handler.send_json(200, self.answer(handler.read_body()))
 
-    def reply(self, choice: dict[str, Any], usage: dict[str, Any], kind: str = "chat.completion") -> dict[str, Any]:
+    def reply(
+        self, choice: dict[str, Any], usage: dict[str, Any], kind: str = "chat.completion"
+    ) -> dict[str, Any]:
         """Return a reply with one choice."""
         usage = {**usage, "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
         choices = [{"index": 0, "finish_reason": "stop", **choice}]
-        return {"id": "x", "object": kind, "created": 0, "model": "m", "choices": choices, "usage": usage}
+        return {
+            "id": "x",
+            "object": kind,
+            "created": 0,
+            "model": "m",
+            "choices": choices,
+            "usage": usage,
+        }
 
     @contextmanager
     def serve(self) -> Iterator[str]:

@@ -17,13 +17,17 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.judging.judge import JudgeRequest, find_judges
 
-REQUEST = JudgeRequest("Is it?", lambda reply: {"score": reply}, max_tokens=10, temperature=0.1, top_p=0.9, seed=42)
+REQUEST = JudgeRequest(
+    "Is it?", lambda reply: {"score": reply}, max_tokens=10, temperature=0.1, top_p=0.9, seed=42
+)
 
 
 def deploy(name: str, client: str, **arguments: Any) -> str:
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
     spec = ClientSpec(f"helm_longctx.models.apis.{client}", arguments)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+    register_model_deployment(
+        ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical")
+    )
     return name
 
 

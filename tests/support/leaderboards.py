@@ -36,7 +36,9 @@ def table(suite: Path, group: str, title: str) -> dict[str, dict[str, float]]:
     found = next(t for t in tables if t["title"] == title)
     names = [cell["value"] for cell in found["header"]]
     return {
-        row[0]["value"]: dict(zip(names[1:], [c.get("number", c.get("value")) for c in row[1:]], strict=True))
+        row[0]["value"]: dict(
+            zip(names[1:], [c.get("number", c.get("value")) for c in row[1:]], strict=True)
+        )
         for row in found["rows"]
     }
 

@@ -22,7 +22,9 @@ def parse_folders(*names: str) -> list[Path]:
     return [folder.resolve() for folder in vars(parser.parse_args()).values()]
 
 
-def run_official(code: str, *arguments: Path, data: object = None, folder: Path | None = None) -> Any:
+def run_official(
+    code: str, *arguments: Path, data: object = None, folder: Path | None = None
+) -> Any:
     """Run code in a process of its own, and return the JSON value that it prints last.
 
     Args:
@@ -52,7 +54,9 @@ def write_golden(script: str, golden: object, **options: Any) -> None:
     Args:
         options: options of `json.dumps`.
     """
-    Path(script).with_name("golden.json").write_text(json.dumps(golden, **options) + "\n", encoding="utf-8")
+    Path(script).with_name("golden.json").write_text(
+        json.dumps(golden, **options) + "\n", encoding="utf-8"
+    )
 
 
 def read_golden(script: str) -> Any:
@@ -62,4 +66,6 @@ def read_golden(script: str) -> Any:
 
 def digest(texts: Iterable[str]) -> str:
     """Return one SHA-256 of all texts and their order."""
-    return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()
+    return hashlib.sha256(
+        b"".join(hashlib.sha256(text.encode()).digest() for text in texts)
+    ).hexdigest()

@@ -20,7 +20,8 @@ def write(suite: Path, entry: str, answers: Sequence[Output], model: str = "some
 def write_suite(folder: Path) -> Path:
     """Write runs of two tasks. A third of the requests of one task failed, and all requests of the other task."""
     answers = [
-        Output(f"q{n}", None if n == 2 else "Paris" if n else "Rome", ["Paris"], error="timeout") for n in range(3)
+        Output(f"q{n}", None if n == 2 else "Paris" if n else "Rome", ["Paris"], error="timeout")
+        for n in range(3)
     ]
     write(folder / "runs/mine", "helmet_rag:task=nq,length=8k", answers)
     write(folder / "runs/mine", "helmet_rag:task=popqa,length=8k", answers[2:])

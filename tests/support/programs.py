@@ -25,7 +25,9 @@ from tempfile import TemporaryDirectory
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 
-READ_AT_IMPORT = re.compile("HOME|NLTK_DATA|(COVERAGE|HF_|HUGGINGFACE_|LD_|PYTHON(?!BREAKPOINT)|TRANSFORMERS_).*")
+READ_AT_IMPORT = re.compile(
+    "HOME|NLTK_DATA|(COVERAGE|HF_|HUGGINGFACE_|LD_|PYTHON(?!BREAKPOINT)|TRANSFORMERS_).*"
+)
 """Variables that modules or the interpreter read when they start. A program with other values gets a new interpreter.
 
 Ray sets PYTHONBREAKPOINT in the process of the tests."""
@@ -83,13 +85,21 @@ def run(
     with TemporaryDirectory() as files:
         output, errors = Path(files, "output"), Path(files, "errors")
         program = start(
-            command, *arguments, folder=folder, output=output, errors=errors, prepare=prepare, **environment
+            command,
+            *arguments,
+            folder=folder,
+            output=output,
+            errors=errors,
+            prepare=prepare,
+            **environment,
         )
         try:
             status = program.wait(300)
         finally:
             program.kill()
-        done = subprocess.CompletedProcess(line, status, output.read_text("utf-8"), errors.read_text("utf-8"))
+        done = subprocess.CompletedProcess(
+            line, status, output.read_text("utf-8"), errors.read_text("utf-8")
+        )
     if PARSER_BUG in done.stderr:
         return run(command, *arguments, folder=folder, prepare=prepare, **environment)
     return done
@@ -116,7 +126,9 @@ def start(
     server = _server()
     is_new = _read_at_import(variables) != _variables_of_server()
     assert not (is_new and prepare), "a new interpreter cannot call a function first"
-    process = server.Process(target=_become, args=(line, folder, variables, output, errors or output, prepare, is_new))
+    process = server.Process(
+        target=_become, args=(line, folder, variables, output, errors or output, prepare, is_new)
+    )
     process.start()
     return Program(process)
 

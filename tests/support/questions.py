@@ -7,7 +7,11 @@ from typing import Any
 
 from tests.support.fabricate_words import write
 
-ROW = {"context": "The pump came from {Ada}.", "question": "Who sent the pump?", "answers": ["Ada Ltd", "Ada"]}
+ROW = {
+    "context": "The pump came from {Ada}.",
+    "question": "Who sent the pump?",
+    "answers": ["Ada Ltd", "Ada"],
+}
 WORDS = 9
 
 
@@ -15,6 +19,9 @@ def write_questions(folder: Path, *rows: dict[str, Any], distractors: int = 0) -
     """A folder of questions, with as many distractors of nine words each."""
     write(folder / "questions.jsonl", rows)
     if distractors:
-        texts = [" ".join(f"word{number}x{each}" for each in range(WORDS)) for number in range(distractors)]
+        texts = [
+            " ".join(f"word{number}x{each}" for each in range(WORDS))
+            for number in range(distractors)
+        ]
         write(folder / "distractors.jsonl", [{"text": text} for text in texts])
     return folder

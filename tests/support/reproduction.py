@@ -47,7 +47,11 @@ def count_tokens(text: str) -> int:
 
 
 def answers(
-    root: Path, protocol: str, right: Mapping[str, int] | int, arguments: str = "", uneven: bool = False
+    root: Path,
+    protocol: str,
+    right: Mapping[str, int] | int,
+    arguments: str = "",
+    uneven: bool = False,
 ) -> dict[str, str]:
     """Return the right answers to the first questions of each of a protocol's entries, by the prompt.
 
@@ -58,14 +62,19 @@ def answers(
     benchmark, found = find_protocol(protocol, BENCHMARKS)
     mirror = DataRoot(root, mirror=True)
     known = {}
-    for entry in (parse_entry([benchmark], ",".join(filter(None, [text, arguments]))) for text in found.entries):
+    for entry in (
+        parse_entry([benchmark], ",".join(filter(None, [text, arguments])))
+        for text in found.entries
+    ):
         settings = settings_with_tokenizer(entry, mirror)
         count = right if isinstance(right, int) else right[entry.label]
         for number, task in enumerate(entry.tasks):
             examples = list(load_examples(task, settings, mirror))
             for example in examples[: count + uneven * (number % 4)]:
                 prompt = task.prompt(example).messages[-1]["content"]
-                known[prompt] = answer_of(task.name if benchmark.name == "helmet" else benchmark.name, example)
+                known[prompt] = answer_of(
+                    task.name if benchmark.name == "helmet" else benchmark.name, example
+                )
     return known
 
 

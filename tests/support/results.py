@@ -11,7 +11,11 @@ DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 def result(
-    model: str, task: str, score: Callable[[int, float], float], questions: int = 30, length: int = 8192
+    model: str,
+    task: str,
+    score: Callable[[int, float], float],
+    questions: int = 30,
+    length: int = 8192,
 ) -> Result:
     """A model's scores on questions at six depths."""
     rows = tuple(
@@ -35,4 +39,6 @@ def result(
         for question in range(questions)
         for place, depth in enumerate(DEPTHS)
     )
-    return Result("helmet", "helmet_rag", task, model, length, "full", interval_of(rows), answers=rows)
+    return Result(
+        "helmet", "helmet_rag", task, model, length, "full", interval_of(rows), answers=rows
+    )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-TOWNS = [f"Town {number} lies at a river and has a mayor whose name is Name{number}." for number in range(500)]
+TOWNS = [
+    f"Town {number} lies at a river and has a mayor whose name is Name{number}."
+    for number in range(500)
+]
 """Of fewer questions than 500 HELM's generator makes no samples, and does not end."""
 
 
@@ -17,7 +20,12 @@ def question(number: int) -> str:
 def write_ruler(folder: Path) -> None:
     """Write SQuAD and HotpotQA to the place where the scenarios keep them."""
     squad = [
-        {"context": town, "qas": [{"question": question(n), "answers": [{"text": f"Name{n}"}], "is_impossible": False}]}
+        {
+            "context": town,
+            "qas": [
+                {"question": question(n), "answers": [{"text": f"Name{n}"}], "is_impossible": False}
+            ],
+        }
         for n, town in enumerate(TOWNS)
     ]
     hotpot = [

@@ -36,7 +36,10 @@ _PHRASES = {
     reading.READ_AGAIN: "for a second reading",
 }
 """A phrase of each prompt, which no other has."""
-assert all(phrase.replace(" reading", "") in " ".join(prompt.split()) for prompt, phrase in _PHRASES.items())
+assert all(
+    phrase.replace(" reading", "") in " ".join(prompt.split())
+    for prompt, phrase in _PHRASES.items()
+)
 
 
 def answer(prompt: str, keep: Callable[[str], bool] = lambda key: True) -> str:
@@ -61,7 +64,9 @@ def lose(share: float, seed: int) -> Callable[[str], bool]:
     return lambda key: random.Random(f"{seed} {key}").random() >= share
 
 
-def make_question(pairs: int, seed: int, depth: float, method: str, **arguments: object) -> tuple[Question, str]:
+def make_question(
+    pairs: int, seed: int, depth: float, method: str, **arguments: object
+) -> tuple[Question, str]:
     """Return a question about random pairs for a method's program, without a model, and the value that is right."""
     rng = random.Random(f"{seed} {pairs} {depth}")
     name = lambda: "-".join(f"{rng.getrandbits(4 * size):0{size}x}" for size in (8, 4, 4, 4, 12))  # noqa: E731
@@ -71,11 +76,15 @@ def make_question(pairs: int, seed: int, depth: float, method: str, **arguments:
     text = f"JSON data:\n{context}\n\nKey: {key}\nCorresponding value:"
     start = text.index(context)
     own = {**METHODS[method].arguments, **arguments}
-    question = Question(f"{seed}", text, (start, start + len(context)), key, own, 100, send=lambda steps: [])
+    question = Question(
+        f"{seed}", text, (start, start + len(context)), key, own, 100, send=lambda steps: []
+    )
     return question, known[key]
 
 
-def ask(question: Question, method: str, keep: Callable[[str], bool] = lambda key: True) -> tuple[str, int]:
+def ask(
+    question: Question, method: str, keep: Callable[[str], bool] = lambda key: True
+) -> tuple[str, int]:
     """Return the answer of a method's program with this model, without a server, and the characters of all prompts."""
     seen = 0
 

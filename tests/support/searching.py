@@ -27,13 +27,18 @@ def search_words(text: str, question: str, size: int, tokens: int) -> str:
     """Return the chunks that match the question's words best (BM25), up to so many tokens, in the text's order."""
     chunks = _split(text, size)
     count = max(1, round(tokens * len(chunks) / max(estimate_tokens(text), 1)))
-    return "\n".join(chunks[place] for place in find_best(chunks, question, min(count, len(chunks))))
+    return "\n".join(
+        chunks[place] for place in find_best(chunks, question, min(count, len(chunks)))
+    )
 
 
 def search_rare(text: str, question: str, size: int, tokens: int) -> str:
     """Return the chunks with the rarest words of the text, up to so many tokens, in the text's order."""
     chunks = _split(text, size)
-    words = [[word for word in find_words(chunk) if word.isalpha() and word.islower()] for chunk in chunks]
+    words = [
+        [word for word in find_words(chunk) if word.isalpha() and word.islower()]
+        for chunk in chunks
+    ]
     counts = Counter(word for each in words for word in each)
     rarity = [max((-math.log(counts[word]) for word in each), default=-math.inf) for each in words]
     count = max(1, round(tokens * len(chunks) / max(estimate_tokens(text), 1)))
@@ -43,7 +48,11 @@ def search_rare(text: str, question: str, size: int, tokens: int) -> str:
 
 def match_words(text: str, question: str, size: int, tokens: int) -> str:
     """Return the lines with the most of the question's words, a regular expression for each, up to so many tokens."""
-    asked = [re.compile(rf"\b{re.escape(word)}", re.IGNORECASE) for word in set(find_words(question)) if len(word) > 3]
+    asked = [
+        re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
+        for word in set(find_words(question))
+        if len(word) > 3
+    ]
     lines = text.split("\n")
     hits = [sum(bool(pattern.search(line)) for pattern in asked) for line in lines]
     count = max(1, round(tokens * len(lines) / max(estimate_tokens(text), 1)))

@@ -12,10 +12,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.apps.reproduction.reproduction import Measurement, judge_agreement, published_interval
+from helm_longctx.apps.reproduction.reproduction import (
+    Measurement,
+    judge_agreement,
+    published_interval,
+)
 from helm_longctx.results.statistics.comparison import compare_intervals, compare_pairs
 from helm_longctx.results.statistics.intervals import Interval, mean_interval, mean_of_means
-from helm_longctx.results.statistics.power import Sample, Spread, detectable_difference, detectable_from
+from helm_longctx.results.statistics.power import (
+    Sample,
+    Spread,
+    detectable_difference,
+    detectable_from,
+)
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 
 Scores = NDArray[np.float64]
@@ -63,7 +72,10 @@ def coverage_of_means(
     true, hits = float(np.mean([each.mean() for each in splits])), 0
     for _ in range(rounds):
         parts = [
-            [mean_interval(random.random(size) < chance) for size, chance in zip(*pair, strict=True)]
+            [
+                mean_interval(random.random(size) < chance)
+                for size, chance in zip(*pair, strict=True)
+            ]
             for pair in zip(sizes, splits, strict=True)
         ]
         found = combine([combine(part) for part in parts])
@@ -95,7 +107,9 @@ class Task(NamedTuple):
     @property
     def groups(self) -> list[int] | None:
         """Return the cluster of each score; None if all are independent."""
-        return None if max(self.sizes) == 1 else np.repeat(range(len(self.sizes)), self.sizes).tolist()
+        return (
+            None if max(self.sizes) == 1 else np.repeat(range(len(self.sizes)), self.sizes).tolist()
+        )
 
 
 class Power(NamedTuple):
@@ -110,10 +124,16 @@ class Power(NamedTuple):
         return f"{100 * self.difference:.1f} points, {share}"
 
 
-def power_of_means(tasks: Sequence[Task], mean: float, rounds: int, random: np.random.Generator) -> Power:
+def power_of_means(
+    tasks: Sequence[Task], mean: float, rounds: int, random: np.random.Generator
+) -> Power:
     """Return how often the difference that `estimate` names is found between means of tasks with other questions."""
     return find_power(
-        detectable_difference([task.sample(mean * (1 - mean)) for task in tasks]), tasks, mean, rounds, random
+        detectable_difference([task.sample(mean * (1 - mean)) for task in tasks]),
+        tasks,
+        mean,
+        rounds,
+        random,
     )
 
 
@@ -128,14 +148,22 @@ def find_power(
     best = max(mean, difference) if mean == 0.5 else mean
     if not 0 <= best - difference <= best <= 1:
         return Power(difference, np.nan)
-    pairs = ([_measure(tasks, each, random) for each in (best, best - difference)] for _ in range(rounds))
-    return Power(difference, sum(compare_intervals(*pair).p_value < 0.05 for pair in pairs) / rounds)
+    pairs = (
+        [_measure(tasks, each, random) for each in (best, best - difference)] for _ in range(rounds)
+    )
+    return Power(
+        difference, sum(compare_intervals(*pair).p_value < 0.05 for pair in pairs) / rounds
+    )
 
 
 def _measure(tasks: Sequence[Task], chance: float, random: np.random.Generator) -> Interval:
     """Return the score of a model with this share of right answers."""
-    drawn = [task.draw(random, lambda n: (random.random(n) < chance).astype(float)) for task in tasks]
-    return mean_of_means([mean_interval(scores, task.groups) for scores, task in zip(drawn, tasks, strict=True)])
+    drawn = [
+        task.draw(random, lambda n: (random.random(n) < chance).astype(float)) for task in tasks
+    ]
+    return mean_of_means(
+        [mean_interval(scores, task.groups) for scores, task in zip(drawn, tasks, strict=True)]
+    )
 
 
 def power_of_pairs(task: Task, differ: float, rounds: int, random: np.random.Generator) -> Power:
@@ -175,7 +203,9 @@ class Verdicts(NamedTuple):
     cannot_tell: float
 
 
-def find_verdicts(sizes: Sequence[int], chance: float, rounds: int, random: np.random.Generator) -> Verdicts:
+def find_verdicts(
+    sizes: Sequence[int], chance: float, rounds: int, random: np.random.Generator
+) -> Verdicts:
     """Compare a model with its own published number, which was measured on other questions."""
     counts: Counter[str] = Counter()
     for _ in range(rounds):
@@ -187,14 +217,27 @@ def find_verdicts(sizes: Sequence[int], chance: float, rounds: int, random: np.r
     return Verdicts(*(counts[name] / rounds for name in names))
 
 
-def power_of_verdicts(sizes: Sequence[int], chance: float, rounds: int, random: np.random.Generator) -> Power:
+def power_of_verdicts(
+    sizes: Sequence[int], chance: float, rounds: int, random: np.random.Generator
+) -> Power:
     """Return how often the difference from a published number is found that verdicts name on average."""
-    published = published_interval(Reported("m", 100 * chance, "none", "H", _SOURCE), _protocol(sum(sizes)))
-    named = [detectable_from(_of_protocol(sizes, chance, random), published) for _ in range(min(rounds, 100))]
+    published = published_interval(
+        Reported("m", 100 * chance, "none", "H", _SOURCE), _protocol(sum(sizes))
+    )
+    named = [
+        detectable_from(_of_protocol(sizes, chance, random), published)
+        for _ in range(min(rounds, 100))
+    ]
     difference = float(np.mean(named))
     worse = chance - difference if chance >= difference else chance + difference
-    pairs = ((_of_protocol(sizes, worse, random), _of_protocol(sizes, chance, random).mean) for _ in range(rounds))
-    return Power(difference, sum(_judge(own, value, sum(sizes)) == "differs" for own, value in pairs) / rounds)
+    pairs = (
+        (_of_protocol(sizes, worse, random), _of_protocol(sizes, chance, random).mean)
+        for _ in range(rounds)
+    )
+    return Power(
+        difference,
+        sum(_judge(own, value, sum(sizes)) == "differs" for own, value in pairs) / rounds,
+    )
 
 
 _SOURCE = PublicationSource("a page", "https://example.org", "2026-01-01")
@@ -206,7 +249,9 @@ def _of_protocol(sizes: Sequence[int], chance: float, random: np.random.Generato
 
 def _judge(own: Interval, value: float, samples: int | None) -> str:
     measurement = Measurement("m", "m", own, 0.0, own.mean, ())
-    return judge_agreement(measurement, Reported("m", 100 * value, "none", "H", _SOURCE), _protocol(samples), None).kind
+    return judge_agreement(
+        measurement, Reported("m", 100 * value, "none", "H", _SOURCE), _protocol(samples), None
+    ).kind
 
 
 def _protocol(samples: int | None) -> Protocol:

@@ -23,7 +23,8 @@ def open_site(browser: webdriver.Chrome, page: Path, theme: str = "light") -> No
     """Open a page in a theme, and wait for the plots in view."""
     browser.get(page.as_uri())
     browser.execute_script(
-        "if (document.documentElement.dataset.theme !== arguments[0]) document.querySelector('.theme').click()", theme
+        "if (document.documentElement.dataset.theme !== arguments[0]) document.querySelector('.theme').click()",
+        theme,
     )
     drawn = "return [...document.querySelectorAll('figure.plot')].filter((f) => f.offsetParent && f.getBoundingClientRect().top < innerHeight).every((f) => f.querySelector('svg'))"
     until(browser, lambda tab: bool(tab.execute_script(drawn)))
@@ -31,4 +32,6 @@ def open_site(browser: webdriver.Chrome, page: Path, theme: str = "light") -> No
 
 def complaints(browser: webdriver.Chrome) -> list[Any]:
     """The console's errors and warnings."""
-    return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    return [
+        entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")
+    ]

@@ -23,7 +23,9 @@ def entry_of(task: Task) -> str:
 def page_of(benchmark: Benchmark) -> str:
     """Return the path of the README of a benchmark's folder, relative to `src`."""
     folder = next(
-        folder for name, folder in read_folders().items() if any(each is benchmark for each in benchmarks_in(name))
+        folder
+        for name, folder in read_folders().items()
+        if any(each is benchmark for each in benchmarks_in(name))
     )
     return (folder / "README.md").relative_to(FOLDER.parents[1]).as_posix()
 

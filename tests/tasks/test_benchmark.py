@@ -43,14 +43,23 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_card_has_what_a_record_has(package: Path) -> None:
     """Lists become tuples, lengths numbers, and the metrics of all judges are named alone."""
-    benchmark = read_benchmark("mystery_card", [Category("", "", ())], [Metric("more", "More", "Further.")])
+    benchmark = read_benchmark(
+        "mystery_card", [Category("", "", ())], [Metric("more", "More", "Further.")]
+    )
     assert benchmark.url == "https://github.com/example-org/mystery/tree/1a2b3c4"
     assert benchmark.axis == Axis("stories", longest=LARGEST)
     assert (benchmark.comparability, benchmark.floors, benchmark.outputs) == (2, ("Random",), "")
-    assert benchmark.data == {"https://example.org/data": Terms("MIT", faults=("One key is wrong.",))}
+    assert benchmark.data == {
+        "https://example.org/data": Terms("MIT", faults=("One key is wrong.",))
+    }
     guesses = Metric("guesses", "Guesses", "Number of guesses.", lower_is_better=None, range=None)
     share = Metric("share", "Share", "A share.", range=(-1.0, 1.0))
-    assert benchmark.metrics == (guesses, share, *OF_JUDGES.values(), Metric("more", "More", "Further."))
+    assert benchmark.metrics == (
+        guesses,
+        share,
+        *OF_JUDGES.values(),
+        Metric("more", "More", "Further."),
+    )
     assert benchmark.published() == benchmark.protocols() == benchmark.errata() == ()
 
 

@@ -12,7 +12,12 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.cutting.cutters import ContextCutter, NoRoomError, _cut_by_pieces, context_cutter
+from helm_longctx.tasks.cutting.cutters import (
+    ContextCutter,
+    NoRoomError,
+    _cut_by_pieces,
+    context_cutter,
+)
 from helm_longctx.tasks.cutting.pieces import PieceTokenizer
 from helm_longctx.tasks.prompt import FittedPrompt
 from tests.tasks.tokenizers import EACH, LINES, PARTS, tokenizer_of
@@ -43,10 +48,15 @@ def cutter(kind: str, size: int) -> PieceTokenizer:
 @EACH
 @settings(max_examples=50)
 @given(TEXT, TEXT, TEXT, st.integers(0, 250), st.sampled_from([20, 60]))
-def test_the_official_rule(kind: str, before: str, context: str, after: str, limit: int, size: int) -> None:
+def test_the_official_rule(
+    kind: str, before: str, context: str, after: str, limit: int, size: int
+) -> None:
     """The same characters are cut as by the official rule, wherever the context is and whatever the pieces are."""
     prompt, span = before + context + after, (len(before), len(before + context))
-    tokens, expected = len(tokenizer_of(kind).encode(prompt).ids), official(tokenizer_of(kind), prompt, span, limit)
+    tokens, expected = (
+        len(tokenizer_of(kind).encode(prompt).ids),
+        official(tokenizer_of(kind), prompt, span, limit),
+    )
     if expected is None:
         with pytest.raises(NoRoomError, match=f" tokens without its context, .*{limit} fit"):
             _cut_by_pieces(cutter(kind, size), prompt, span, limit)
@@ -75,7 +85,9 @@ def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch
     read: list[int] = []
     encode = PieceTokenizer.encode
     monkeypatch.setattr(
-        PieceTokenizer, "encode", lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k)
+        PieceTokenizer,
+        "encode",
+        lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k),
     )
     prompt = "q " + "the king of the town " * 50_000 + " q"
     assert context_cutter(tokenizer_of("gpt_2"))(prompt, (2, len(prompt) - 2), 10_000).cut
@@ -95,7 +107,10 @@ def test_wrapped() -> None:
 def test_tiktoken() -> None:
     """tiktoken's encodings cut as the official code for API models does."""
     encoding = tiktoken.Encoding(
-        "bytes", pat_str=".", mergeable_ranks={bytes([n]): n for n in range(256)}, special_tokens={"<|end|>": 256}
+        "bytes",
+        pat_str=".",
+        mergeable_ranks={bytes([n]): n for n in range(256)},
+        special_tokens={"<|end|>": 256},
     )
     cut = context_cutter(encoding)
     assert cut("ab<|end|>yz", (2, 9), 8) == FittedPrompt("ab<|enyz", cut=True)

@@ -11,7 +11,10 @@ from helm_longctx.tasks.counting import _WordCounter, make_counter
 from tests.benchmarks.mrcr.fabricate import encoding
 from tests.tasks import tokenizers
 
-KINDS = {name: getattr(tokenizers, name)() for name in ("gpt_2", "claude", "llama_3", "deepseek", "llama_2", "roberta")}
+KINDS = {
+    name: getattr(tokenizers, name)()
+    for name in ("gpt_2", "claude", "llama_3", "deepseek", "llama_2", "roberta")
+}
 COUNTERS = {name: make_counter(tokenizer) for name, tokenizer in KINDS.items()}
 WORDS = [
     "king",
@@ -42,7 +45,9 @@ WORDS = [
     "B",
     "\n\n",
 ]
-TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.text("ab .,:\n12é-'", max_size=80)
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.text(
+    "ab .,:\n12é-'", max_size=80
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -51,7 +56,11 @@ def test_counts(kind: str, texts: list[str]) -> None:
     """Every common kind of tokenizer counts the tokens of any text, whole or in parts between spaces."""
     tokenizer: Tokenizer = KINDS[kind]
     text = " ".join(texts)
-    assert COUNTERS[kind](*texts) == COUNTERS[kind](text) == len(tokenizer.encode(text, add_special_tokens=False).ids)
+    assert (
+        COUNTERS[kind](*texts)
+        == COUNTERS[kind](text)
+        == len(tokenizer.encode(text, add_special_tokens=False).ids)
+    )
 
 
 @given(text=TEXTS)

@@ -10,7 +10,15 @@ from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.web import BucketFile, WebFile
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.data_cards import BEFORE_RUN, FOR_JUDGES, NEWEST, ON_REQUEST, Origin, find_origin, make_cards
+from helm_longctx.tasks.data_cards import (
+    BEFORE_RUN,
+    FOR_JUDGES,
+    NEWEST,
+    ON_REQUEST,
+    Origin,
+    find_origin,
+    make_cards,
+)
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.support.commands import Command
 
@@ -51,14 +59,19 @@ def test_a_card_joins_the_sources_of_a_publisher() -> None:
             Origin("https://github.com/o/r", "0123456", f"SHA-256 {'ab' * 32}"),
         ),
         (
-            PinnedFile("a", f"https://media.githubusercontent.com/media/o/r/{COMMIT}/x/y.json", "ab" * 32),
+            PinnedFile(
+                "a", f"https://media.githubusercontent.com/media/o/r/{COMMIT}/x/y.json", "ab" * 32
+            ),
             Origin("https://github.com/o/r", "0123456", f"SHA-256 {'ab' * 32}"),
         ),
         (
             WebFile("https://raw.githubusercontent.com/o/r/main/x.json", "a", "cd" * 20),
             Origin("https://github.com/o/r", "branch main", f"git blob {'cd' * 20}"),
         ),
-        (WebFile("http://h/folder/x.json", "a"), Origin("http://h/folder", "the file at the address", "nothing")),
+        (
+            WebFile("http://h/folder/x.json", "a"),
+            Origin("http://h/folder", "the file at the address", "nothing"),
+        ),
         (
             WheelFile("pack-age", "1.2", "m", "ef" * 32, "a"),
             Origin("https://pypi.org/project/pack-age/", "1.2", f"SHA-256 {'ef' * 32}"),
@@ -87,6 +100,8 @@ def test_list_data(command: Command) -> None:
     assert command("list", "aa_lcr", "ruler", "--data", "--json") == 0
     cards = json.loads(command.out)
     assert {card["benchmark"] for card in cards} == {"aa_lcr", "ruler"}
-    assert cards[0]["checks"] == ["SHA-256 24ac16b30f3701da70f1ea046a88c03a3eff7a59b6d67ff113829c45a0d5e9ac"]
+    assert cards[0]["checks"] == [
+        "SHA-256 24ac16b30f3701da70f1ea046a88c03a3eff7a59b6d67ff113829c45a0d5e9ac"
+    ]
     assert command("list", "any_jsonl", "--data") == 0
     assert command.out == "The data of these tasks is generated, or your own.\n"

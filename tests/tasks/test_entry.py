@@ -18,7 +18,12 @@ from helm_longctx.tasks.task import EVERY_TASK
 def test_whole_category() -> None:
     """An entry without a task runs the category; its groups are the group of the category and of each task."""
     entry = parse_entry(BENCHMARKS, "helmet_recall:length=131072")
-    assert [task.name for task in entry.tasks] == ["json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"]
+    assert [task.name for task in entry.tasks] == [
+        "json_kv",
+        "ruler_niah_mk_2",
+        "ruler_niah_mk_3",
+        "ruler_niah_mv",
+    ]
     assert entry.groups[:2] == ["helmet_recall_128k", "helmet_json_kv_128k"]
     assert entry.description == "helmet_recall:length=128k"
     assert entry.title == "HELMET Recall 128k"
@@ -37,9 +42,7 @@ def test_every_benchmark_is_a_name_for_run_entries() -> None:
 
 def test_every_argument() -> None:
     """All arguments reach the settings, and the description names the given ones in a fixed order."""
-    text = (
-        "helmet_icl:style=chat,length=8K,task=nlu,seed=7,shots=12,num_samples=5,protocol=current,labels=natural_label"
-    )
+    text = "helmet_icl:style=chat,length=8K,task=nlu,seed=7,shots=12,num_samples=5,protocol=current,labels=natural_label"
     entry = parse_entry(BENCHMARKS, text)
     s = entry.settings
     assert (s.length, s.seed, s.shots, s.num_samples, s.style, s.protocol, s.labels) == (
@@ -71,19 +74,40 @@ def test_every_argument() -> None:
         ("helmet_recall:length=2k", "length='2k' is invalid"),
         ("helmet_recall:length=2m", "length='2m' is invalid"),
         ("helmet_icl:length=10000", "length='10000' is invalid; give one of 4k, 8k"),
-        ("helmet_recall:length=8k,task=nq", "task='nq' is invalid; choose from json_kv, ruler_niah_mk_2"),
+        (
+            "helmet_recall:length=8k,task=nq",
+            "task='nq' is invalid; choose from json_kv, ruler_niah_mk_2",
+        ),
         ("helmet_icl:length=8k,task=json_kv", "task='json_kv' is invalid; choose from trec_coarse"),
         ("helmet_recall:length=8k,shots=-1", "shots='-1' is invalid; give a whole number from 0"),
         ("helmet_recall:length=8k,shots=two", "shots='two' is invalid"),
         ("helmet_recall:length=8k,shots=1.5", "shots='1.5' is invalid"),
-        ("helmet_recall:length=8k,truncation=left", "truncation='left' is invalid; choose from auto, error"),
+        (
+            "helmet_recall:length=8k,truncation=left",
+            "truncation='left' is invalid; choose from auto, error",
+        ),
         ("helmet_recall:length=8k,seed=x", "seed='x' is invalid"),
         ("helmet_recall:length=8k,seed=99999999999", "seed='99999999999' is invalid"),
-        ("helmet_recall:length=8k,num_samples=0", "num_samples='0' is invalid; give a whole number from 1"),
-        ("helmet_recall:length=8k,style=raw", "style='raw' is invalid; choose from auto, chat, completion"),
-        ("helmet_rag:length=8k,protocol=v2", "protocol='v2' is invalid; choose from paper, current"),
-        ("helmet_rag:length=8k,protocol=api", "protocol='api' is invalid; choose from paper, current"),
-        ("lv_eval:length=16k,protocol=current", "protocol='current' is invalid; choose from paper, api"),
+        (
+            "helmet_recall:length=8k,num_samples=0",
+            "num_samples='0' is invalid; give a whole number from 1",
+        ),
+        (
+            "helmet_recall:length=8k,style=raw",
+            "style='raw' is invalid; choose from auto, chat, completion",
+        ),
+        (
+            "helmet_rag:length=8k,protocol=v2",
+            "protocol='v2' is invalid; choose from paper, current",
+        ),
+        (
+            "helmet_rag:length=8k,protocol=api",
+            "protocol='api' is invalid; choose from paper, current",
+        ),
+        (
+            "lv_eval:length=16k,protocol=current",
+            "protocol='current' is invalid; choose from paper, api",
+        ),
         ("helmet_recal:length=8k", "; did you mean helmet_recall?"),
         (
             "helmet_recall:length=8k,num_sample=8",
@@ -96,7 +120,10 @@ def test_every_argument() -> None:
         ("helmet_recall:length=8k, model=a/b", "a space around the argument ' model'"),
         ("helmet_recall:length=8k,num_samples=4294967295", "give a whole number from 1 to 10000"),
         ("helmet_icl:length=8k,shots=4294967295", "give a whole number from 0 to 100000"),
-        ("helmet_icl:length=8k,labels=names", "labels='names' is invalid; choose from integer, natural_label"),
+        (
+            "helmet_icl:length=8k,labels=names",
+            "labels='names' is invalid; choose from integer, natural_label",
+        ),
         (f"helmet_recall:length=8k,task={'x' * 5000}", "…' is invalid; choose from json_kv"),
     ],
 )
@@ -118,7 +145,10 @@ def test_mistakes(text: str, message: str) -> None:
         ),
         ("lv_eval:length=16k,seed=3", "seed='3' is not an argument"),
         ("helmet_recall:length=8k,protocol=paper", "protocol='paper' is not an argument"),
-        ("helmet_recall:length=8k,labels=natural_label", "labels='natural_label' is not an argument"),
+        (
+            "helmet_recall:length=8k,labels=natural_label",
+            "labels='natural_label' is not an argument",
+        ),
         ("helmet_rag:length=8k,judge=none", "judge='none' is not an argument"),
         ("helmet_recall:length=8k,context=none", "context='none' is not an argument"),
         (
@@ -129,7 +159,10 @@ def test_mistakes(text: str, message: str) -> None:
             "helmet_ruler:length=8k,shots=0",
             "; choose from task, length, seed, num",
         ),
-        ("helmet_cite:task=asqa_nocite,length=8k,judge=none", "judge='none' is not an argument of asqa_nocite"),
+        (
+            "helmet_cite:task=asqa_nocite,length=8k,judge=none",
+            "judge='none' is not an argument of asqa_nocite",
+        ),
     ],
 )
 def test_an_argument_that_changes_nothing_is_refused(text: str, message: str) -> None:
@@ -168,7 +201,11 @@ def test_every_task_names_arguments_that_there_are() -> None:
     ("text", "tasks", "groups"),
     [
         ("mrcr:length=128k,needles=2", ["2needle"], ["mrcr_128k", "mrcr_2needle_128k"]),
-        ("longproc:length=0.5k,task=countdown", ["countdown"], ["longproc_0.5k", "longproc_countdown_0.5k"]),
+        (
+            "longproc:length=0.5k,task=countdown",
+            ["countdown"],
+            ["longproc_0.5k", "longproc_countdown_0.5k"],
+        ),
         ("aa_lcr", ["questions"], ["aa_lcr", "aa_lcr_questions"]),
     ],
 )
@@ -180,7 +217,9 @@ def test_other_axes(text: str, tasks: list[str], groups: list[str]) -> None:
 
 def test_a_category_runs_the_tasks_that_exist_at_a_length() -> None:
     """A category runs its tasks that exist at a length, and a named task must exist at it."""
-    short, long = (parse_entry(BENCHMARKS, f"longproc:length={length}") for length in ("0.5k", "8k"))
+    short, long = (
+        parse_entry(BENCHMARKS, f"longproc:length={length}") for length in ("0.5k", "8k")
+    )
     assert [len(short.tasks), len(long.tasks)] == [4, 5]
     assert "pseudo_to_code" not in [task.name for task in long.tasks]
     assert (short.max_tokens, long.max_tokens) == (1024, 10240)
@@ -219,14 +258,23 @@ def test_another_nli_model() -> None:
     """Citations by another NLI model, or by the official model at another revision, have their own groups."""
     tasks = parse_entry(BENCHMARKS, "helmet_cite:length=8k").tasks
     (official,) = {task.official_judge for task in tasks if task.official_judge}
-    for judge, suffix in ((official, ""), (f"{official}@main", f"_judged_by_{official}@main".replace("/", "--"))):
-        assert parse_entry(BENCHMARKS, f"helmet_cite:length=8k,judge={judge}").groups[0] == f"helmet_cite_8k{suffix}"
+    for judge, suffix in (
+        (official, ""),
+        (f"{official}@main", f"_judged_by_{official}@main".replace("/", "--")),
+    ):
+        assert (
+            parse_entry(BENCHMARKS, f"helmet_cite:length=8k,judge={judge}").groups[0]
+            == f"helmet_cite_8k{suffix}"
+        )
 
 
 def test_groups_of_a_large_jury() -> None:
     """The groups of a large jury have names that fit into file names, and two juries never share a group."""
     judges = ["+".join(f"host{n}/model-{n}" for n in range(size)) for size in (30, 31)]
-    groups = {parse_entry(BENCHMARKS, f"helmet_longqa:length=8k,judge={judge}").groups[0] for judge in judges}
+    groups = {
+        parse_entry(BENCHMARKS, f"helmet_longqa:length=8k,judge={judge}").groups[0]
+        for judge in judges
+    }
     assert len(groups) == 2
     assert max(map(len, groups)) < 120
 
@@ -234,7 +282,10 @@ def test_groups_of_a_large_jury() -> None:
 def test_lengths_of_tasks_of_both_kinds() -> None:
     """If one task of a category is generated at any length, the category accepts all these lengths."""
     category = find_benchmark("ruler").categories[0]
-    tasks = (category.tasks[0], replace(category.tasks[1], any_length=False, sizes={4096: 4096, 2**30: 2**30}))
+    tasks = (
+        category.tasks[0],
+        replace(category.tasks[1], any_length=False, sizes={4096: 4096, 2**30: 2**30}),
+    )
     benchmark = replace(find_benchmark("ruler"), categories=(replace(category, tasks=tasks),))
     with pytest.raises(InputError, match=r"give any number of tokens of .+ to 16m, 1024m"):
         parse_entry([benchmark], f"{next(iter(benchmark.entries))}:length=2000")
@@ -256,7 +307,10 @@ def test_an_argument_selects_the_category() -> None:
     ("text", "message"),
     [
         ("oneruler:length=8k", "oneruler: language is missing; choose from zh, cs"),
-        ("oneruler:language=german,length=8k", "oneruler: language='german' is invalid; choose from"),
+        (
+            "oneruler:language=german,length=8k",
+            "oneruler: language='german' is invalid; choose from",
+        ),
         ("oneruler_de:language=de,length=8k", "unknown argument language='de'"),
     ],
 )

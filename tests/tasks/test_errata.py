@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from helm_longctx.tasks.benchmark import ERRATA_FILE, Erratum, read_errata
 from helm_longctx.tasks.registry import BENCHMARKS
 
-ROW = {"task": "nq", "instance": "nq-3", "what": "the year is wrong", "source": "https://h/1", "since": "2026-02-27"}
+ROW = {
+    "task": "nq",
+    "instance": "nq-3",
+    "what": "the year is wrong",
+    "source": "https://h/1",
+    "since": "2026-02-27",
+}
 
 
 def package(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> str:
@@ -35,7 +41,9 @@ def test_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del rule["instance"]
     text = "\n".join(map(json.dumps, (ROW, rule))) + "\n"
     one, other = read_errata(package(tmp_path, monkeypatch, text))
-    assert one == Erratum("nq", "the year is wrong", "https://h/1", date(2026, 2, 27), instance="nq-3")
+    assert one == Erratum(
+        "nq", "the year is wrong", "https://h/1", date(2026, 2, 27), instance="nq-3"
+    )
     assert one.concerns("nq-3", 8192, ())
     assert not one.concerns("nq-4", 8192, ("nq-3",))
     assert other.concerns("nq-9", 131072, ("own_parent",))
@@ -78,7 +86,12 @@ def test_errata_of_benchmarks_are_about_their_tasks() -> None:
     found = [(benchmark, each) for benchmark in BENCHMARKS for each in benchmark.errata()]
     assert {benchmark.name for benchmark, _ in found} >= {"graphwalks", "mrcr"}
     for benchmark, each in found:
-        tasks = {task.name for other in BENCHMARKS if other.errata == benchmark.errata for task in other.tasks}
+        tasks = {
+            task.name
+            for other in BENCHMARKS
+            if other.errata == benchmark.errata
+            for task in other.tasks
+        }
         assert each.task in tasks
         assert each.source.startswith("https://")
         assert each.since <= date.today()

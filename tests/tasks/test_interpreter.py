@@ -18,13 +18,18 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpreter]:
     require_sandbox(monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-ours")
     monkeypatch.setattr(interpreter, "MOST_SECONDS", 5.0)
-    with Interpreter({"context": "abc" * 1000}, {"upper": lambda text: text.upper()}, exports=("answer",)) as found:
+    with Interpreter(
+        {"context": "abc" * 1000}, {"upper": lambda text: text.upper()}, exports=("answer",)
+    ) as found:
         yield found
 
 
 ATTACKS = {
     "fork": ("import os\nprint(os.fork())", "BlockingIOError"),
-    "thread": ("import threading\nthreading.Thread(target=print).start()", "can't start new thread"),
+    "thread": (
+        "import threading\nthreading.Thread(target=print).start()",
+        "can't start new thread",
+    ),
     "program": ("import subprocess\nsubprocess.run(['true'])", "BlockingIOError"),
     "network": ("import socket\nsocket.create_connection(('1.1.1.1', 53), 1)", "Error"),
     "netlink": ("import socket\nsocket.socket(16, 3, 0)", "PermissionError"),
@@ -39,7 +44,9 @@ ATTACKS = {
 }
 
 
-@pytest.mark.parametrize("run", [python_as_program, python_in_interpreter], ids=["program", "interpreter"])
+@pytest.mark.parametrize(
+    "run", [python_as_program, python_in_interpreter], ids=["program", "interpreter"]
+)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks_fail(name: str, run: Attack, running: Interpreter) -> None:
     """What reaches out of the sandbox fails inside of the code, which ends with an error."""
@@ -78,7 +85,9 @@ def test_errors_are_those_of_the_code(code: str, error: str, running: Interprete
         "x = [0]\nwhile True: x += x",
     ],
 )
-def test_code_that_does_not_come_back(code: str, running: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_does_not_come_back(
+    code: str, running: Interpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Code that ends the interpreter, or never ends, gets a line; the next piece starts with the first variables."""
     monkeypatch.setattr(interpreter, "MOST_SECONDS", 1.0)
     output = running.run(code)
@@ -98,7 +107,9 @@ def test_forged_messages_are_only_text(running: Interpreter) -> None:
 def test_what_is_printed_is_limited(running: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
     """The start of the output is kept."""
     monkeypatch.setattr(interpreter, "MOST_SECONDS", 20.0)
-    assert len(running.run("for _ in range(100): print('x' * 100_000)").text) == interpreter.MOST_TEXT
+    assert (
+        len(running.run("for _ in range(100): print('x' * 100_000)").text) == interpreter.MOST_TEXT
+    )
     assert running.run("answer = {1, 2}; print('\\ud800')").values == {"answer": "{1, 2}"}
 
 

@@ -10,7 +10,14 @@ from itertools import combinations
 import pytest
 
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.tasks.publications import CONFIDENCE, KINDS, Protocol, PublicationSource, Reported, is_rounded
+from helm_longctx.tasks.publications import (
+    CONFIDENCE,
+    KINDS,
+    Protocol,
+    PublicationSource,
+    Reported,
+    is_rounded,
+)
 from helm_longctx.tasks.registry import BENCHMARKS, find_protocols, read_folders
 
 ROWS = [
@@ -56,7 +63,9 @@ def test_no_row_is_there_twice() -> None:
     assert sorted(place for place in places if places.count(place) > 1) == []
 
 
-@pytest.mark.parametrize(("protocol", "row"), ROWS, ids=[f"{protocol.name}: {row.label}" for protocol, row in ROWS])
+@pytest.mark.parametrize(
+    ("protocol", "row"), ROWS, ids=[f"{protocol.name}: {row.label}" for protocol, row in ROWS]
+)
 def test_the_form_of_a_row(protocol: Protocol, row: Reported) -> None:
     """A row has a vendor, a number with its digits, and sources with an address, a kind and the day of reading."""
     assert row.vendor
@@ -76,7 +85,9 @@ def names_of_one_model(names: list[str]) -> list[tuple[str, str]]:
     """Return pairs of names that differ only in their spelling, in a date, in words of `NO_NAME`, or in a missing size."""
     keys = defaultdict(list)
     for name in names:
-        plain = re.sub(r"\b(preview\s*)?\d{2}-\d{2}\b|\b(preview|\d{4}-\d{2}-\d{2}|\d{4})\b", " ", name.lower())
+        plain = re.sub(
+            r"\b(preview\s*)?\d{2}-\d{2}\b|\b(preview|\d{4}-\d{2}-\d{2}|\d{4})\b", " ", name.lower()
+        )
         words = [word for word in re.split(r"[^a-z0-9.]+", plain) if word and word not in NO_NAME]
         sizes = frozenset(word for word in words if SIZE.fullmatch(word))
         keys["".join(word for word in words if word not in sizes)].append((name, sizes))
@@ -108,17 +119,35 @@ def test_two_names_are_found() -> None:
 
 def test_sources_that_differ_have_a_mark() -> None:
     """Where another source prints another number, the row has a mark and names it, and rounding is no difference."""
-    row = Reported("m", 93.0, "", "H", SOURCE, "93.0", also={PublicationSource("B", "https://b", "x"): Decimal("93.1")})
+    row = Reported(
+        "m",
+        93.0,
+        "",
+        "H",
+        SOURCE,
+        "93.0",
+        also={PublicationSource("B", "https://b", "x"): Decimal("93.1")},
+    )
     assert row.number_text == "93.0 ‡"
     assert row.origin == "A page, 2026-01-01 (stated on the page; but B: 93.1)"
     same = Reported(
-        "m", 92.94, "", "M", SOURCE, "92.94", also={PublicationSource("B", "https://b", "x"): Decimal("92.9")}
+        "m",
+        92.94,
+        "",
+        "M",
+        SOURCE,
+        "92.94",
+        also={PublicationSource("B", "https://b", "x"): Decimal("92.9")},
     )
     assert same.number_text == "92.94"
     assert same.origin == "A page, 2026-01-01 (second hand; also in B)"
     assert is_rounded(Decimal("80"), Decimal("80.4"))
     assert not is_rounded(Decimal("80"), Decimal("80.6"))
-    assert {row.label for _, row in ROWS if row.differences} >= {"GPT-5.4 (xhigh)", "Seed 2.0", "GPT-5.2 (xhigh)"}
+    assert {row.label for _, row in ROWS if row.differences} >= {
+        "GPT-5.4 (xhigh)",
+        "Seed 2.0",
+        "GPT-5.2 (xhigh)",
+    }
 
 
 def test_digits_are_those_of_the_source() -> None:

@@ -17,7 +17,9 @@ FIELDS = {"context": "c", "question": "q", "demos": ""}
 MSMARCO = HELMET.task("msmarco")
 
 
-class PanicException(BaseException):  # as tokenizers' library calls it, which has no other name for it
+class PanicException(
+    BaseException
+):  # as tokenizers' library calls it, which has no other name for it
     pass
 
 
@@ -34,15 +36,27 @@ def loaded(task: Task, mirror: DataRoot, *examples: Example | BaseException) -> 
 
 
 @pytest.mark.parametrize(
-    "error", [KeyError("x"), TypeError(), RecursionError(), OverflowError(), UnicodeError(), PanicException("no entry")]
+    "error",
+    [
+        KeyError("x"),
+        TypeError(),
+        RecursionError(),
+        OverflowError(),
+        UnicodeError(),
+        PanicException("no entry"),
+    ],
 )
 def test_unexpected_errors(error: BaseException, mirror: DataRoot) -> None:
     """An unexpected error of a loader, such as a panic in Rust for a damaged tokenizer file, ends in one line."""
-    with pytest.raises(InputError, match=f"a row of .* does not have msmarco's format: {type(error).__name__} "):
+    with pytest.raises(
+        InputError, match=f"a row of .* does not have msmarco's format: {type(error).__name__} "
+    ):
         loaded(MSMARCO, mirror, error)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")]
+)
 def test_what_is_no_fault_of_the_data(error: BaseException, mirror: DataRoot) -> None:
     """An error that is not a fault of the data is raised unchanged."""
     with pytest.raises(type(error)):
@@ -52,7 +66,10 @@ def test_what_is_no_fault_of_the_data(error: BaseException, mirror: DataRoot) ->
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"fields": {**FIELDS, "question": ["q"]}}, "msmarco-0: question must be text, found ['q']"),
+        (
+            {"fields": {**FIELDS, "question": ["q"]}},
+            "msmarco-0: question must be text, found ['q']",
+        ),
         ({"fields": {"context": "c"}}, "KeyError"),
         ({"references": [1]}, "has answers that are not strings"),
         ({"references": "a"}, "has answers that are not strings"),

@@ -24,7 +24,8 @@ TEXT = st.text(max_size=200) | st.text("the 北京🎼é<s>", max_size=200)
 
 CUTTERS = {name: middle_cutter(tokenizer) for name, tokenizer in TOKENIZERS.items()}
 WRAPPED = {
-    name: middle_cutter(PreTrainedTokenizerFast(tokenizer_object=tokenizer)) for name, tokenizer in TOKENIZERS.items()
+    name: middle_cutter(PreTrainedTokenizerFast(tokenizer_object=tokenizer))
+    for name, tokenizer in TOKENIZERS.items()
 }
 
 
@@ -40,7 +41,9 @@ def test_forms_of_a_tokenizer_agree(name: str, prompt: str, limit: int) -> None:
 def test_what_fits_is_not_touched(name: str, prompt: str) -> None:
     """A prompt that fits is unchanged, and one token more than the limit, special tokens included, is cut."""
     size = max(2, len(TOKENIZERS[name].encode(prompt).ids))
-    assert CUTTERS[name](prompt, size) == FittedPrompt(prompt, tokens=len(TOKENIZERS[name].encode(prompt).ids))
+    assert CUTTERS[name](prompt, size) == FittedPrompt(
+        prompt, tokens=len(TOKENIZERS[name].encode(prompt).ids)
+    )
     if size > 2:
         assert CUTTERS[name](prompt, size - 1).cut
 
@@ -65,7 +68,10 @@ def test_a_saved_limit_is_lifted() -> None:
 def test_tiktoken() -> None:
     """tiktoken's encodings cut as the official code for API models does: without special tokens, whose text is plain text."""
     encoding = tiktoken.Encoding(
-        "bytes", pat_str=".", mergeable_ranks={bytes([n]): n for n in range(256)}, special_tokens={"<|end|>": 256}
+        "bytes",
+        pat_str=".",
+        mergeable_ranks={bytes([n]): n for n in range(256)},
+        special_tokens={"<|end|>": 256},
     )
     cut = middle_cutter(encoding)
     assert cut("abcdefgh", 5) == FittedPrompt("abgh", cut=True)
@@ -89,7 +95,9 @@ def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
     fitted = Truncator(window, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat")
     cut = CUTTERS[name](prompt, limit)
     assert (fitted.prompt, fitted.cut) == (cut.prompt, cut.cut)
-    assert Truncator(None, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat") == FittedPrompt(prompt)
+    assert Truncator(None, lambda: tokenizer).fit(
+        prompt, sample, max_tokens, "chat"
+    ) == FittedPrompt(prompt)
 
 
 @EACH
@@ -100,7 +108,11 @@ def test_a_question_is_never_cut(name: str) -> None:
 
     def fit(limit: int) -> str:
         sample = Sample("official", 64, 64, cut="middle", question=question)
-        return Truncator(limit + RESERVED, lambda: TOKENIZERS[name]).fit(prompt, sample, 64, "chat").prompt
+        return (
+            Truncator(limit + RESERVED, lambda: TOKENIZERS[name])
+            .fit(prompt, sample, 64, "chat")
+            .prompt
+        )
 
     assert fit(2 * half) == CUTTERS[name](prompt, 2 * half).prompt
     assert fit(2 * half).endswith(f"{question}\nAnswer:")
@@ -115,7 +127,11 @@ def test_ends_of_long_prompts(kind: str, limit: int) -> None:
     tokenizer, prompt = tokenizer_of(kind), " ".join(LINES * 30)
     ids, half = tokenizer.encode(prompt).ids, limit // 2
     parts = (ids[:half], ids[-half:]) if len(ids) > limit else None
-    official = "".join(tokenizer.decode(part, skip_special_tokens=True) for part in parts) if parts else prompt
+    official = (
+        "".join(tokenizer.decode(part, skip_special_tokens=True) for part in parts)
+        if parts
+        else prompt
+    )
     fitted = middle_cutter(tokenizer)(prompt, limit)
     assert (fitted.prompt, fitted.cut) == (official, parts is not None)
 
@@ -125,7 +141,9 @@ def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch
     read: list[int] = []
     encode = PieceTokenizer.encode
     monkeypatch.setattr(
-        PieceTokenizer, "encode", lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k)
+        PieceTokenizer,
+        "encode",
+        lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k),
     )
     assert middle_cutter(tokenizer_of("gpt_2"))("the king of the town " * 50_000, 10_000).cut
     assert sum(read) < 100_000

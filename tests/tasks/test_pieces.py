@@ -26,7 +26,9 @@ def reader_of(kind: str, size: int) -> PieceTokenizer:
 
 
 def tokens_by_pieces(tokenizer: PieceTokenizer, text: str) -> list[int]:
-    body = tokenizer.read(text, lambda text: [id for piece in text.pieces() for id in text.ids(piece)])
+    body = tokenizer.read(
+        text, lambda text: [id for piece in text.pieces() for id in text.ids(piece)]
+    )
     return [*tokenizer.before, *body, *tokenizer.after]
 
 
@@ -90,12 +92,20 @@ def test_a_model_that_drops_merges_at_random_is_not_read_in_pieces() -> None:
 def _bpe(*merges: tuple[str, str]) -> Tokenizer:
     """Return a BPE of single letters and spaces without a pre-tokenizer, with merges."""
     letters = [*"abc ", *dict.fromkeys("".join(pair) for pair in merges)]
-    return Tokenizer(models.BPE({letter: place for place, letter in enumerate(letters)}, list(merges)))
+    return Tokenizer(
+        models.BPE({letter: place for place, letter in enumerate(letters)}, list(merges))
+    )
 
 
 @pytest.mark.parametrize(
     ("merges", "is_apart"),
-    [([], True), ([("a", "b")], True), ([("a", " ")], False), ([("b", "a"), ("ba", " ")], False), ([(" ", "a")], True)],
+    [
+        ([], True),
+        ([("a", "b")], True),
+        ([("a", " ")], False),
+        ([("b", "a"), ("ba", " ")], False),
+        ([(" ", "a")], True),
+    ],
 )
 def test_a_place_in_a_word_is_a_boundary_if_no_merge_can_cross_it(
     merges: list[tuple[str, str]], is_apart: bool
@@ -111,6 +121,8 @@ def test_a_place_in_a_word_is_a_boundary_if_no_merge_can_cross_it(
 
 def test_a_vocabulary_proves_nothing_of_a_model_that_does_not_only_merge() -> None:
     """With a suffix at the end of words, a token depends on its place, so a place in a word is no boundary."""
-    model = models.BPE({"a": 0, "b": 1, " ": 2, "a</w>": 3, " </w>": 4, "b</w>": 5}, [], end_of_word_suffix="</w>")
+    model = models.BPE(
+        {"a": 0, "b": 1, " ": 2, "a</w>": 3, " </w>": 4, "b</w>": 5}, [], end_of_word_suffix="</w>"
+    )
     with pytest.raises(NotApartError):
         PieceTokenizer(Tokenizer(model), 2).tokens_before("ab ab", 2)

@@ -18,7 +18,9 @@ from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.publications import CONFIDENCE, Protocol, read_protocols
 from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_protocols
 
-PROTOCOLS = [(benchmark, protocol) for benchmark in BENCHMARKS for protocol in find_protocols(benchmark)]
+PROTOCOLS = [
+    (benchmark, protocol) for benchmark in BENCHMARKS for protocol in find_protocols(benchmark)
+]
 
 HELMS_OWN = re.compile(r",?\b(temperature|num_output_tokens)=[^,]+")
 
@@ -122,7 +124,10 @@ TABLES = {
     "deepseek mrcr 1m mmr": (("",), DEEPSEEK),
     "qwen mrcr v2 8-needle 256k": (("",), {"Qwen3.8-Max": "92.9M"}),
     "seed mrcr 8-needle": (("",), {"Seed 2.0": "89.4M"}),
-    "aa-lcr 1.1": (("",), {"GPT-5.6 Sol": "77.7M", "DeepSeek-V4-Pro": "80.3M", "Claude Sonnet 4": "44M"}),
+    "aa-lcr 1.1": (
+        ("",),
+        {"GPT-5.6 Sol": "77.7M", "DeepSeek-V4-Pro": "80.3M", "Claude Sonnet 4": "44M"},
+    ),
     "longbench v2 of releases": (("",), {"Qwen3.8-Max": "66.3M"}),
     "longbench v2 128k of seed": (("",), {"Seed 2.0": "84.5M"}),
 }
@@ -144,10 +149,14 @@ def test_every_published_number(name: str) -> None:
         if protocol.name in names
         for row in protocol.rows
     }
-    assert found >= {(of, model, float(cell[:-1]), cell[-1]) for of, model, cell in expected if cell != "-"}
+    assert found >= {
+        (of, model, float(cell[:-1]), cell[-1]) for of, model, cell in expected if cell != "-"
+    }
 
 
-@pytest.mark.parametrize(("benchmark", "protocol"), PROTOCOLS, ids=[protocol.name for _, protocol in PROTOCOLS])
+@pytest.mark.parametrize(
+    ("benchmark", "protocol"), PROTOCOLS, ids=[protocol.name for _, protocol in PROTOCOLS]
+)
 def test_every_protocol_can_be_run(benchmark: object, protocol: Protocol) -> None:
     """Each run entry is valid, a judge is the task's official one, each row has a source, and each value is a percentage."""
     for text in protocol.run_entries:
@@ -177,8 +186,12 @@ def test_tables_of_papers_are_the_published_results() -> None:
     (_, protocol) = find_protocol("helmet recall 128k", BENCHMARKS)
     rows = {row.model: row.value for row in protocol.rows}
     (helmet,) = [benchmark for benchmark in BENCHMARKS if benchmark.name == "helmet"]
-    published = [row for row in helmet.published() if (row.category, row.length) == ("recall", 131072)]
-    assert rows == {row.model: pytest.approx(100 * fmean(row.scores.values()), abs=1e-6) for row in published}
+    published = [
+        row for row in helmet.published() if (row.category, row.length) == ("recall", 131072)
+    ]
+    assert rows == {
+        row.model: pytest.approx(100 * fmean(row.scores.values()), abs=1e-6) for row in published
+    }
     assert len(rows) > 50
 
 
@@ -201,7 +214,10 @@ def test_names_are_found_as_people_write_them(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("deepsek mrcr 1m", "no protocol is called 'deepsek mrcr 1m'; did you mean 'deepseek mrcr 1m mmr'"),
+        (
+            "deepsek mrcr 1m",
+            "no protocol is called 'deepsek mrcr 1m'; did you mean 'deepseek mrcr 1m mmr'",
+        ),
         (
             "openai mrcr v2 8-needle 128k",
             "'openai mrcr v2 8-needle 64k-128k', 'openai mrcr v2 8-needle 128k-256k'; give one",
@@ -230,12 +246,17 @@ def test_any_text_is_a_protocol_or_an_error(text: str) -> None:
     ("content", "told"),
     [
         ("protocols: []", "KeyError: 'sources'"),
-        ("sources: {}\nprotocols: [{name: x, title: x, points: {}, rows: [], colour: red}]", "unknown key colour"),
+        (
+            "sources: {}\nprotocols: [{name: x, title: x, points: {}, rows: [], colour: red}]",
+            "unknown key colour",
+        ),
         ("sources: {}\nprotocols: [{name: x}]", "KeyError"),
         ("- 1", "TypeError"),
     ],
 )
-def test_a_malformed_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str) -> None:
+def test_a_malformed_file_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, told: str
+) -> None:
     """A file of another package that is malformed ends in one line that names the file."""
     folder = tmp_path / "malformed_protocols"
     folder.mkdir()
@@ -250,8 +271,15 @@ def test_a_malformed_file_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_conditions_name_what_is_not_stated() -> None:
     """The conditions of a protocol say what the page says, and name what it does not say."""
     anthropic = find_protocol("anthropic graphwalks bfs 256k", BENCHMARKS)[1]
-    assert anthropic.conditions == ["mean over questions", "5 trials", "temperature 1", "output budget not stated"]
-    assert anthropic.run_entries == ("graphwalks:task=openai_bfs_corrected,length=256k,repeats=5,temperature=1.0",)
+    assert anthropic.conditions == [
+        "mean over questions",
+        "5 trials",
+        "temperature 1",
+        "output budget not stated",
+    ]
+    assert anthropic.run_entries == (
+        "graphwalks:task=openai_bfs_corrected,length=256k,repeats=5,temperature=1.0",
+    )
     assert "the lengths not stated" in find_protocol("seed mrcr", BENCHMARKS)[1].conditions
 
 
@@ -268,7 +296,11 @@ def test_rulers_readme_breaks_its_own_threshold() -> None:
     }
     names = {name.lower(): name for name, _ in scores}
     for model, (readme, ours) in printed.items():
-        of_model = {length or 0: score for (name, length), score in scores.items() if name == names[model.lower()]}
+        of_model = {
+            length or 0: score
+            for (name, length), score in scores.items()
+            if name == names[model.lower()]
+        }
         assert of_model[readme * 1024] < (ruler.effective_score or 0)
         assert effective_length(of_model, ruler.effective_score or 0) == ours * 1024
 
@@ -277,7 +309,10 @@ def test_a_shell_takes_every_name() -> None:
     """No word of a protocol's name needs quotes in a shell, and the name with `<128k` of earlier versions still works."""
     words = [word for _, protocol in PROTOCOLS for word in protocol.name.split()]
     assert [word for word in words if shlex.quote(word) != word] == []
-    assert find_protocol("openai graphwalks bfs <128k", BENCHMARKS)[1].name == "openai graphwalks bfs 128k"
+    assert (
+        find_protocol("openai graphwalks bfs <128k", BENCHMARKS)[1].name
+        == "openai graphwalks bfs 128k"
+    )
 
 
 def test_the_table_of_a_benchmark_has_its_sample() -> None:
@@ -286,5 +321,9 @@ def test_the_table_of_a_benchmark_has_its_sample() -> None:
         for protocol in (each for each in find_protocols(benchmark) if each.is_table):
             (board,) = published_boards([benchmark])
             entry = parse_entry([benchmark], protocol.entries[0])
-            places = {ScoreKey(place.model, entry.name, entry.settings.length) for place in board.scores}
-            assert {board.scores[place].interval.n for place in places & board.scores.keys()} == {protocol.samples}
+            places = {
+                ScoreKey(place.model, entry.name, entry.settings.length) for place in board.scores
+            }
+            assert {board.scores[place].interval.n for place in places & board.scores.keys()} == {
+                protocol.samples
+            }

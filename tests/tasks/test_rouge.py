@@ -9,7 +9,9 @@ from rouge import Rouge
 
 from helm_longctx.tasks.words import MOST_STEPS, rouge_l
 
-WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", ".", "e.f", "..", "\n", "和"]), max_size=30).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from(["a", "b", "c", "d", ".", "e.f", "..", "\n", "和"]), max_size=30
+).map(" ".join)
 
 
 def package(prediction: str, reference: str) -> float:
@@ -26,13 +28,17 @@ def test_equals_the_package(prediction: str, reference: str) -> None:
     assert rouge_l(prediction, reference) == package(prediction, reference)
 
 
-@pytest.mark.parametrize(("prediction", "reference"), [("a a b", "a b a"), ("a b a", "a a b"), ("b a a", "a b a")])
+@pytest.mark.parametrize(
+    ("prediction", "reference"), [("a a b", "a b a"), ("a b a", "a a b"), ("b a a", "a b a")]
+)
 def test_ties(prediction: str, reference: str) -> None:
     """Scores are equal where the choice between two longest subsequences changes the number of shared words."""
     assert rouge_l(prediction, reference) == package(prediction, reference)
 
 
-@pytest.mark.parametrize(("prediction", "reference"), [("", "a"), ("a", ""), (".", "a"), ("...", "...")])
+@pytest.mark.parametrize(
+    ("prediction", "reference"), [("", "a"), ("a", ""), (".", "a"), ("...", "...")]
+)
 def test_texts_without_a_sentence(prediction: str, reference: str) -> None:
     """A text without a sentence, for which the package raises an error, scores 0."""
     assert rouge_l(prediction, reference) == 0

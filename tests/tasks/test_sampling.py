@@ -15,5 +15,9 @@ datasets = pytest.importorskip("datasets")
 @given(count=st.integers(1, 2000), seed=st.integers(0, 2**32 - 1))
 def test_orders_are_the_librarys(count: int, seed: int) -> None:
     """The order equals `Dataset.shuffle(seed)` and its first rows, which HELMET's tasks sample."""
-    shuffled = datasets.Dataset.from_dict({"row": range(count)}).shuffle(seed=seed).select(range(min(100, count)))
+    shuffled = (
+        datasets.Dataset.from_dict({"row": range(count)})
+        .shuffle(seed=seed)
+        .select(range(min(100, count)))
+    )
     assert shuffle_order(count, seed)[:100] == shuffled["row"]

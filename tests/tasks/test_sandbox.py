@@ -70,7 +70,9 @@ def numbers(outcome: ProgramResult) -> list[int]:
 def test_it_has_to_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the setting nothing is run, and an unknown sandbox is none."""
     monkeypatch.delenv(SETTING, raising=False)
-    with pytest.raises(InputError, match=f"^programs run only if you allow it: set {SETTING}=bubblewrap"):
+    with pytest.raises(
+        InputError, match=f"^programs run only if you allow it: set {SETTING}=bubblewrap"
+    ):
         check_sandbox("programs run")
     monkeypatch.setenv(SETTING, "docker")
     with pytest.raises(InputError, match=f"^{SETTING}='docker' is invalid; give bubblewrap$"):
@@ -81,7 +83,10 @@ def test_a_machine_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path:
     """The error names what is needed."""
     monkeypatch.setenv(SETTING, BUBBLEWRAP)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match=r"needs Linux on x86_64 or aarch64 with the commands bwrap \(bubblewrap 0.8"):
+    with pytest.raises(
+        InputError,
+        match=r"needs Linux on x86_64 or aarch64 with the commands bwrap \(bubblewrap 0.8",
+    ):
         check_sandbox("programs run")
 
 
@@ -89,21 +94,32 @@ def test_a_machine_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A sandbox that does not start is an error, and never the outcome of a program; kernels and containers can forbid namespaces."""
     for name in ("bwrap", "prlimit"):
-        (tmp_path / name).write_text("#!/bin/sh\necho 'bwrap: no permission for a namespace' >&2\nexit 1\n")
+        (tmp_path / name).write_text(
+            "#!/bin/sh\necho 'bwrap: no permission for a namespace' >&2\nexit 1\n"
+        )
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     tmp_path.chmod(0o755)
     monkeypatch.setattr("os.geteuid", lambda: 1)  # the folder above is root's alone
-    with pytest.raises(InputError, match="starts no sandbox here: 'bwrap: no permission for a namespace'"):
+    with pytest.raises(
+        InputError, match="starts no sandbox here: 'bwrap: no permission for a namespace'"
+    ):
         run(["true"], seconds=20)
 
 
 def test_outcomes(sandbox: None) -> None:
     """Output, errors and exit status are the program's; a signal is told by a number."""
-    found = run(["sh", "-c", "cat; echo wrong >&2; exit 7"], stdin=b"in\xff\n", seconds=20, processes=8)
+    found = run(
+        ["sh", "-c", "cat; echo wrong >&2; exit 7"], stdin=b"in\xff\n", seconds=20, processes=8
+    )
     assert found == ProgramResult(b"in\xff\n", b"wrong\n", 7)
     assert attack_as_program(ABORT).code == 128 + 6
-    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGALRM, signal.SIGXFSZ):  # PID 1 would ignore them
+    for number in (
+        signal.SIGTERM,
+        signal.SIGKILL,
+        signal.SIGALRM,
+        signal.SIGXFSZ,
+    ):  # PID 1 would ignore them
         assert run(["sh", "-c", f"kill -{int(number)} $$"], seconds=20).code == 128 + number
 
 
@@ -217,7 +233,9 @@ def test_numbers_of_calls() -> None:
     header = Path("/usr/include/asm-generic/unistd.h")
     if not header.exists():
         pytest.skip("the kernel's headers are not installed")
-    pairs = re.findall(r"^#define __NR(?:3264)?_(\w+) (\d+)$", header.read_text(), flags=re.MULTILINE)
+    pairs = re.findall(
+        r"^#define __NR(?:3264)?_(\w+) (\d+)$", header.read_text(), flags=re.MULTILINE
+    )
     calls = {name: number for name, (_, number) in [*DENIED_CALLS.items(), *LIMITED_CALLS.items()]}
     expected = {name: int(number) for name, number in pairs if name in calls}
     assert "ptrace" in expected
@@ -273,12 +291,23 @@ def test_network(attack: Attack) -> None:
             tcp.accept()
 
 
-def test_files_of_the_machine(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_the_machine(
+    attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing outside /tmp can be written; files of users, passwords and variables are not there."""
     secret = tmp_path / "secret"
     secret.write_text("kept")
     monkeypatch.setenv("TOKEN", "kept")
-    paths = ["/x", "/usr/x", "/usr/bin/x", "/etc/x", "/dev/x", "/dev/shm/x", "/proc/sys/kernel/core_pattern", PROGRAM]
+    paths = [
+        "/x",
+        "/usr/x",
+        "/usr/bin/x",
+        "/etc/x",
+        "/dev/x",
+        "/dev/shm/x",
+        "/proc/sys/kernel/core_pattern",
+        PROGRAM,
+    ]
     code = f"""
         int written = 0, seen = getenv("TOKEN") != 0;
         for (const char *path : {{{", ".join(f'"{path}"' for path in [*paths, str(secret), str(tmp_path / "new")])}}})
@@ -365,7 +394,10 @@ def test_calls_by_other_numbers(sandbox: None) -> None:
 def test_endless_loops(sandbox: None) -> None:
     """A program that does not end is killed with all that it holds, whatever it ignores."""
     mark = f"helm-longctx-{os.getpid()}"
-    found = run(["sh", "-c", f"trap '' TERM INT HUP; echo begun; while :; do :; done; : {mark}"], seconds=0.5)
+    found = run(
+        ["sh", "-c", f"trap '' TERM INT HUP; echo begun; while :; do :; done; : {mark}"],
+        seconds=0.5,
+    )
     assert found == ProgramResult(b"begun\n", b"", None)
     assert not list(processes(mark))
 
@@ -376,8 +408,12 @@ def test_programs_that_outlive_their_parent(sandbox: None) -> None:
     assert found == ProgramResult(b"0\n", b"", None)
 
 
-@pytest.mark.parametrize("code", [ABORT, FLOOD, OTHER_NUMBERS, OUTLIVE], ids=["abort", "flood", "numbers", "outlive"])
-def test_programs_that_end_the_interpreter(sandbox: None, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "code", [ABORT, FLOOD, OTHER_NUMBERS, OUTLIVE], ids=["abort", "flood", "numbers", "outlive"]
+)
+def test_programs_that_end_the_interpreter(
+    sandbox: None, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What ends a program ends the interpreter, with an error; the next piece of code gets a new one."""
     monkeypatch.setattr(interpreter, "MOST_SECONDS", 2.0)
     assert attack_in_interpreter(code) == ProgramResult(b"", b"", None)
@@ -410,6 +446,8 @@ def test_attacks_on_the_compiler(sandbox: None, tmp_path: Path) -> None:
 def test_programs_need_a_compiler(sandbox: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the compiler makes no program out of the smallest one, there is none."""
     monkeypatch.setattr(tasks, "_COMPILE", "no-compiler")
-    monkeypatch.setattr(tasks, "_try_compiler", tasks._try_compiler.__wrapped__)  # without its memory
+    monkeypatch.setattr(
+        tasks, "_try_compiler", tasks._try_compiler.__wrapped__
+    )  # without its memory
     with pytest.raises(InputError, match=r"needs g\+\+, installed in /usr"):
         check_programs()

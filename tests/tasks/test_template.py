@@ -11,11 +11,18 @@ from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
 
 TASKS = {
-    task.template: task for benchmark in BENCHMARKS for task in benchmark.tasks if task.template is not NO_TEMPLATE
+    task.template: task
+    for benchmark in BENCHMARKS
+    for task in benchmark.tasks
+    if task.template is not NO_TEMPLATE
 }.values()
 """A task for each template."""
 # A single space between words: two of them separate the fields of some templates.
-WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(lambda text: " ".join(text.split())).filter(bool)
+WORD = (
+    st.text("abcxyz{}% 文é", min_size=1, max_size=30)
+    .map(lambda text: " ".join(text.split()))
+    .filter(bool)
+)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -27,7 +34,9 @@ def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
     fields = {name: data.draw(WORD) for name in task.template.names}
     # Of two places side by side the later takes the text.
     fields[CONTEXT] = "\n\n".join(data.draw(st.lists(WORD, max_size=5)))
-    fields |= {name: "" for name, literal in zip(names, literals[1:-1], strict=False) if not literal}
+    fields |= {
+        name: "" for name, literal in zip(names, literals[1:-1], strict=False) if not literal
+    }
     user = task.template.render(fields).user_turn
     assert task.template.parse(user) == {name: fields[name] for name in names}
     found = task.template.parse(task.template.render(fields).text("completion"))
@@ -87,8 +96,23 @@ class Exposed:
 
 
 @pytest.mark.parametrize(
-    "place", ["{a.__class__}", "{a[0]}", "{a!r}", "{a:>99}", "{}", "{0}", "{b}", "{a", "a}", '{"a": 1}', "{{{a.b}}}"]
+    "place",
+    [
+        "{a.__class__}",
+        "{a[0]}",
+        "{a!r}",
+        "{a:>99}",
+        "{}",
+        "{0}",
+        "{b}",
+        "{a",
+        "a}",
+        '{"a": 1}',
+        "{{{a.b}}}",
+    ],
 )
 def test_no_place_but_a_known_name(place: str) -> None:
     """Attributes, items, conversions, widths and unknown names in a template stay unchanged."""
-    assert fill(f"<{place}>", {"a": "value"}) == f"<{place}>".replace("{{{", "{{").replace("}}}", "}}")
+    assert fill(f"<{place}>", {"a": "value"}) == f"<{place}>".replace("{{{", "{{").replace(
+        "}}}", "}}"
+    )

@@ -14,7 +14,8 @@ from helm_longctx.tasks.counting import ESTIMATE, estimate_llama2_tokens, read_t
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"), [("", 1), ("the", 2), ("morning", 3), ("12345", 6), ("a-b.", 5), ("a\nb", 4), ("文", 2)]
+    ("text", "tokens"),
+    [("", 1), ("the", 2), ("morning", 3), ("12345", 6), ("a-b.", 5), ("a\nb", 4), ("文", 2)],
 )
 def test_estimate(text: str, tokens: int) -> None:
     """The estimate counts digits, marks, newlines, groups of six letters, and the beginning as one token each."""
@@ -24,7 +25,9 @@ def test_estimate(text: str, tokens: int) -> None:
 @given(st.text(), st.text())
 def test_estimate_adds_up(left: str, right: str) -> None:
     """The estimate of two texts that a newline separates is their sum plus the newline."""
-    assert estimate_llama2_tokens(f"{left}\n{right}") == estimate_llama2_tokens(left) + estimate_llama2_tokens(right)
+    assert estimate_llama2_tokens(f"{left}\n{right}") == estimate_llama2_tokens(
+        left
+    ) + estimate_llama2_tokens(right)
 
 
 def test_tokenizer_counts(tmp_path: Path) -> None:

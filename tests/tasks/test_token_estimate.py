@@ -16,7 +16,10 @@ COUNTED = [
     ),
     ('{"070c3616-66b3-d47e-b9d4-d26f19276ab7": "a6331b6c-ab4d-f09a-4410-bf16d71eb989"}', 48),
     ("长江是亚洲第一长河和世界第三长河，也是世界上完全在一国境内的最长河流，全长约6300公里。", 32),
-    ("... ... ... lrqovn ... ... xpnvid njlntd ckvrxl ... ... sxhibq ckvrxl lrqovn ... dpuuxq wonpxy ... gvlcmd ", 41),
+    (
+        "... ... ... lrqovn ... ... xpnvid njlntd ckvrxl ... ... sxhibq ckvrxl lrqovn ... dpuuxq wonpxy ... gvlcmd ",
+        41,
+    ),
     ("Document [12] (Title: The Lake): Its depth is 1,234 metres, measured in 1998.\n\n", 25),
 ]
 
@@ -33,7 +36,10 @@ def test_fewest_tokens(text: str, tokens: int) -> None:
     for times in (1, 50, 3000):
         fewest = estimate_fewest_tokens([text * times, text * times])
         assert 0.1 * 2 * times * tokens <= fewest <= 0.65 * 2 * times * tokens
-    assert estimate_fewest_tokens(["", "Все счастливые семьи похожи друг на друга. " * 100]) < 100 * 12 / 1.5
+    assert (
+        estimate_fewest_tokens(["", "Все счастливые семьи похожи друг на друга. " * 100])
+        < 100 * 12 / 1.5
+    )
 
 
 MIXED = (
@@ -46,13 +52,17 @@ MIXED = (
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(MIXED), st.integers(200, 200_000)), min_size=2, max_size=9))
+@given(
+    st.lists(st.tuples(st.sampled_from(MIXED), st.integers(200, 200_000)), min_size=2, max_size=9)
+)
 def test_fewest_tokens_of_a_long_mixture(blocks: list[tuple[str, int]]) -> None:
     """The fewest tokens of a megabyte of several languages are below the tokens of its parts."""
     parts = [(text * (size // len(text) + 1))[:size] for text, size in blocks]
     times = 1_000_000 // sum(map(len, parts)) + 1
     # The estimate of scripts without a weight of their own can be several times too high.
-    tokens = sum(estimate_tokens(" ".join(part.split())) / (1 if part.isascii() else 3) for part in parts)
+    tokens = sum(
+        estimate_tokens(" ".join(part.split())) / (1 if part.isascii() else 3) for part in parts
+    )
     assert estimate_fewest_tokens(["".join(parts * times)]) < 0.9 * times * tokens
 
 
@@ -62,7 +72,9 @@ def test_fewest_tokens_of_equal_documents(documents: int) -> None:
     start, sentence = MIXED[3] * 7, MIXED[0]
     rest = (sentence * 1000)[: 1_000_000 // documents - len(start)]
     tokens = documents * (estimate_tokens(start) + estimate_tokens(rest))
-    assert estimate_fewest_tokens([(start + rest) * documents]) == pytest.approx(tokens / 2, rel=0.2)
+    assert estimate_fewest_tokens([(start + rest) * documents]) == pytest.approx(
+        tokens / 2, rel=0.2
+    )
 
 
 def test_digits_can_be_tokens() -> None:

@@ -27,7 +27,9 @@ def test_jieba_starts_in_silence(tmp_path: Path) -> None:
     (tmp_path / "jieba.cache").write_bytes(b"not jieba's")
     code = "from helm_longctx.tasks.words import cut; assert cut('贝多芬是谁') == ['贝多芬', '是', '谁']"
     command = [sys.executable, "-W", "always::UserWarning", "-c", code]
-    done = subprocess.run(command, env={"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env={"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
     assert done.stderr == ""
     assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"]
 

@@ -42,7 +42,9 @@ def gpt_2() -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    return _trained(tokenizer, trainers.BpeTrainer, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    return _trained(
+        tokenizer, trainers.BpeTrainer, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
 
 
 def claude() -> Tokenizer:
@@ -66,7 +68,9 @@ def llama_3() -> Tokenizer:
     tokenizer = _behind(Tokenizer(models.BPE()), LLAMA_3)
     tokenizer.decoder = decoders.ByteLevel()
     _trained(tokenizer, trainers.BpeTrainer, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
     return tokenizer
 
 
@@ -84,18 +88,24 @@ def llama_2() -> Tokenizer:
     """BPE over whole texts with a space before them, and bytes for unknown characters."""
     vocabulary = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     words = Tokenizer(models.BPE(unk_token="<unk>"))
-    words.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    words.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
     words.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
     words.train_from_iterator(LINES[:3], trainers.BpeTrainer(vocab_size=400, show_progress=False))
     learned = [token for token, _ in sorted(words.get_vocab().items(), key=lambda item: item[1])]
     numbers = {token: number for number, token in enumerate(dict.fromkeys([*vocabulary, *learned]))}
     merges = _merges(learned)
-    tokenizer = Tokenizer(models.BPE(numbers, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer = Tokenizer(
+        models.BPE(numbers, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    )
     tokenizer.normalizer = words.normalizer
     spaces, strip = decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)
     tokenizer.decoder = decoders.Sequence([spaces, decoders.ByteFallback(), decoders.Fuse(), strip])
     tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
-    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
     return tokenizer
 
 
@@ -108,12 +118,16 @@ def across_words() -> Tokenizer:
 def t5() -> Tokenizer:
     """Unigram behind Metaspace, with a token at the end."""
     tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
     _trained(tokenizer, trainers.UnigramTrainer, unk_token="<unk>")
     end = tokenizer.token_to_id("</s>")
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", end)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", end)]
+    )
     return tokenizer
 
 
@@ -166,7 +180,10 @@ def tokenizer_of(kind: str) -> Tokenizer:
 
 
 def _behind(tokenizer: Tokenizer, pattern: str) -> Tokenizer:
-    split, bytes_of = pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.ByteLevel(False, use_regex=False)
+    split, bytes_of = (
+        pre_tokenizers.Split(Regex(pattern), "isolated"),
+        pre_tokenizers.ByteLevel(False, use_regex=False),
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_of])
     return tokenizer
 

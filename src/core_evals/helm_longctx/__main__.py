@@ -32,7 +32,9 @@ def write_run(request: EvaluationRequest) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_jury(config, folder)
     values = config.model_dump(mode="json", exclude_defaults=True)
-    (folder / RUN).write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    (folder / RUN).write_text(
+        yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8"
+    )
     link = folder.parent / "cache"
     if not (link.exists() or link.is_symlink()):  # NeMo Evaluator's adapter has its own
         link.symlink_to(Path(CONFIGS) / "cache")
@@ -48,7 +50,9 @@ def main(text: str) -> None:
             require_modules(MEDICAL[name].needs, f"config.params.task={name!r}", INSTALL)
             if MEDICAL[name].is_judged and not is_installed(SPACY_MODEL):
                 download = f"python -m spacy download {SPACY_MODEL}"
-                raise InputError(f"config.params.task={name!r} needs a model of spaCy; install it with: {download}")
+                raise InputError(
+                    f"config.params.task={name!r} needs a model of spaCy; install it with: {download}"
+                )
         path = write_run(request)
     except InputError as error:
         print_error(error)

@@ -24,7 +24,9 @@ PARAMS = (
 """Parameters of NeMo Evaluator that the command takes."""
 
 EXTRA = {
-    **dict.fromkeys(("length", "subject", "task", "subset", "style", "num_train_trials", "num_output_tokens")),
+    **dict.fromkeys(
+        ("length", "subject", "task", "subset", "style", "num_train_trials", "num_output_tokens")
+    ),
     **dict.fromkeys(("max_length", "tokenizer", "arguments", "data_path", "judge")),
     "gpt_judge_api_key": "GPT_JUDGE_API_KEY",
     "llama_judge_api_key": "LLAMA_JUDGE_API_KEY",
@@ -62,7 +64,10 @@ def make_framework() -> str:
     for benchmark in BENCHMARKS:
         for name, category in benchmark.entries.items():
             length = default_length(benchmark, category)
-            about = f"{benchmark.title} {category.title}".strip() + f": {', '.join(t.argument for t in category.tasks)}"
+            about = (
+                f"{benchmark.title} {category.title}".strip()
+                + f": {', '.join(t.argument for t in category.tasks)}"
+            )
             extra = {} if length is None else {"length": length_label(length)}
             own.append(_evaluation(name, about, name, extra))
     content = {
@@ -84,7 +89,9 @@ def make_framework() -> str:
 
 def _mapping(expressions: dict[str, str]) -> str:
     """Return a Jinja expression for a mapping of expressions."""
-    return "{" + ", ".join(f'"{key}": ({expression})' for key, expression in expressions.items()) + "}"
+    return (
+        "{" + ", ".join(f'"{key}": ({expression})' for key, expression in expressions.items()) + "}"
+    )
 
 
 def _evaluation(name: str, about: str, task: str, extra: dict[str, Any]) -> dict[str, Any]:
@@ -97,5 +104,9 @@ def default_length(benchmark: Benchmark, category: Category) -> int | None:
     """Return the longest length up to 128k at which all tasks of a category exist; None if there are no lengths."""
     if benchmark.axis is None:
         return None
-    common = [length for length in benchmark.lengths if all(task.exists_at(length) for task in category.tasks)]
+    common = [
+        length
+        for length in benchmark.lengths
+        if all(task.exists_at(length) for task in category.tasks)
+    ]
     return max((length for length in common if length <= LONGEST_DEFAULT), default=max(common))

@@ -35,4 +35,6 @@ def write_jury(config: RunConfig, folder: Path) -> None:
         seen[family] += 1
         label = family if seen[family] == 1 else f"{family}_{seen[family]}"
         judges.append({"name": label, "model": name, "model_deployment": name})
-    (folder / JURY).write_text(yaml.safe_dump({"judges": judges}, sort_keys=False), encoding="utf-8")
+    (folder / JURY).write_text(
+        yaml.safe_dump({"judges": judges}, sort_keys=False), encoding="utf-8"
+    )

@@ -34,21 +34,33 @@ SPACY_MODEL = "en_core_web_sm"
 _DIALOGS = "One-sentence summaries of conversations between patients and doctors"
 
 MEDICAL: dict[str, MedicalTask] = {
-    "medcalc_bench": MedicalTask("medcalc_bench", "Computing a medical value from a patient's note"),
+    "medcalc_bench": MedicalTask(
+        "medcalc_bench", "Computing a medical value from a patient's note"
+    ),
     "medec": MedicalTask("medec", "Finding and correcting errors in medical narratives"),
     "head_qa": MedicalTask("head_qa", "Multiple-choice questions of biomedical exams"),
     "medbullets": MedicalTask("medbullets", "Multiple-choice questions in the style of the USMLE"),
     "pubmed_qa": MedicalTask("pubmed_qa", "Yes, no or maybe: questions about abstracts of PubMed"),
     "ehr_sql": MedicalTask("ehr_sql", "SQL queries for questions about health records"),
-    "race_based_med": MedicalTask("race_based_med", "Finding race-based bias in medical answers", modules=("docx",)),
+    "race_based_med": MedicalTask(
+        "race_based_med", "Finding race-based bias in medical answers", modules=("docx",)
+    ),
     "medhallu": MedicalTask("medhallu", "Telling factual from hallucinated medical answers"),
-    "mtsamples_replicate": MedicalTask("mtsamples_replicate", "Treatment plans from clinical notes", True),
-    "mtsamples_procedures": MedicalTask("mtsamples_procedures", "Treatment plans for medical procedures", True),
+    "mtsamples_replicate": MedicalTask(
+        "mtsamples_replicate", "Treatment plans from clinical notes", True
+    ),
+    "mtsamples_procedures": MedicalTask(
+        "mtsamples_procedures", "Treatment plans for medical procedures", True
+    ),
     "aci_bench": MedicalTask("aci_bench", "Clinical notes from conversations", True),
-    "medication_qa": MedicalTask("medication_qa", "Consumers' questions about medication", True, modules=("openpyxl",)),
+    "medication_qa": MedicalTask(
+        "medication_qa", "Consumers' questions about medication", True, modules=("openpyxl",)
+    ),
     "medi_qa": MedicalTask("medi_qa", "Consumers' health questions", True),
     "med_dialog": MedicalTask("med_dialog", _DIALOGS, True, ("healthcaremagic", "icliniq")),
-    "med_dialog_healthcaremagic": MedicalTask("med_dialog", f"{_DIALOGS}: HealthCareMagic", True, ("healthcaremagic",)),
+    "med_dialog_healthcaremagic": MedicalTask(
+        "med_dialog", f"{_DIALOGS}: HealthCareMagic", True, ("healthcaremagic",)
+    ),
     "med_dialog_icliniq": MedicalTask("med_dialog", f"{_DIALOGS}: iCliniq", True, ("icliniq",)),
 }
 """The keys are the names in NeMo Evaluator, which NVIDIA's fork has, too."""

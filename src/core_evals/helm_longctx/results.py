@@ -42,10 +42,15 @@ def read_results(suite: Path) -> dict[str, Any]:
             names = {"": _group_of(spec)}
             if results and results[0].run and results[0].run.tasks:
                 benchmark = next(each for each in BENCHMARKS if each.name == results[0].benchmark)
-                names = {task.name: _group_name(benchmark, task.name, spec) for task in results[0].run.tasks}
+                names = {
+                    task.name: _group_name(benchmark, task.name, spec)
+                    for task in results[0].run.tasks
+                }
             found = {names[each.task]: _scores(each) for each in results if each.task in names}
             tasks |= found
-            groups[_group_of(spec)] = next(iter(found.values())) if len(found) == 1 else _mean(results)
+            groups[_group_of(spec)] = (
+                next(iter(found.values())) if len(found) == 1 else _mean(results)
+            )
     return {"tasks": _wrap(tasks), "groups": _wrap(groups)}
 
 
@@ -81,7 +86,12 @@ def _scores(result: Result) -> Scores:
         spread: dict[str, float] = {}
         if name in values:
             numbers, groups = zip(*values[name], strict=True)
-            spread = {"count": len(numbers), "min": min(numbers), "max": max(numbers), "mean": fmean(numbers)}
+            spread = {
+                "count": len(numbers),
+                "min": min(numbers),
+                "max": max(numbers),
+                "mean": fmean(numbers),
+            }
             spread["stddev"] = pstdev(numbers)
             if not math.isnan(error := standard_error(numbers, groups)):
                 spread["stderr"] = error
@@ -110,8 +120,13 @@ def write_files(suite: Path, folder: Path) -> None:
         InputError: a file of a run is damaged.
     """
     runs = [run for run, _ in read_run_specs(suite) if (run / STATS).is_file()]
-    answers = ((run.name, answer) for run in runs for answer in read_answers(run) if not answer.key[2])
-    _write_lines(folder / "instances.jsonl", ({"run": name, **each.state["instance"]} for name, each in answers))
+    answers = (
+        (run.name, answer) for run in runs for answer in read_answers(run) if not answer.key[2]
+    )
+    _write_lines(
+        folder / "instances.jsonl",
+        ({"run": name, **each.state["instance"]} for name, each in answers),
+    )
     rows = ({"run": run.name, **row} for run in runs for row in read_rows(run / INSTANCE_STATS))
     _write_lines(folder / "results.jsonl", rows)
     (folder / "responses").mkdir(exist_ok=True)
@@ -119,7 +134,10 @@ def write_files(suite: Path, folder: Path) -> None:
         responses = (
             {
                 **{"id": answer.key[1], "task": answer.key[0] or None, "repeat": answer.key[2]},
-                **{name: (answer.state.get("result") or {}).get(name) for name in ("success", "completions", "error")},
+                **{
+                    name: (answer.state.get("result") or {}).get(name)
+                    for name in ("success", "completions", "error")
+                },
             }
             for answer in read_answers(run)
         )

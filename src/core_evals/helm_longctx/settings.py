@@ -58,7 +58,10 @@ def make_configuration(request: EvaluationRequest) -> RunConfig:
     model, judges = _model(request), list(_judges(request))
     entries = list(_entries(request))
     tasks = re.sub(r"\w+=[^,]*/[^,]*,?|\w+=", "", "_".join(entries))
-    models = [model["name"], *(str(each.get("name") if isinstance(each, dict) else each) for each in judges)]
+    models = [
+        model["name"],
+        *(str(each.get("name") if isinstance(each, dict) else each) for each in judges),
+    ]
     values = {
         # The name depends on tasks, lengths, models and judges, so that other results are in other suites.
         "suite": shorten_name(re.sub(r"[^\w.-]+", "_", "_".join([tasks, *models])), 80),
@@ -86,9 +89,16 @@ def _check_adapter(target: Mapping[str, Any], request: EvaluationRequest) -> Non
     ignored = [name for name in target["interceptors"] if name not in DIRECT]
     if target["mode"] == "client" and ignored:
         raise bad_argument(
-            "target.api_endpoint.adapter_config", "mode", "client", [f"server with {', '.join(ignored)}"]
+            "target.api_endpoint.adapter_config",
+            "mode",
+            "client",
+            [f"server with {', '.join(ignored)}"],
         )
-    if target["mode"] != "client" and target["reuses_responses"] and (request["extra"]["num_train_trials"] or 1) > 1:
+    if (
+        target["mode"] != "client"
+        and target["reuses_responses"]
+        and (request["extra"]["num_train_trials"] or 1) > 1
+    ):
         raise InputError(
             "target.api_endpoint.adapter_config: with mode=server and use_caching, all repeats of a question get the"
             " same answer; set use_caching=false or mode=client"
@@ -123,14 +133,30 @@ def name_model(served: str) -> str:
 def _entries(request: EvaluationRequest) -> Iterator[str]:
     task, extra = request["params"]["task"], request["extra"]
     tokens = _only_one(
-        extra["num_output_tokens"], request["params"]["max_new_tokens"], "extra.num_output_tokens", "max_new_tokens"
+        extra["num_output_tokens"],
+        request["params"]["max_new_tokens"],
+        "extra.num_output_tokens",
+        "max_new_tokens",
     )
     if task in OURS:
         if extra["subset"] is not None:
-            raise bad_argument("config.params.extra", "subset", extra["subset"], "subject, for tasks of this package")
+            raise bad_argument(
+                "config.params.extra",
+                "subset",
+                extra["subset"],
+                "subject, for tasks of this package",
+            )
         subject = _only_one(extra["subject"], extra["task"], "extra.subject", "extra.task")
-        arguments = {OURS[task].task_argument: subject, "style": extra["style"], "repeats": extra["num_train_trials"]}
-        own = _without_none(**arguments) | dict(extra["arguments"] or {}) | _without_none(num_output_tokens=tokens)
+        arguments = {
+            OURS[task].task_argument: subject,
+            "style": extra["style"],
+            "repeats": extra["num_train_trials"],
+        }
+        own = (
+            _without_none(**arguments)
+            | dict(extra["arguments"] or {})
+            | _without_none(num_output_tokens=tokens)
+        )
         for length in _as_list(extra["length"]) or [None]:
             yield _entry(task, {**_without_none(length=length), **own})
     elif task in MEDICAL:
@@ -152,7 +178,10 @@ def _medical_entries(request: EvaluationRequest, further: Mapping[str, Any]) -> 
     jury = Path(request["output_dir"]) / CONFIGS / JURY
     for subset in _as_list(extra["subset"]) or task.subsets or [None]:
         judged = {"jury_config_path": jury} if task.is_judged else {}
-        yield _entry(task.entry, {**_without_none(subset=subset), **judged, **further, **(extra["arguments"] or {})})
+        yield _entry(
+            task.entry,
+            {**_without_none(subset=subset), **judged, **further, **(extra["arguments"] or {})},
+        )
 
 
 def _entry(name: str, arguments: Mapping[str, Any]) -> str:
@@ -182,7 +211,11 @@ def _judges(request: EvaluationRequest) -> Iterator[Any]:
     """
     given, variables = request["extra"]["judge"], _keys(request)
     judges: list[Any] = (
-        given.split("+") if isinstance(given, str) else [given] if isinstance(given, dict) else given or []
+        given.split("+")
+        if isinstance(given, str)
+        else [given]
+        if isinstance(given, dict)
+        else given or []
     )
     for judge in judges:
         is_described = isinstance(judge, dict) and "name" in judge
@@ -206,10 +239,14 @@ def _keys(request: EvaluationRequest) -> dict[str, str]:
 
     A family whose tokens are set has no key, unless the request names another variable than the usual one.
     """
-    variables = {family.lower(): request["extra"][f"{family.lower()}_judge_api_key"] for family in FAMILIES}
+    variables = {
+        family.lower(): request["extra"][f"{family.lower()}_judge_api_key"] for family in FAMILIES
+    }
     usual = {family: f"{family}_judge".upper() for family in variables}
     return {
         family: name
         for family, name in variables.items()
-        if name and os.environ.get(name) and not (name == f"{usual[family]}_API_KEY" and find_tokens(usual[family]))
+        if name
+        and os.environ.get(name)
+        and not (name == f"{usual[family]}_API_KEY" and find_tokens(usual[family]))
     }

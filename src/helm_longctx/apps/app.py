@@ -54,7 +54,11 @@ class Command:
         module, _, function = self.where.partition(":")
         spec = find_spec(module)
         code = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8") if spec else "")
-        found = (node for node in code.body if isinstance(node, ast.FunctionDef) and node.name == function)
+        found = (
+            node
+            for node in code.body
+            if isinstance(node, ast.FunctionDef) and node.name == function
+        )
         return ast.get_docstring(next(found)) or ""
 
 
@@ -104,7 +108,10 @@ def find_apps() -> tuple[App, ...]:
 
     def check(record: App) -> App:
         check_fields(record, App)
-        for where in (*(each.where for each in record.commands), *(each.where for each in record.pages)):
+        for where in (
+            *(each.where for each in record.commands),
+            *(each.where for each in record.pages),
+        ):
             if not callable(load(where)):
                 raise InputError(f"{where} is not a function")
         return record
@@ -119,12 +126,16 @@ def load(where: str) -> Callable[..., Any]:
     return found
 
 
-def for_each_length(make: Callable[[Board, int | None], Section | None]) -> Callable[[Board], list[Section]]:
+def for_each_length(
+    make: Callable[[Board, int | None], Section | None],
+) -> Callable[[Board], list[Section]]:
     """Make a page's function from one that returns the section of a length, or None; the main length comes first."""
 
     @wraps(make)
     def sections(board: Board) -> list[Section]:
         others = [length for length in reversed(board.lengths) if length != board.main_length]
-        return [section for length in (board.main_length, *others) if (section := make(board, length))]
+        return [
+            section for length in (board.main_length, *others) if (section := make(board, length))
+        ]
 
     return sections

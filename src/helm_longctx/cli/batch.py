@@ -34,7 +34,9 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 SomeEntries = Annotated[
     list[str] | None,
-    typer.Argument(metavar="RUN-ENTRIES", help="Run entries or names of runs. [default: all runs of the suite]"),
+    typer.Argument(
+        metavar="RUN-ENTRIES", help="Run entries or names of runs. [default: all runs of the suite]"
+    ),
 ]
 
 FillsCache = Annotated[
@@ -48,11 +50,15 @@ FillsCache = Annotated[
 
 WaitsAndRepeats = Annotated[
     bool,
-    typer.Option("--wait", help="Wait for the answers, collect them, and send requests again that failed temporarily."),
+    typer.Option(
+        "--wait",
+        help="Wait for the answers, collect them, and send requests again that failed temporarily.",
+    ),
 ]
 
 SameInstances = Annotated[
-    int | None, typer.Option("--max-eval-instances", "-m", help="As for `batch submit`; it has no effect.")
+    int | None,
+    typer.Option("--max-eval-instances", "-m", help="As for `batch submit`; it has no effect."),
 ]
 
 
@@ -70,13 +76,19 @@ def submit(
     most: MostInstances,
     entries: Entries = None,
     *,
-    files: Annotated[bool, typer.Option("--files", help="Write files for `vllm run-batch`, and send nothing.")] = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="Write files for `vllm run-batch`, and send nothing.")
+    ] = False,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Maximum requests per batch. [default: the provider's limit]")
+        int | None,
+        typer.Option(min=1, help="Maximum requests per batch. [default: the provider's limit]"),
     ] = None,
     fills_cache: FillsCache = True,
     judges: Annotated[
-        bool, typer.Option("--judges", help="Send requests to the judges of existing answers, and none to models.")
+        bool,
+        typer.Option(
+            "--judges", help="Send requests to the judges of existing answers, and none to models."
+        ),
     ] = False,
     wait: WaitsAndRepeats = False,
     output_path: OutputPath = Path("benchmark_output"),
@@ -91,7 +103,12 @@ def submit(
     with hide_chatter():
         specs = make_specs(entries, options, suite, most, output_path, local_path)
     from helm_longctx.runner.batches.collection import Batches
-    from helm_longctx.runner.batches.submission import AsBatches, JudgesAsBatches, Plan, make_batch_runner
+    from helm_longctx.runner.batches.submission import (
+        AsBatches,
+        JudgesAsBatches,
+        Plan,
+        make_batch_runner,
+    )
 
     with hide_chatter():
         plan = Plan(files, batch_size, fills_cache)
@@ -131,7 +148,8 @@ def collect(
     forget: Annotated[
         bool,
         typer.Option(
-            "--forget", help="Give up the answers in batches that the provider does not find or that cannot be read."
+            "--forget",
+            help="Give up the answers in batches that the provider does not find or that cannot be read.",
         ),
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
@@ -174,11 +192,17 @@ def cancel(
     batches = _batches(entries, options, suite, output_path, local_path)
     with hide_chatter():
         cancelled = batches.cancel()
-    print(f"{cancelled} batches cancelled. Collect their answers: helm-longctx batch collect --suite {suite}")
+    print(
+        f"{cancelled} batches cancelled. Collect their answers: helm-longctx batch collect --suite {suite}"
+    )
 
 
 def _batches(
-    entries: list[str] | None, options: Mapping[str, Any], suite: str, output_path: Path, local_path: Path
+    entries: list[str] | None,
+    options: Mapping[str, Any],
+    suite: str,
+    output_path: Path,
+    local_path: Path,
 ) -> Batches:
     """Return the batches of the named runs, or of all runs of the suite if no run is named."""
     from helm_longctx.runner.batches.collection import Batches
@@ -194,8 +218,12 @@ def _batches(
             specs = make_specs(others, options, suite, MOST_INSTANCES, output_path, local_path)
             names += [spec.name for spec in specs]
         if absent := [name for name in names if not (folder / name).is_dir()]:
-            raise InputError(f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit")
-        return Batches(local_path, [folder / name for name in names] if names else sorted(folder.iterdir()))
+            raise InputError(
+                f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit"
+            )
+        return Batches(
+            local_path, [folder / name for name in names] if names else sorted(folder.iterdir())
+        )
 
 
 def _print_states(batches: Batches) -> None:
@@ -204,8 +232,12 @@ def _print_states(batches: Batches) -> None:
         with hide_chatter():
             for state in batches.states():
                 part = state.part
-                failures = ", ".join(f"{count} {kind}" for kind, count in (part.failures or {}).items())
+                failures = ", ".join(
+                    f"{count} {kind}" for kind, count in (part.failures or {}).items()
+                )
                 counts = str(len(part.requests)), str(state.done)
                 rows.append([state.run.name, part.batch or "-", state.state, *counts, failures])
     finally:
-        print_table(text_table("Batches", ("run", "batch", "state", "requests", "done", "no answer"), rows))
+        print_table(
+            text_table("Batches", ("run", "batch", "state", "requests", "done", "no answer"), rows)
+        )

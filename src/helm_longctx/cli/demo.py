@@ -76,7 +76,10 @@ def demo(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
     with_model: Annotated[
-        bool, typer.Option("--with-model", help="Also run a small language model, SmolLM2 135M, on short prompts.")
+        bool,
+        typer.Option(
+            "--with-model", help="Also run a small language model, SmolLM2 135M, on short prompts."
+        ),
     ] = False,
 ) -> None:
     """Run the baselines on long-context tasks, add published results, and write a report.
@@ -86,7 +89,9 @@ def demo(
     are not published benchmarks. A model needs the extra `local`; the command first measures how long it takes.
     """
     require("report", "demo")
-    config = yaml.safe_load(RUNS.read_text(encoding="utf-8").replace("{questions}", str(output_path / NAME)))
+    config = yaml.safe_load(
+        RUNS.read_text(encoding="utf-8").replace("{questions}", str(output_path / NAME))
+    )
     local = config.pop("with_model")
     if with_model:
         require("local", "demo --with-model")
@@ -156,10 +161,16 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
 
 def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: Path) -> None:
     """Make the questions that entries read from folders, and add the published results."""
-    names = dict.fromkeys(benchmark_of(split_entry(entry)[0]).name for entry in config["entries"].values())
+    names = dict.fromkeys(
+        benchmark_of(split_entry(entry)[0]).name for entry in config["entries"].values()
+    )
     published = [name for name in names if find_benchmark(name).published()]
     step = bars.add_task("questions and published results", total=len(published) + 1)
-    folders = [Path(path) for entry in config["entries"].values() if (path := split_entry(entry)[1].get("path"))]
+    folders = [
+        Path(path)
+        for entry in config["entries"].values()
+        if (path := split_entry(entry)[1].get("path"))
+    ]
     if folders:
         root, entry = DataRoot.find(output_path), parse_entry(BENCHMARKS, config["passages"])
         ensure(entry.sources, root, fetch_command([entry], root))
@@ -168,32 +179,54 @@ def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: 
             write_questions(root / entry.sources[0].paths[0], kind, parse_length(length), folder)
     bars.advance(step)
     for name in bars.track(published, task_id=step):
-        _call(["reference", name, "--suite", config["suite"], "--output-path", str(output_path)], log)
+        _call(
+            ["reference", name, "--suite", config["suite"], "--output-path", str(output_path)], log
+        )
 
 
-def _run(config: Mapping[str, Any], output_path: Path, options: list[str], bars: Progress, log: Path) -> None:
+def _run(
+    config: Mapping[str, Any], output_path: Path, options: list[str], bars: Progress, log: Path
+) -> None:
     models, entries = config["models"], [*config["entries"].values()]
-    what, total = "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}", len(entries) * len(models)
+    what, total = (
+        "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}",
+        len(entries) * len(models),
+    )
     run_config = output_path / NAME / f"{models[0].replace('/', '_')}.yaml"
     values = {name: config[name] for name in ("suite", "models", "parallelism")}
-    run_config.write_text(yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8")
-    step, folder = bars.add_task(f"{total} {what}", total=total), suite_path(output_path, config["suite"])
+    run_config.write_text(
+        yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8"
+    )
+    step, folder = (
+        bars.add_task(f"{total} {what}", total=total),
+        suite_path(output_path, config["suite"]),
+    )
     answers: dict[Path, int] = {}
     for count in _watch(["run", str(run_config), *options], log, folder, models):
         # The journal of a run is gone when the run is complete.
-        answers |= {path: path.read_bytes().count(b"\n") for path in _find_runs(folder, models, JOURNAL)}
-        bars.update(step, completed=count, description=f"{total} {what} ({sum(answers.values())} answers)")
+        answers |= {
+            path: path.read_bytes().count(b"\n") for path in _find_runs(folder, models, JOURNAL)
+        }
+        bars.update(
+            step, completed=count, description=f"{total} {what} ({sum(answers.values())} answers)"
+        )
 
 
-def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str, Any] | None) -> None:
+def _print_end(
+    config: Mapping[str, Any], output_path: Path, local: Mapping[str, Any] | None
+) -> None:
     """Print a leaderboard with published results, the scores of the first models, and the next commands."""
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
     print_table(next(score_tables([board for board in boards if task in board.benchmark.entries])))
     print_table(_score_table(config["models"][0], config["entries"], boards))
-    print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
-    print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
+    print(
+        f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model."
+    )
+    print(
+        "“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark."
+    )
     if local:
         (model,) = local["models"]
         print_table(_score_table(model, local["entries"], boards))
@@ -210,7 +243,9 @@ def _print_end(config: Mapping[str, Any], output_path: Path, local: Mapping[str,
         )
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
     print(f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}")
-    print(f"Your model:      {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k")
+    print(
+        f"Your model:      {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k"
+    )
 
 
 def _find_runs(folder: Path, models: Iterable[str], file: str = STATS) -> list[Path]:
@@ -240,7 +275,9 @@ def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]
         of_folder = (each for each in boards if each.folder_at(length) == folder)
         board = next(each for each in of_folder if entry.name in each.benchmark.entries)
         # An entry that names a task has the task's score.
-        score = board.score(model, entry.name if len(entry.tasks) > 1 else entry.tasks[0].name, length)
+        score = board.score(
+            model, entry.name if len(entry.tasks) > 1 else entry.tasks[0].name, length
+        )
         if score is None:
             rows.append((shown, NO_SCORE, ""))
         else:
@@ -264,7 +301,9 @@ def _watch(arguments: list[str], log: Path, folder: Path, models: Sequence[str])
             yield len(_find_runs(folder, models))
             time.sleep(POLL_SECONDS)
     if process.returncode:
-        last = (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no message"])[-1]
+        last = (
+            log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no message"]
+        )[-1]
         status = f"ended with status {process.returncode}: {last} (see {log})"
         raise InputError(f"demo: helm-longctx {arguments[0]} {status}")
 
@@ -285,14 +324,23 @@ def write_questions(squad: Path, kind: str, length: int, folder: Path) -> None:
     (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def make_conversations(passages: Sequence[Passage], tokens: int, rng: Random) -> Iterator[dict[str, Any]]:
+def make_conversations(
+    passages: Sequence[Passage], tokens: int, rng: Random
+) -> Iterator[dict[str, Any]]:
     """Yield conversations: the user sends passages, each with a question, and at last asks again about one of them."""
     passages = [passage for passage in passages if len(passage.questions) > 1]
     for number in range(COUNT):
-        chosen = _fill(tokens, rng.sample(passages, len(passages)), lambda passage: "\n".join(_exchange(passage)))
+        chosen = _fill(
+            tokens,
+            rng.sample(passages, len(passages)),
+            lambda passage: "\n".join(_exchange(passage)),
+        )
         place = round(DEPTHS[number % len(DEPTHS)] / 100 * (len(chosen) - 1))
         turns = [turn for passage in chosen for turn in _exchange(passage)]
-        messages = [{"role": role, "content": turn} for role, turn in zip(cycle(("user", "assistant")), turns)]
+        messages = [
+            {"role": role, "content": turn}
+            for role, turn in zip(cycle(("user", "assistant")), turns)
+        ]
         question, answers = rng.choice(chosen[place].questions[1:])
         last = {"role": "user", "content": f"Back to a passage that I sent before. {question}"}
         yield {"id": f"conversation-{number}", "messages": [*messages, last], "answers": answers}
@@ -304,20 +352,31 @@ def _exchange(passage: Passage) -> tuple[str, str]:
     return f"{passage.text}\n\n{question}", answers[0]
 
 
-def make_demonstrations(passages: Sequence[Passage], tokens: int, rng: Random) -> Iterator[dict[str, Any]]:
+def make_demonstrations(
+    passages: Sequence[Passage], tokens: int, rng: Random
+) -> Iterator[dict[str, Any]]:
     """Yield questions for the label of a text, a random number for its topic, after a context of labelled texts."""
     topics = list(dict.fromkeys(passage.topic for passage in passages))
     labels = rng.sample(range(len(topics)), len(topics))
-    texts: dict[str, list[tuple[str, int]]] = {topic: [] for topic in rng.sample(topics, len(topics))}
+    texts: dict[str, list[tuple[str, int]]] = {
+        topic: [] for topic in rng.sample(topics, len(topics))
+    }
     for passage in rng.sample(passages, len(passages)):
-        texts[passage.topic].append((passage.text.partition(". ")[0], labels[topics.index(passage.topic)]))
+        texts[passage.topic].append(
+            (passage.text.partition(". ")[0], labels[topics.index(passage.topic)])
+        )
     # The topics take turns, so that all labels have about the same number of demonstrations.
     in_turn = [text for text in chain.from_iterable(zip_longest(*texts.values())) if text]
     shots = _fill(tokens, [f"{text}\nlabel: {label}" for text, label in in_turn[COUNT:]], str)
     context = "\n\n".join(rng.sample(shots, len(shots)))
     for number, (text, label) in enumerate(in_turn[:COUNT]):
         question = f"{TASK}\n\n{text}\nlabel:"
-        yield {"id": f"icl-{number}", "context": context, "question": question, "answers": [str(label)]}
+        yield {
+            "id": f"icl-{number}",
+            "context": context,
+            "question": question,
+            "answers": [str(label)],
+        }
 
 
 KINDS: Mapping[str, Callable[[Sequence[Passage], int, Random], Iterable[dict[str, Any]]]] = {

@@ -36,7 +36,15 @@ from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
 from helm_longctx.tasks.task import MAIN_METRIC
 
-VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "torchvision", "huggingface_hub")
+VERSIONS = (
+    "helm-longctx",
+    "crfm-helm",
+    "datasets",
+    "transformers",
+    "torch",
+    "torchvision",
+    "huggingface_hub",
+)
 
 OLDEST_PYTHON = (3, 11)
 """The oldest Python that is not deprecated. 3.10 has had its last release in October 2026."""
@@ -48,28 +56,38 @@ _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
 _WITHOUT_TORCH = " for local models and NLI judges; models behind an API need no torch"
 
-_WITHOUT_TORCHVISION = "HELM's own Hugging Face clients cannot import model classes of transformers, but ours can"
+_WITHOUT_TORCHVISION = (
+    "HELM's own Hugging Face clients cannot import model classes of transformers, but ours can"
+)
 
 
 def doctor(
     address: Annotated[
         str | None,
-        typer.Argument(help="Address of a server, such as http://localhost:8000/v1: check what it does to chats."),
+        typer.Argument(
+            help="Address of a server, such as http://localhost:8000/v1: check what it does to chats."
+        ),
     ] = None,
     local_path: LocalPath = Path("prod_env"),
     run: Annotated[bool, typer.Option(help="Also run a tiny benchmark end to end.")] = True,
-    network: Annotated[bool, typer.Option(help="Also ask providers whether the models and judges exist.")] = True,
+    network: Annotated[
+        bool, typer.Option(help="Also ask providers whether the models and judges exist.")
+    ] = True,
     suite: Annotated[
         str | None,
         typer.Option(
-            help="Check the files of this suite's runs instead of the installation.", autocompletion=complete_suite
+            help="Check the files of this suite's runs instead of the installation.",
+            autocompletion=complete_suite,
         ),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     model_name: Annotated[str | None, typer.Option(help="Name of the model on the server.")] = None,
-    api_key_env: Annotated[str | None, typer.Option(help="NAME of the variable with the server's key.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="NAME of the variable with the server's key.")
+    ] = None,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Hub name or folder of the tokenizer with which the server is compared.")
+        str | None,
+        typer.Option(help="Hub name or folder of the tokenizer with which the server is compared."),
     ] = None,
 ) -> None:
     """Check the installation, a server, or the files of a suite, and print one line per finding.
@@ -119,7 +137,9 @@ def _runs(suite: Path) -> Iterator[Finding]:
                 yield None, f"{run.name}: the scores do not compare: {reasons}"
 
 
-def _server(address: str, model_name: str | None, api_key_env: str | None, tokenizer: str | None) -> Iterator[Finding]:
+def _server(
+    address: str, model_name: str | None, api_key_env: str | None, tokenizer: str | None
+) -> Iterator[Finding]:
     from helm_longctx.models.endpoints.probe import probe
     from helm_longctx.models.endpoints.stack import Stack
 
@@ -138,7 +158,10 @@ def _server(address: str, model_name: str | None, api_key_env: str | None, token
 
 def _versions() -> Iterator[Finding]:
     if sys.version_info < OLDEST_PYTHON:
-        yield None, f"Python {python_version()} is deprecated; use {'.'.join(map(str, OLDEST_PYTHON))} or later"
+        yield (
+            None,
+            f"Python {python_version()} is deprecated; use {'.'.join(map(str, OLDEST_PYTHON))} or later",
+        )
     for name in VERSIONS:
         try:
             yield True, f"{name} {metadata.version(name)}"
@@ -166,14 +189,22 @@ def _plugin() -> Iterator[Finding]:
 
     entries = [entry for benchmark in BENCHMARKS for entry in benchmark.entries]
     missing = [entry for entry in entries if get_run_spec_function(entry) is None]
-    yield not missing, f"HELM lacks {', '.join(missing)}" if missing else f"HELM has all {len(entries)} run entries"
+    yield (
+        not missing,
+        f"HELM lacks {', '.join(missing)}"
+        if missing
+        else f"HELM has all {len(entries)} run entries",
+    )
 
 
 def _adapter() -> Iterator[Finding]:
     from helm_longctx.helm.patches import has_our_adapter
 
     registered = has_our_adapter()
-    yield registered, f"the adapter of helm-longctx is {'' if registered else 'not '}registered with HELM"
+    yield (
+        registered,
+        f"the adapter of helm-longctx is {'' if registered else 'not '}registered with HELM",
+    )
 
 
 def _data() -> Iterator[Finding]:
@@ -188,14 +219,19 @@ def _data() -> Iterator[Finding]:
     else:
         titles = [each.title for each in BENCHMARKS if SENTENCE_TERMS.keys() <= each.data.keys()]
         place = f"missing from {root.path}" if root.mirror else "fetched on first use"
-        yield None, f"NLTK's punkt_tab is {place}; `helm-longctx fetch` gets it with the data of {', '.join(titles)}"
+        yield (
+            None,
+            f"NLTK's punkt_tab is {place}; `helm-longctx fetch` gets it with the data of {', '.join(titles)}",
+        )
 
 
 def _configuration(local_path: Path) -> Iterator[Finding]:
     """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
     try:
         register_local_path(local_path)
-    except Exception as error:  # from the YAML parser, or from HELM, which does not check the structure
+    except (
+        Exception
+    ) as error:  # from the YAML parser, or from HELM, which does not check the structure
         yield False, f"in {local_path}: {describe_error(error)}"
         return
     files = sorted(path.name for path in local_path.glob("*.yaml"))
@@ -213,17 +249,29 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
         version = metadata.version("anthropic")
     except metadata.PackageNotFoundError:
         return
-    clients = {name: get_model_deployment(name).client_spec.class_name for name in read_names(local_path)}
-    names = [name for name, client in clients.items() if client.startswith("helm.clients.anthropic_client.")]
+    clients = {
+        name: get_model_deployment(name).client_spec.class_name for name in read_names(local_path)
+    }
+    names = [
+        name
+        for name, client in clients.items()
+        if client.startswith("helm.clients.anthropic_client.")
+    ]
     if names and not version.startswith("0."):
-        reason = f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}"
-        advice = "use the client helm_longctx.models.apis.AnthropicClient, or install what HELM allows"
+        reason = (
+            f"{', '.join(names)}: HELM's own client cannot send requests with anthropic {version}"
+        )
+        advice = (
+            "use the client helm_longctx.models.apis.AnthropicClient, or install what HELM allows"
+        )
         yield None, f"{reason}; {advice}: pip install 'crfm-helm[anthropic]'"
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:
     """List the names of the credentials. Their values are never printed."""
-    variables = sorted(name for name in os.environ if name.endswith(("_KEY", "_TOKEN")) and os.environ[name])
+    variables = sorted(
+        name for name in os.environ if name.endswith(("_KEY", "_TOKEN")) and os.environ[name]
+    )
     yield True, f"in the environment: {', '.join(variables) or 'none'}"
     path = local_path / "credentials.conf"
     if path.is_file():
@@ -247,11 +295,15 @@ def _models(local_path: Path) -> Iterator[Finding]:
         configured = read_names(local_path)
     except Exception:  # the checks of the configuration and of the credentials report it
         return
-    judges = sorted({task.official_judge for each in BENCHMARKS for task in each.tasks if task.official_judge})
+    judges = sorted(
+        {task.official_judge for each in BENCHMARKS for task in each.tasks if task.official_judge}
+    )
     others = [name for name in (*read_names(READY), *judges) if has_key(name, credentials)]
     with tempfile.TemporaryDirectory() as storage, without_helms_log():
         yield from check_models(configured, credentials, storage)
-        for fine, text in check_models([name for name in others if name not in configured], credentials, storage):
+        for fine, text in check_models(
+            [name for name in others if name not in configured], credentials, storage
+        ):
             yield fine or None, text  # a note, because a run may not need this model
 
 
@@ -273,11 +325,18 @@ def _tiny_run() -> Iterator[Finding]:
     arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
     entry = f"{name}:{arguments},num_samples=2,model=longctx/lexical"
     log = StringIO()
-    with tempfile.TemporaryDirectory() as path, redirect_stdout(log), redirect_stderr(log), _without_disturbance():
+    with (
+        tempfile.TemporaryDirectory() as path,
+        redirect_stdout(log),
+        redirect_stderr(log),
+        _without_disturbance(),
+    ):
         try:
             # The folder for HELM's files is empty, because another check reports mistakes in the user's files.
             folder = Path(path)
-            runner = LongContextRunner(**runner_arguments(folder, "doctor", folder, parallelism=1, has_cache=False))
+            runner = LongContextRunner(
+                **runner_arguments(folder, "doctor", folder, parallelism=1, has_cache=False)
+            )
             runner.logs_scores = False
             runner.run_all(make_run_specs([entry], [], [], "doctor", 2, folder))
             rows = orjson.loads(next(folder.glob("runs/doctor/*/stats.json")).read_bytes())

@@ -25,7 +25,8 @@ from helm_longctx.config.shared import (
 from helm_longctx.errors import InputError
 
 RequestsPerMinute = Annotated[
-    float | None, typer.Option(help="Requests per minute that the provider allows, to estimate the time.")
+    float | None,
+    typer.Option(help="Requests per minute that the provider allows, to estimate the time."),
 ]
 
 
@@ -34,18 +35,28 @@ def estimate(
     entries: Entries = None,
     *,
     most: MostInstances = MOST_INSTANCES,
-    price_input: Annotated[float | None, typer.Option(help="Dollars per million prompt tokens of --model.")] = None,
-    price_output: Annotated[float | None, typer.Option(help="Dollars per million output tokens of --model.")] = None,
+    price_input: Annotated[
+        float | None, typer.Option(help="Dollars per million prompt tokens of --model.")
+    ] = None,
+    price_output: Annotated[
+        float | None, typer.Option(help="Dollars per million output tokens of --model.")
+    ] = None,
     requests_per_minute: RequestsPerMinute = None,
     tokens_per_minute: Annotated[
-        float | None, typer.Option(help="Tokens per minute that the provider allows, to estimate the time.")
+        float | None,
+        typer.Option(help="Tokens per minute that the provider allows, to estimate the time."),
     ] = None,
     detect: Annotated[
         float | None,
-        typer.Option(min=0.01, max=100, help="Difference of two models, in points, for which to show the sample size."),
+        typer.Option(
+            min=0.01,
+            max=100,
+            help="Difference of two models, in points, for which to show the sample size.",
+        ),
     ] = None,
     like: Annotated[
-        str | None, typer.Option(help="Suite of earlier runs whose variances and clusters are used.")
+        str | None,
+        typer.Option(help="Suite of earlier runs whose variances and clusters are used."),
     ] = None,
     as_json: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
@@ -71,10 +82,14 @@ def estimate(
         raise InputError("--price-input and --price-output must be given together")
     if price_input is not None:
         if not models:
-            raise InputError("--price-input and --price-output need --model, because they are the prices of its models")
+            raise InputError(
+                "--price-input and --price-output need --model, because they are the prices of its models"
+            )
         own = {**own, **{name: {"input": price_input, "output": price_output} for name in models}}
     with hide_chatter():
-        runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
+        runner = LongContextRunner(
+            **runner_arguments(output_path, "estimate", local_path, parallelism=2)
+        )
         rate = Rate(requests_per_minute, tokens_per_minute)
         estimates = [estimate_run(runner, spec, own, rate) for spec in specs]
     print_estimates(estimates, "give --prices, or --price-input and --price-output")
@@ -82,6 +97,7 @@ def estimate(
     print_plans(plans, known, detect)
     if as_json:
         rows = [
-            {**asdict(each), "plans": [asdict(plan) for plan in plans if plan.run == each.run]} for each in estimates
+            {**asdict(each), "plans": [asdict(plan) for plan in plans if plan.run == each.run]}
+            for each in estimates
         ]
         as_json.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))

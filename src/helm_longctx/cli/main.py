@@ -45,15 +45,29 @@ RUNS, RESULTS, JUDGES, TASKS, SETUP = PANELS
 
 def _own(where: str, panel: str, *, example: str) -> Command:
     """Return a command of this room, which has the name of its function."""
-    return Command(where.partition(":")[2].removesuffix("_tasks"), f"helm_longctx.cli.{where}", panel, example)
+    return Command(
+        where.partition(":")[2].removesuffix("_tasks"), f"helm_longctx.cli.{where}", panel, example
+    )
 
 
 _OWN = (
     _own("run:run", RUNS, example="run.yaml --dry-run"),
-    _own("reproduce:reproduce", RUNS, example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1'),
+    _own(
+        "reproduce:reproduce",
+        RUNS,
+        example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1',
+    ),
     _own("estimate:estimate", RUNS, example="helmet_rag:length=128k --model openai/gpt-6-luna"),
-    _own("batch:batch", RUNS, example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000"),
-    _own("shard:shard", RUNS, example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000"),
+    _own(
+        "batch:batch",
+        RUNS,
+        example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000",
+    ),
+    _own(
+        "shard:shard",
+        RUNS,
+        example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000",
+    ),
     _own("results:summarize", RESULTS, example="--suite lc"),
     _own("results:serve", RESULTS, example="--suite lc --port 8001"),
     _own("results:reference", RESULTS, example="helmet --suite lc --length 128k"),
@@ -62,8 +76,14 @@ _OWN = (
     _own("rejudge:rejudge", JUDGES, example="--suite lc --judge openai/gpt-6-luna --to lc-luna"),
     _own("tables:list_tasks", TASKS, example="helmet --length 8k"),
     _own("tables:fetch", TASKS, example="helmet_rag:length=128k lv_eval:length=64k"),
-    _own("records:prompts", TASKS, example="helmet_recall:task=json_kv,length=8k --style completion"),
-    _own("records:score", TASKS, example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl"),
+    _own(
+        "records:prompts", TASKS, example="helmet_recall:task=json_kv,length=8k --style completion"
+    ),
+    _own(
+        "records:score",
+        TASKS,
+        example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl",
+    ),
     _own("tables:confs", TASKS, example="run_specs"),
     _own("demo:demo", SETUP, example="--output-path demo_output"),
     _own("doctor:doctor", SETUP, example="--no-network"),
@@ -71,7 +91,8 @@ _OWN = (
 )
 
 COMMANDS = sorted(
-    [*_OWN, *(each for app in find_own_apps() for each in app.commands)], key=lambda each: PANELS.index(each.panel)
+    [*_OWN, *(each for app in find_own_apps() for each in app.commands)],
+    key=lambda each: PANELS.index(each.panel),
 )
 """All commands of ours, in the order of the help."""
 
@@ -144,7 +165,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Long-context evaluation for Stanford HELM."""
 
@@ -189,7 +212,9 @@ def _run_command() -> int:
             return 2
         # Typer's message in one line, with the most similar name, or with the command that prints the help.
         path = error.ctx.command_path if error.ctx else _PROGRAM
-        nearest = suggest(getattr(error, "option_name", ""), getattr(error, "possibilities", None) or [])
+        nearest = suggest(
+            getattr(error, "option_name", ""), getattr(error, "possibilities", None) or []
+        )
         text = f"{error.message}{nearest}" if nearest else error.format_message().rstrip(".")
         text = _LONG_WORD.sub(r"\1…", text)
         # Typer itself suggests a similar command.

@@ -33,17 +33,29 @@ _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 """Allowed names: they can stand in a run entry, and HELM can split them at the slash."""
 
 ServedName = Annotated[
-    str | None, typer.Option(help="Name of the model on the server. [default: found by NAME in the server's list]")
+    str | None,
+    typer.Option(
+        help="Name of the model on the server. [default: found by NAME in the server's list]"
+    ),
 ]
 Kind = Annotated[
     str | None,
-    typer.Option("--type", help="Form of requests: chat, completions or both. [default: all that the server answers]"),
+    typer.Option(
+        "--type",
+        help="Form of requests: chat, completions or both. [default: all that the server answers]",
+    ),
 ]
 ContextLength = Annotated[
-    str | None, typer.Option(help="Context window in tokens, e.g. 128k. [default: the window that the server reports]")
+    str | None,
+    typer.Option(
+        help="Context window in tokens, e.g. 128k. [default: the window that the server reports]"
+    ),
 ]
 TokenizerName = Annotated[
-    str | None, typer.Option(help="Tokenizer: hub name, folder, or name in HELM. [default: the tokenizer of the model]")
+    str | None,
+    typer.Option(
+        help="Tokenizer: hub name, folder, or name in HELM. [default: the tokenizer of the model]"
+    ),
 ]
 
 
@@ -51,7 +63,8 @@ TokenizerName = Annotated[
 def models(
     context: typer.Context,
     copy_to: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Copy the files to this folder, to edit them.")
+        Path | None,
+        typer.Option(file_okay=False, help="Copy the files to this folder, to edit them."),
     ] = None,
 ) -> None:
     """List the deployments that come with the package and the folder with their files, or add your own."""
@@ -59,13 +72,18 @@ def models(
         return
     if copy_to:
         if existing := [name for name in LISTS if (copy_to / name).exists()]:
-            raise InputError(f"--copy-to={str(copy_to)!r} already has {', '.join(existing)}; name another folder")
+            raise InputError(
+                f"--copy-to={str(copy_to)!r} already has {', '.join(existing)}; name another folder"
+            )
         copy_to.mkdir(parents=True, exist_ok=True)
         for name in LISTS:
             shutil.copyfile(READY / name, copy_to / name)
         print(f"Wrote {', '.join(LISTS)} to {copy_to}", file=sys.stderr)
     folder = copy_to or READY
-    baselines = (("longctx/lexical", "none (finds words)"), ("longctx/null", "none (a constant answer)"))
+    baselines = (
+        ("longctx/lexical", "none (finds words)"),
+        ("longctx/null", "none (a constant answer)"),
+    )
     rows = [*((name, about, "", "any") for name, about in baselines), *list_deployments(folder)]
     print_table(text_table("Deployments", ("model", "server", "key", "window"), rows))
     print(f"helm-longctx run … --local-path {folder}")
@@ -77,7 +95,9 @@ def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
     for row in rows:
         client, arguments = row["client_spec"]["class_name"], row["client_spec"].get("args", {})
         provider = client_provider(client)
-        host, variable = (provider.host, provider.key_variable) if provider else ("this process", "")
+        host, variable = (
+            (provider.host, provider.key_variable) if provider else ("this process", "")
+        )
         # A user's own address never gets a provider's key from the environment.
         if "base_url" in arguments:
             host, variable = urlsplit(arguments["base_url"]).netloc, ""
@@ -88,26 +108,44 @@ def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
 @app.command("add")
 def add(
     name: Annotated[str, typer.Argument(help="Name for run entries, such as my/llama.")],
-    url: Annotated[str, typer.Option(help="Address of the server, such as http://localhost:8000/v1.")],
+    url: Annotated[
+        str, typer.Option(help="Address of the server, such as http://localhost:8000/v1.")
+    ],
     model: ServedName = None,
-    api: Annotated[str, typer.Option(help=f"Protocol of the server: {' or '.join(providers())}.")] = "openai",
+    api: Annotated[
+        str, typer.Option(help=f"Protocol of the server: {' or '.join(providers())}.")
+    ] = "openai",
     kind: Kind = None,
-    api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Environment variable that holds the key.")
+    ] = None,
     token_env: Annotated[
-        str | None, typer.Option(help="Start of the names of an OAuth client's variables: NAME for NAME_CLIENT_ID etc.")
+        str | None,
+        typer.Option(
+            help="Start of the names of an OAuth client's variables: NAME for NAME_CLIENT_ID etc."
+        ),
     ] = None,
     context: ContextLength = None,
     tokenizer: TokenizerName = None,
     header: Annotated[
         list[str] | None, typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VAR'.")
     ] = None,
-    nvcf: Annotated[bool, typer.Option("--nvcf", help="Treat --url as a function in NVIDIA Cloud Functions.")] = False,
+    nvcf: Annotated[
+        bool, typer.Option("--nvcf", help="Treat --url as a function in NVIDIA Cloud Functions.")
+    ] = False,
     local_path: LocalPath = Path("prod_env"),
-    replace_entries: Annotated[bool, typer.Option("--replace", help="Replace entries of the same name.")] = False,
+    replace_entries: Annotated[
+        bool, typer.Option("--replace", help="Replace entries of the same name.")
+    ] = False,
 ) -> None:
     """Ask a server what it offers, and write the files that HELM needs to the local path."""
     from helm_longctx.models.endpoints.probe import probe
-    from helm_longctx.models.endpoints.registration import find_gaps, find_tokenizer, load_tokenizer, make_entries
+    from helm_longctx.models.endpoints.registration import (
+        find_gaps,
+        find_tokenizer,
+        load_tokenizer,
+        make_entries,
+    )
 
     _check_name("models add", name)
     tokens = parse_length(context, "--context") if context else None
@@ -117,7 +155,15 @@ def add(
     chosen = load_tokenizer(tokenizer) if tokenizer else None
     access: dict[str, Any] = {"api_key_env": api_key_env, "token_env": token_env, "nvcf": nvcf}
     with without_helms_log():
-        endpoint = probe(url, name=name, model=model, api=api, kind=kind, headers=_headers(header or []), **access)
+        endpoint = probe(
+            url,
+            name=name,
+            model=model,
+            api=api,
+            kind=kind,
+            headers=_headers(header or []),
+            **access,
+        )
     endpoint = replace(endpoint, context=tokens or endpoint.context)
     if chosen is None:
         try:
@@ -126,7 +172,9 @@ def add(
             print(f"note: {error}")
     files = add_entries(local_path, make_entries(endpoint, name, chosen), replace_entries)
     print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
-    print(f"context: {endpoint.context or 'unknown'}; tokenizer: {chosen.name if chosen else 'none'}")
+    print(
+        f"context: {endpoint.context or 'unknown'}; tokenizer: {chosen.name if chosen else 'none'}"
+    )
     if endpoint.refused:
         print(f"the server refuses these parameters of HELM: {', '.join(endpoint.refused)}")
     for gap in find_gaps(endpoint, chosen, BENCHMARKS):
@@ -136,17 +184,30 @@ def add(
 
 @app.command("convert")
 def convert(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="GGUF file with the weights of a language model.")],
-    to: Annotated[Path, typer.Option(file_okay=False, help="New folder for safetensors weights and tokenizer.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="GGUF file with the weights of a language model.")
+    ],
+    to: Annotated[
+        Path,
+        typer.Option(file_okay=False, help="New folder for safetensors weights and tokenizer."),
+    ],
     name: Annotated[
-        str | None, typer.Option(help="Name for run entries, such as my/llama. With it, a deployment is written.")
+        str | None,
+        typer.Option(
+            help="Name for run entries, such as my/llama. With it, a deployment is written."
+        ),
     ] = None,
-    dtype: Annotated[str, typer.Option(help="Number type of the weights: float32, bfloat16 or float16.")] = "float32",
+    dtype: Annotated[
+        str, typer.Option(help="Number type of the weights: float32, bfloat16 or float16.")
+    ] = "float32",
     tokenizer: Annotated[
-        str | None, typer.Option(help="Tokenizer: hub name or folder. [default: the tokenizer in the file]")
+        str | None,
+        typer.Option(help="Tokenizer: hub name or folder. [default: the tokenizer in the file]"),
     ] = None,
     local_path: LocalPath = Path("prod_env"),
-    replace_entries: Annotated[bool, typer.Option("--replace", help="Replace entries of the same name.")] = False,
+    replace_entries: Annotated[
+        bool, typer.Option("--replace", help="Replace entries of the same name.")
+    ] = False,
 ) -> None:
     """Convert a GGUF file into a folder that local models can be loaded from, and check the result.
 
@@ -158,12 +219,18 @@ def convert(
     if name is not None:
         _check_name("models convert", name)
         if find_entries(local_path, name) and not replace_entries:
-            raise InputError(f"{local_path} already has {name!r}; choose another name, or give --replace")
+            raise InputError(
+                f"{local_path} already has {name!r}; choose another name, or give --replace"
+            )
     with without_helms_log():
         found = gguf.convert(file, to, dtype, tokenizer)
-    print(f"{to}: {found.tensors} tensors of {dtype}, each equal to the file's; {found.tokens} tokens")
+    print(
+        f"{to}: {found.tensors} tensors of {dtype}, each equal to the file's; {found.tokens} tokens"
+    )
     print(f"plain English: {found.loss:.1f} nats per token (a blind guess: {found.guess:.1f})")
-    print(f"context: {found.window or 'unknown'}; chat template: {'yes' if found.can_chat else 'no'}")
+    print(
+        f"context: {found.window or 'unknown'}; chat template: {'yes' if found.can_chat else 'no'}"
+    )
     if name is not None:
         from helm_longctx.models.endpoints.registration import make_local_entries
 
@@ -173,13 +240,17 @@ def convert(
 
 def _check_name(command: str, name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise bad_argument(command, "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'")
+        raise bad_argument(
+            command, "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'"
+        )
 
 
 def _print_next(name: str, files: Sequence[Path], local_path: Path) -> None:
     print(f"Wrote {', '.join(map(str, files))}")
     where = "" if local_path == Path("prod_env") else f" --local-path {local_path}"
-    print(f"helm-longctx run --suite first --model {name} --tasks {first_entry()} --length 8k{where}")
+    print(
+        f"helm-longctx run --suite first --model {name} --tasks {first_entry()} --length 8k{where}"
+    )
 
 
 def _headers(lines: Sequence[str]) -> dict[str, str]:
@@ -190,6 +261,8 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
         if not name or not value:
             raise bad_argument("models add", "header", name, "'NAME: VALUE'")
         if SECRET_ARGUMENT.search(name) and "$" not in value:
-            raise bad_argument("models add", "header", name, f"'{name}: $VAR', since its value is a secret")
+            raise bad_argument(
+                "models add", "header", name, f"'{name}: $VAR', since its value is a secret"
+            )
         headers[name] = value
     return headers

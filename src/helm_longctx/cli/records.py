@@ -23,14 +23,22 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
 
-EntryArgument = Annotated[str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")]
+EntryArgument = Annotated[
+    str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")
+]
 
 
 def prompts(
     entry: EntryArgument,
-    style: Annotated[Style | None, typer.Option(help="Style of the prompts. [default: the official one]")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print. [default: all]")] = None,
-    parts: Annotated[bool, typer.Option("--parts", help="Also print the context, and the question after it.")] = False,
+    style: Annotated[
+        Style | None, typer.Option(help="Style of the prompts. [default: the official one]")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="Number of prompts to print. [default: all]")
+    ] = None,
+    parts: Annotated[
+        bool, typer.Option("--parts", help="Also print the context, and the question after it.")
+    ] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print an entry's prompts in the official order, as JSON lines.
@@ -38,16 +46,23 @@ def prompts(
     If there is a second request, `follow_up` has the texts of its prompt around the first answer. With --parts,
     `context` and `question` are null if the last message has no context.
     """
-    entries, root = [parse_entry(BENCHMARKS, each) for each in expand_entry(entry)], DataRoot.find(output_path)
+    entries, root = (
+        [parse_entry(BENCHMARKS, each) for each in expand_entry(entry)],
+        DataRoot.find(output_path),
+    )
     if any(each.settings.count_with for each in entries):
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry
-    for line in islice(chain.from_iterable(_prompt_lines(each, style, parts, root) for each in entries), limit):
+    for line in islice(
+        chain.from_iterable(_prompt_lines(each, style, parts, root) for each in entries), limit
+    ):
         # `print` would use the terminal's encoding, but the output must be UTF-8.
         sys.stdout.buffer.write(_json_line(line))
     sys.stdout.flush()
 
 
-def _prompt_lines(entry: Entry, style: Style | None, parts: bool, root: DataRoot) -> Iterator[dict[str, Any]]:
+def _prompt_lines(
+    entry: Entry, style: Style | None, parts: bool, root: DataRoot
+) -> Iterator[dict[str, Any]]:
     ensure(entry.sources, root, fetch_command([entry], root))
     settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
@@ -57,7 +72,10 @@ def _prompt_lines(entry: Entry, style: Style | None, parts: bool, root: DataRoot
             prompt = task.prompt(example, task.variant(settings).system)
             at_length = {"length": entry.label} if entry.label else {}
             line: dict[str, Any] = {"id": example.id, "task": task.name, **at_length}
-            line |= {"prompt": prompt.text(sent), **({} if prompt.has_one_turn else {"messages": prompt.messages})}
+            line |= {
+                "prompt": prompt.text(sent),
+                **({} if prompt.has_one_turn else {"messages": prompt.messages}),
+            }
             if parts:
                 line["context"], line["question"] = prompt.parts(sent) or (None, None)
             if example.follow_up:
@@ -85,7 +103,10 @@ def _json_line(value: object) -> bytes:
 def score(
     entry: EntryArgument,
     records: Annotated[
-        Path, typer.Option(help="JSON lines with prediction, references and the fields that the metric needs.")
+        Path,
+        typer.Option(
+            help="JSON lines with prediction, references and the fields that the metric needs."
+        ),
     ],
 ) -> None:
     """Score outputs that you already have, without data. Print a JSON line for each record, in the same order."""
@@ -103,11 +124,17 @@ def score(
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="Folder of the run, or its name in any suite under --output-path.")],
+    run: Annotated[
+        str, typer.Argument(help="Folder of the run, or its name in any suite under --output-path.")
+    ],
     instance: Annotated[str, typer.Argument(help="Id of the instance, as on the run's page.")],
     output_path: OutputPath = Path("benchmark_output"),
     sent: Annotated[
-        bool, typer.Option("--sent", help="Print the request's other fields and the provider's token counts, as JSON.")
+        bool,
+        typer.Option(
+            "--sent",
+            help="Print the request's other fields and the provider's token counts, as JSON.",
+        ),
     ] = False,
 ) -> None:
     """Print the whole prompt that was sent for an instance, byte for byte, without a newline at the end."""
@@ -116,7 +143,9 @@ def show(
     folder = Path(run)
     if not folder.is_dir():
         name = run.replace("/", "_")  # HELM replaces the slash in a model's name
-        folders = [path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name]
+        folders = [
+            path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name
+        ]
         if len(folders) != 1:
             there = f"the name of one run under {output_path / 'runs'}; {len(folders)} runs have this name"
             raise bad_argument("show", "run", run, f"a folder, or {there}")

@@ -13,11 +13,15 @@ from helm_longctx.results.suite import suite_folder, suite_path
 
 def rejudge(
     suite: Suite,
-    runs: Annotated[list[str] | None, typer.Argument(help="Names of runs. [default: all runs with a judge]")] = None,
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Names of runs. [default: all runs with a judge]")
+    ] = None,
     judge: Annotated[
         str | None, typer.Option(help="Another judge, as in run entries. [default: the run's own]")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Suite to write the results to. Required with --judge.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Suite to write the results to. Required with --judge.")
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
@@ -31,7 +35,9 @@ def rejudge(
     if to is not None:
         suite_path(output_path, to)  # a path would lead out of the folder of the suites
     if judge and (to or suite) == suite:
-        raise InputError(f"judge={judge!r} needs --to: HELM averages over the judges of a model in one suite")
+        raise InputError(
+            f"judge={judge!r} needs --to: HELM averages over the judges of a model in one suite"
+        )
     from helm_longctx.runner.rejudge import Rejudger, judged_runs
 
     fill_registries(local_path)
@@ -46,11 +52,17 @@ def rejudge(
     for run, spec in rejudger.specs(folders, judge).items():
         with hide_chatter():
             result = rejudger.rejudge(run, spec)
-        count = f"{result.verdicts} verdicts given" if judge else f"{result.recovered} verdicts recovered"
+        count = (
+            f"{result.verdicts} verdicts given"
+            if judge
+            else f"{result.recovered} verdicts recovered"
+        )
         print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)
         # Judging can take hours, so each result is printed at once.
         print(result.folder, flush=True)
         if result.missing and not result.verdicts:
             without.append(run.name)
     if without:
-        raise InputError(f"no judge gave a verdict in {', '.join(without)}; run the command again later")
+        raise InputError(
+            f"no judge gave a verdict in {', '.join(without)}; run the command again later"
+        )

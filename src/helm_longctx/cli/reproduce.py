@@ -29,18 +29,40 @@ _MODELS = ("model", "model_url")
 
 
 @takes_options(
-    *("suite", "argument", "model", "model_url", "model_name", "model_type", "api_key_env", "context", "tokenizer"),
-    *("reasoning_effort", "judge", "judge_key", "max_cost", "prices", "request_timeout", "max_retries", "parallelism"),
+    *(
+        "suite",
+        "argument",
+        "model",
+        "model_url",
+        "model_name",
+        "model_type",
+        "api_key_env",
+        "context",
+        "tokenizer",
+    ),
+    *(
+        "reasoning_effort",
+        "judge",
+        "judge_key",
+        "max_cost",
+        "prices",
+        "request_timeout",
+        "max_retries",
+        "parallelism",
+    ),
     *("output_path", "local_path", "dry_run"),
     suite="Name of the suite. Without a model it is compared. [default: reproduce]",
 )
 def reproduce(
     protocol: Annotated[
         list[str] | None,
-        typer.Argument(help="Name of a reported protocol or of a release, and model=NAME. [default: list all]"),
+        typer.Argument(
+            help="Name of a reported protocol or of a release, and model=NAME. [default: list all]"
+        ),
     ] = None,
     published: Annotated[
-        str | None, typer.Option(help="Published model to compare with, if your model has another name.")
+        str | None,
+        typer.Option(help="Published model to compare with, if your model has another name."),
     ] = None,
     *,
     quiet: Quiet = False,
@@ -59,7 +81,9 @@ def reproduce(
     name = " ".join(word for word in words if not word.startswith(_MODEL))
     if not name:
         if given := arguments.keys() & {*_MODELS, "suite"}:
-            problem = f"--{min(given).replace('_', '-')} is given, and the name of a protocol is missing"
+            problem = (
+                f"--{min(given).replace('_', '-')} is given, and the name of a protocol is missing"
+            )
             raise InputError(f"reproduce: {problem}; `reproduce` lists them")
         print_protocol_list()
         return
@@ -71,13 +95,19 @@ def reproduce(
         options = {"suite": "reproduce", **arguments, "protocol": names}
         make_configured_runs(None, options, quiet, verbose, published, release)
         return
-    suite, output_path = arguments.get("suite"), Path(arguments.get("output_path", "benchmark_output"))
+    suite, output_path = (
+        arguments.get("suite"),
+        Path(arguments.get("output_path", "benchmark_output")),
+    )
     if release:
         print_release(release)
     else:
         print_protocols(names, has_numbers=not suite)
     if not suite:
-        print("Give --model or --model-url to run it, or --suite to compare the runs of a suite.", file=sys.stderr)
+        print(
+            "Give --model or --model-url to run it, or --suite to compare the runs of a suite.",
+            file=sys.stderr,
+        )
     elif release:
         print_release_comparison(release, suite_folder(output_path, suite))
     else:

@@ -18,23 +18,35 @@ from helm_longctx.results.boards import Board, make_boards, read_suite
 from helm_longctx.results.cells import leaderboard_rows, print_scores
 from helm_longctx.results.leaderboard import schema as schemas
 from helm_longctx.results.reading import Result, read_results
-from helm_longctx.results.suite import find_chosen_schema, needs_pages, suite_folder, suite_path, write_reference
+from helm_longctx.results.suite import (
+    find_chosen_schema,
+    needs_pages,
+    suite_folder,
+    suite_path,
+    write_reference,
+)
 from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
 
 SchemaPath = Annotated[
-    Path | None, typer.Option(help="Schema with groups of your own, which the pages then also show.")
+    Path | None,
+    typer.Option(help="Schema with groups of your own, which the pages then also show."),
 ]
 
 
 def schema(
     suite: Annotated[
-        str | None, typer.Option(help="Print only the parts that this suite needs.", autocompletion=complete_suite)
+        str | None,
+        typer.Option(
+            help="Print only the parts that this suite needs.", autocompletion=complete_suite
+        ),
     ] = None,
     other: Annotated[
         Path | None,
-        typer.Option("--with", help="Add the groups of this schema, in place of HELM's schema_classic.yaml."),
+        typer.Option(
+            "--with", help="Add the groups of this schema, in place of HELM's schema_classic.yaml."
+        ),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -56,7 +68,9 @@ def schema(
         groups = set()
     # The user's schema may lack the statistics that HELM adds to all runs.
     theirs = {**theirs, "metrics": [*helm["metrics"], *theirs.get("metrics", ())]}
-    content = schemas.add_groups(schemas.merge_schemas(ours, theirs, theirs_first=bool(other)), groups)
+    content = schemas.add_groups(
+        schemas.merge_schemas(ours, theirs, theirs_first=bool(other)), groups
+    )
     yaml.safe_dump(content, sys.stdout, sort_keys=False, allow_unicode=True)
 
 
@@ -78,13 +92,19 @@ def summarize(
         _write_pages(results, boards, suite, output_path, schema_path)
     if as_json:
         rows = list(leaderboard_rows(boards))
-        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.write(
+            orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        )
     else:
         print_scores(folder, boards)
 
 
 def _write_pages(
-    results: Sequence[Result], boards: Sequence[Board], suite: str, output_path: Path, schema_path: Path | None
+    results: Sequence[Result],
+    boards: Sequence[Board],
+    suite: str,
+    output_path: Path,
+    schema_path: Path | None,
 ) -> None:
     """Write what helm-server shows of a suite, or raise an `InputError`. The registries are filled."""
     from helm_longctx.results.leaderboard.summarizer import write_leaderboard
@@ -96,13 +116,19 @@ def _write_pages(
             raise
         what = f"{type(error).__name__}: {describe_error(error)}"
         folder = suite_folder(output_path, suite)
-        raise InputError(f"{folder}: HELM cannot read its runs ({what}); repeat the damaged run") from error
+        raise InputError(
+            f"{folder}: HELM cannot read its runs ({what}); repeat the damaged run"
+        ) from error
 
 
 def reference(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark with published results, e.g. lv_eval.")],
+    benchmark: Annotated[
+        str, typer.Argument(help="Benchmark with published results, e.g. lv_eval.")
+    ],
     suite: Suite,
-    model: Annotated[list[str] | None, typer.Option(help="Only these models, e.g. `Qwen*`.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="Only these models, e.g. `Qwen*`.")
+    ] = None,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -140,7 +166,9 @@ def serve(
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise InputError(f"port={port} cannot be used ({error.strerror}); choose another with --port") from error
+            raise InputError(
+                f"port={port} cannot be used ({error.strerror}); choose another with --port"
+            ) from error
     if schema_path or needs_pages(folder):
         fill_registries(local_path)
         results = read_results(folder, BENCHMARKS, keep_answers=False)
@@ -152,6 +180,14 @@ def serve(
 
     change_server(server)
     # HELM's function reads `sys.argv`.
-    sys.argv = ["helm-server", "--suite", suite, "--output-path", str(output_path), "--port", str(port)]
+    sys.argv = [
+        "helm-server",
+        "--suite",
+        suite,
+        "--output-path",
+        str(output_path),
+        "--port",
+        str(port),
+    ]
     print(f"Open http://127.0.0.1:{port}/#/leaderboard", file=sys.stderr)
     server.main()

@@ -31,12 +31,16 @@ _ADVICE = "give --prices, or in YAML limits.prices"
 CHECKPOINT_SECONDS = 5.0
 """Seconds for which a checkpoint's files must stay as they are before it counts as complete."""
 
-Schema = Annotated[bool, typer.Option("--schema", is_eager=True, help="Print the JSON schema of the YAML file.")]
+Schema = Annotated[
+    bool, typer.Option("--schema", is_eager=True, help="Print the JSON schema of the YAML file.")
+]
 
 
 @takes_options()
 def run(
-    config: Annotated[Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")
+    ] = None,
     *,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -79,7 +83,9 @@ def make_configured_runs(
         elif config.watch.is_dir():
             watch(config, config.watch, lambda each: _run(each, prints, published, release))
         else:
-            raise config.places.error(("watch",), f"={str(config.watch)!r} is not a folder; give one with checkpoints")
+            raise config.places.error(
+                ("watch",), f"={str(config.watch)!r} is not a folder; give one with checkpoints"
+            )
 
 
 def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:
@@ -118,7 +124,9 @@ def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[Re
             if release:
                 protocols.print_release_comparison(release, folder, plan.deployments)
             else:
-                protocols.print_comparisons(config.protocols or [], folder, plan.deployments, published)
+                protocols.print_comparisons(
+                    config.protocols or [], folder, plan.deployments, published
+                )
 
 
 def _check_names(config: RunConfig) -> None:
@@ -137,10 +145,14 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
     for command in plan.commands():
         print(f"{command}\n")
     for endpoint in plan.missing:
-        print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
+        print(
+            f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration."
+        )
     print_estimates(estimates, _ADVICE)
     if later := len(plan.retries):
-        print(f"{later} runs ask again for cut answers; how many these are is known after the other runs.")
+        print(
+            f"{later} runs ask again for cut answers; how many these are is known after the other runs."
+        )
     if others := len(plan.specs) - len(estimates) - later:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
 
@@ -179,7 +191,9 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
     if not made:
         return
-    print_scores(folder, make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS))
+    print_scores(
+        folder, make_boards(read_results(folder, BENCHMARKS, keep_answers=False), BENCHMARKS)
+    )
     unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]
     options = f"--suite {config.suite} --output-path {config.output_path}"
     print(f"Intervals and plots: helm-longctx report {options}")
@@ -188,7 +202,9 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     origin = ", from this or an earlier command" if has_failed else ""
     print(f"{len(made)} of {len(plan.specs)} runs are in {folder}{origin}.")
     if unfinished:
-        print(f"Requests without an answer remain in {', '.join(unfinished)}; repeat the command to send them again.")
+        print(
+            f"Requests without an answer remain in {', '.join(unfinished)}; repeat the command to send them again."
+        )
 
 
 def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) -> None:
@@ -207,15 +223,26 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
 
 def find_new(folder: Path) -> Iterator[LocalModel]:
     """Yield each folder with a complete model that stays as it is, by step, and again if the model changes."""
-    from helm_longctx.config.local_models import digest_files, expand, find_missing, find_order  # this imports HELM
+    from helm_longctx.config.local_models import (
+        digest_files,
+        expand,
+        find_missing,
+        find_order,
+    )  # this imports HELM
 
     before: dict[Path, str] = {}
     made: dict[Path, str] = {}
     while True:
         now = {
-            each: digest_files(each) for each in sorted(folder.glob("*")) if each.is_dir() and not find_missing(each)
+            each: digest_files(each)
+            for each in sorted(folder.glob("*"))
+            if each.is_dir() and not find_missing(each)
         }
-        ready = [each for each, digest in now.items() if before.get(each) == digest and made.get(each) != digest]
+        ready = [
+            each
+            for each, digest in now.items()
+            if before.get(each) == digest and made.get(each) != digest
+        ]
         models = [model for each in ready for model in expand(LocalModel(path=str(each)))]
         for model in sorted(models, key=lambda model: find_order(str(model.name))):
             made[Path(model.path)] = now[Path(model.path)]

@@ -6,7 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from helm_longctx.config.load import SELECTION, takes_options
-from helm_longctx.config.shared import Entries, LocalPath, MostInstances, OutputPath, Suite, make_specs
+from helm_longctx.config.shared import (
+    Entries,
+    LocalPath,
+    MostInstances,
+    OutputPath,
+    Suite,
+    make_specs,
+)
 
 
 @takes_options(*SELECTION)
@@ -17,11 +24,21 @@ def shard(
     entries: Entries = None,
     *,
     threads: Annotated[
-        int, typer.Option("--parallelism", "--num-threads", "-n", min=1, help="Concurrent requests, as for helm-run.")
+        int,
+        typer.Option(
+            "--parallelism",
+            "--num-threads",
+            "-n",
+            min=1,
+            help="Concurrent requests, as for helm-run.",
+        ),
     ] = 4,
     disable_cache: Annotated[
         bool,
-        typer.Option("--disable-cache", help="Do not use the request cache. Needed on a disk that machines share."),
+        typer.Option(
+            "--disable-cache",
+            help="Do not use the request cache. Needed on a disk that machines share.",
+        ),
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
@@ -42,6 +59,8 @@ def shard(
     chosen = Shard.parse(part)
     setup_default_logging(None)
     specs = make_specs(entries, options, suite, most, output_path, local_path)
-    arguments = runner_arguments(output_path, suite, local_path, threads, not disable_cache, skip_completed_runs=True)
+    arguments = runner_arguments(
+        output_path, suite, local_path, threads, not disable_cache, skip_completed_runs=True
+    )
     divide_paces(chosen.total)
     LongContextRunner(**arguments, strategy=OneShard(chosen)).run_all(specs)

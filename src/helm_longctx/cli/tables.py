@@ -32,11 +32,15 @@ _ABOUT = """Name the models: helm-run --models-to-run …
 def list_tasks(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Benchmarks, run entries or tasks. [default: list the benchmarks]"),
+        typer.Argument(
+            metavar="NAME", help="Benchmarks, run entries or tasks. [default: list the benchmarks]"
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List the tasks of all benchmarks.")] = False,
     length: Annotated[str, typer.Option(help="Length for which to check the data.")] = "128k",
-    data: Annotated[bool, typer.Option("--data", help="List the sources and licenses of the data instead.")] = False,
+    data: Annotated[
+        bool, typer.Option("--data", help="List the sources and licenses of the data instead.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -46,14 +50,29 @@ def list_tasks(
         benchmarks = {benchmark.name: benchmark for benchmark, *_ in found}.values()
         cards = [card for benchmark in benchmarks for card in make_cards(benchmark)]
         if as_json:
-            sys.stdout.buffer.write(orjson.dumps(cards, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            sys.stdout.buffer.write(
+                orjson.dumps(cards, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            )
         elif cards:
             texts = [
-                (each.benchmark, each.page, each.license, each.size or "unknown", each.seen, ", ".join(each.times))
+                (
+                    each.benchmark,
+                    each.page,
+                    each.license,
+                    each.size or "unknown",
+                    each.seen,
+                    ", ".join(each.times),
+                )
                 for each in cards
             ]
-            print_table(text_table("Data", ("benchmark", "data", "license", "size", "seen", "fetched"), texts))
-            print(f"Revisions, digests and known faults: {page_address('reference/data')}, or with --json")
+            print_table(
+                text_table(
+                    "Data", ("benchmark", "data", "license", "size", "seen", "fetched"), texts
+                )
+            )
+            print(
+                f"Revisions, digests and known faults: {page_address('reference/data')}, or with --json"
+            )
         else:
             print("The data of these tasks is generated, or your own.")
         return
@@ -72,17 +91,26 @@ def list_tasks(
         for benchmark, entry, task in found
     ]
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.write(
+            orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        )
     elif names or every:
         _print_rows(rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}")
     else:
         benchmark_rows = []
         for each in BENCHMARKS:
             span = _span([length for task in each.tasks for length in each.lengths_of(task)])
-            row = {"benchmark": each.name, "tasks": len(each.tasks), "lengths": span, "about": about_of(each)}
+            row = {
+                "benchmark": each.name,
+                "tasks": len(each.tasks),
+                "lengths": span,
+                "about": about_of(each),
+            }
             benchmark_rows.append(row)
         _print_rows(benchmark_rows, "Benchmarks")
-        print("The tasks of a benchmark: helm-longctx list NAME. All tasks: helm-longctx list --all")
+        print(
+            "The tasks of a benchmark: helm-longctx list NAME. All tasks: helm-longctx list --all"
+        )
 
 
 def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
@@ -99,7 +127,9 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
             benchmarks = ", ".join(benchmark.name for benchmark in BENCHMARKS)
             question = suggest(name, sorted(known), most=3)
             give = f"{question} Give" if question else "; give"
-            raise InputError(f"list: NAME={shorten(name)} is unknown{give} {benchmarks}, or their run entries or tasks")
+            raise InputError(
+                f"list: NAME={shorten(name)} is unknown{give} {benchmarks}, or their run entries or tasks"
+            )
     return [row for labels, row in tasks if not names or labels & set(names)]
 
 
@@ -136,7 +166,11 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
             label = "" if length is None else length_label(length)
             at = f"length={label}," if label else ""
             named = benchmark.entries.items()
-            whole = [name for name, each in named if each.averaged and each.tasks_at(length) and not each.needs_path]
+            whole = [
+                name
+                for name, each in named
+                if each.averaged and each.tasks_at(length) and not each.needs_path
+            ]
             lists = {("", benchmark.title): [f"{name}:{at}model=text" for name in whole]}
             for name, task in ((name, task) for name, each in named for task in each.variants):
                 if task.check_machine and task.exists_at(length):
@@ -145,11 +179,15 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
             for (part, title), entries in lists.items():
                 about = f"{title}{f' at {label}' if label else ''}. {_ABOUT}"
                 if entries:
-                    files["_".join(filter(None, (benchmark.name, part, label))) + ".conf"] = entry_file(about, entries)
+                    files["_".join(filter(None, (benchmark.name, part, label))) + ".conf"] = (
+                        entry_file(about, entries)
+                    )
     return files
 
 
-def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")]) -> None:
+def confs(
+    folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")],
+) -> None:
     """Write files of run entries for `helm-run --conf-paths`, one for each benchmark and length."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():
@@ -159,19 +197,25 @@ def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder t
 
 Entries = Annotated[
     list[str] | None,
-    typer.Argument(help="Run entries without a model, e.g. helmet_rag:length=8k. [default with --check: all]"),
+    typer.Argument(
+        help="Run entries without a model, e.g. helmet_rag:length=8k. [default with --check: all]"
+    ),
 ]
 
 
 def fetch(
     entries: Entries = None,
     to: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Write to this mirror folder instead of the cache.")
+        Path | None,
+        typer.Option(file_okay=False, help="Write to this mirror folder instead of the cache."),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     *,
     check: Annotated[
-        bool, typer.Option("--check", help="Read one row of each file on the hub, and compare it with the loader.")
+        bool,
+        typer.Option(
+            "--check", help="Read one row of each file on the hub, and compare it with the loader."
+        ),
     ] = False,
 ) -> None:
     """Download and check the data that entries need, and store it in the cache or in a mirror folder.
@@ -180,11 +224,17 @@ def fetch(
     is stored, and the exit status is 1 if files, columns or types differ from what the loaders expect.
     """
     if not entries and not check:
-        raise InputError("fetch: ENTRY is missing; give run entries (`helm-longctx list` names them), or --check")
+        raise InputError(
+            "fetch: ENTRY is missing; give run entries (`helm-longctx list` names them), or --check"
+        )
     names = entries or []
     checked = [parse_entry(BENCHMARKS, each) for entry in names for each in expand_entry(entry)]
     if check:
-        shapes = [*check_shapes(checked or [each for benchmark in BENCHMARKS for each in list_entries(benchmark)])]
+        shapes = [
+            *check_shapes(
+                checked or [each for benchmark in BENCHMARKS for each in list_entries(benchmark)]
+            )
+        ]
         print_table(text_table("Data on the hub", Shape._fields, shapes))
         counts = Counter(shape.result for shape in shapes)
         print("; ".join(f"{result}: {count}" for result, count in counts.items()))
@@ -200,7 +250,9 @@ def fetch(
         for task in entry.tasks
         for source in task.all_sources(entry.settings.length)
     }
-    command = f"helm-longctx fetch {' '.join(names)}" + (f" --to {root.path}" if root.mirror else "")
+    command = f"helm-longctx fetch {' '.join(names)}" + (
+        f" --to {root.path}" if root.mirror else ""
+    )
     ensure(sources.values(), root, command)
     for path in (path for paths in sources for path in paths):
         print(root / path)
@@ -208,4 +260,6 @@ def fetch(
         at = f" at {entry.label}" if entry.label else ""
         for task in entry.tasks:
             if not task.paths(entry.settings.length):
-                print(f"{task.name}{at} has no official data, so similar examples will be generated")
+                print(
+                    f"{task.name}{at} has no official data, so similar examples will be generated"
+                )

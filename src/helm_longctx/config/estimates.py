@@ -29,36 +29,55 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
     for deployment in dict.fromkeys(each.deployment for each in estimates):
         of_model = [each for each in estimates if each.deployment == deployment]
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
-        columns = COUNTS + (DOLLARS if any(each.dollars.typical is not None for each in of_model) else ())
-        rows = [[MODEL_IN_RUN.sub("", each.run), *_cells([each])[: len(columns)]] for each in of_model]
+        columns = COUNTS + (
+            DOLLARS if any(each.dollars.typical is not None for each in of_model) else ()
+        )
+        rows = [
+            [MODEL_IN_RUN.sub("", each.run), *_cells([each])[: len(columns)]] for each in of_model
+        ]
         rows += [["all", *_cells(of_model)[: len(columns)]]] if len(of_model) > 1 else []
         print_table(text_table(deployment, ("run", *columns), rows, right=columns))
-    tokenizers = sorted({each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates})
+    tokenizers = sorted(
+        {each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates}
+    )
     print(
         f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
         " the length that a task requires, to the limit."
     )
     sources = sorted({each.dollars.source or f"not known: {advice}" for each in estimates})
     are_known = any(each.dollars.typical is not None for each in estimates)
-    most = " The column most assumes answers at the limit; the other columns assume typical answers." * are_known
+    most = (
+        " The column most assumes answers at the limit; the other columns assume typical answers."
+        * are_known
+    )
     print(f"Prices: {', '.join(sources)}.{most}")
     if judges := [each.dollars.judges for each in estimates if each.judge_tokens.calls]:
         known = [dollars for dollars in judges if dollars is not None]
         price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
-        print(f"Judges: {sum(each.judge_tokens.prompt for each in estimates):,} prompt tokens, {price}.")
+        print(
+            f"Judges: {sum(each.judge_tokens.prompt for each in estimates):,} prompt tokens, {price}."
+        )
     if minutes := [each.minutes for each in estimates if each.minutes is not None]:
         print(f"Time: {sum(minutes):,.0f} minutes at the given rates.")
 
 
-def print_plans(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None) -> None:
+def print_plans(
+    plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None
+) -> None:
     """Print which difference of two models each task detects, and which sample a wanted difference needs."""
     for deployment in dict.fromkeys(plan.deployment for plan in plans):
-        print_table(_plan_table([plan for plan in plans if plan.deployment == deployment], known, detect))
+        print_table(
+            _plan_table([plan for plan in plans if plan.deployment == deployment], known, detect)
+        )
     sources = ", ".join(sorted({plan.source for plan in plans}))
-    print(f"Detected: with 80 % power at 5 %, for one comparison of two models. Variances: {sources}.")
+    print(
+        f"Detected: with 80 % power at 5 %, for one comparison of two models. Variances: {sources}."
+    )
 
 
-def _plan_table(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None) -> Table:
+def _plan_table(
+    plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None
+) -> Table:
     from helm_longctx.runner.planning import detectable_overall
 
     wanted = (f"for {detect:g} points", "cost") if detect else ()
@@ -69,14 +88,27 @@ def _plan_table(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect:
         length = "" if sample.length is None else length_label(sample.length)
         row = [
             ":".join(filter(None, (sample.entry, sample.task, length))),
-            *(f"{sample.questions:,}", f"{sample.clusters:,}", _points(plan.unpaired), _points(plan.paired)),
+            *(
+                f"{sample.questions:,}",
+                f"{sample.clusters:,}",
+                _points(plan.unpaired),
+                _points(plan.paired),
+            ),
         ]
         if wanted:
             price = "unknown" if plan.dollars is None else _format("dollars", plan.dollars)
             row += [f"{plan.needed:,}", price] if plan.needed else ["", ""]
         rows.append(row)
     if len(plans) > 1:
-        rows.append(["mean of all tasks", "", "", *map(_points, detectable_overall(plans, known)), *[""] * len(wanted)])
+        rows.append(
+            [
+                "mean of all tasks",
+                "",
+                "",
+                *map(_points, detectable_overall(plans, known)),
+                *[""] * len(wanted),
+            ]
+        )
     title = "Smallest difference from another model that is detected, in points"
     return text_table(title, ("task", *numbers), rows, right=numbers)
 
@@ -94,7 +126,13 @@ def _cells(estimates: Sequence[Estimate]) -> list[str]:
         return "unknown" if None in values else _format(name, sum(values))
 
     tokens = f"{total('output_tokens.typical')} to {total('output_tokens.most')}"
-    counts = (total("requests"), total("prompt_tokens.total"), tokens, total("judge_tokens.calls"), total("disk_bytes"))
+    counts = (
+        total("requests"),
+        total("prompt_tokens.total"),
+        tokens,
+        total("judge_tokens.calls"),
+        total("disk_bytes"),
+    )
     prices = ("typical", "cached", "batch", "batch_cached", "most")
     return [*counts, *(total(f"dollars.{name}") for name in prices)]
 

@@ -71,7 +71,9 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     try:
         values = _merge(_plain(document), options.values)
     except RecursionError:
-        raise places.error((), " the file contains itself or is nested too deeply; write plain YAML") from None
+        raise places.error(
+            (), " the file contains itself or is nested too deeply; write plain YAML"
+        ) from None
     # This comes before the validation, whose errors print values.
     for keys, text in _texts(values):
         if redact(text) != text:
@@ -82,7 +84,9 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
         # The first mistake is explained, and the others are counted.
         mistakes = map(_explain, error.errors(include_url=False))
         (where, what), *others = sorted(mistakes, key=lambda each: places.line(each[0]))
-        more = f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})" if others else ""
+        more = (
+            f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})" if others else ""
+        )
         raise places.error(where, what + more) from None
     config._places = places
     return config
@@ -102,15 +106,25 @@ def _read(path: Path) -> Any:
         with path.open(encoding="utf-8") as file:
             document = yaml.load(file)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; give a YAML file ({page_address('running')})") from None
+        raise InputError(
+            f"{path}: {error.strerror}; give a YAML file ({page_address('running')})"
+        ) from None
     except DuplicateKeyError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         key = _CHOICE.search(str(error.problem).replace('"', "'"))
-        raise InputError(f"{path}:{line}: {key[1] if key else 'a key'} is given twice; give each key once") from None
-    except (YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes that are not text, or `!!int x`
+        raise InputError(
+            f"{path}:{line}: {key[1] if key else 'a key'} is given twice; give each key once"
+        ) from None
+    except (
+        YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # ValueError: bytes that are not text, or `!!int x`
         raise explain_yaml_error(path, error) from None
     if not isinstance(document, dict):
-        raise InputError(f"{path}:1: the file is not a mapping; write the keys {', '.join(RunConfig.model_fields)}")
+        raise InputError(
+            f"{path}:1: the file is not a mapping; write the keys {', '.join(RunConfig.model_fields)}"
+        )
     return document
 
 
@@ -145,8 +159,12 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     """Return the key path of a mistake, and a text that says what is wrong and what to do."""
     location = details["loc"]
     # pydantic adds the tag of a union after the place of the union's value.
-    unions = [number + 2 for number, part in enumerate(location) if part in ("models", "judges", "keys")]
-    path = tuple(part for number, part in enumerate(location) if part not in _TAGS or number not in unions)
+    unions = [
+        number + 2 for number, part in enumerate(location) if part in ("models", "judges", "keys")
+    ]
+    path = tuple(
+        part for number, part in enumerate(location) if part not in _TAGS or number not in unions
+    )
     context = details.get("ctx") or {}
     if details["type"] == BAD_KEY:
         return (*path, context["key"]), f" {context['message']}"
@@ -154,8 +172,12 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
         return path, f" {details['msg']}"
     # The message comes from pydantic, or from a validator in `schema.py`.
     message = re.sub(r"^(Input should be|Value error,|String should be) ", "", details["msg"])
-    message = message.replace("a valid string", "a text; numbers and dates need quotes, as in '2026'")
-    message = message.replace("greater than or equal to", "a number from").replace("greater than", "a number above")
+    message = message.replace(
+        "a valid string", "a text; numbers and dates need quotes, as in '2026'"
+    )
+    message = message.replace("greater than or equal to", "a number from").replace(
+        "greater than", "a number above"
+    )
     _, invalid, advice = message.rpartition(" is invalid; ")
     advice = advice if invalid else f"give {message}"
     if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
@@ -184,11 +206,21 @@ class Setting:
     def make_parameter(self, about: str = "") -> inspect.Parameter:
         """Return the command's parameter, whose value is None if the option is not given."""
         text, default = _ARTICLE.sub("", self.field.description or "", count=1), self.field.default
-        shown = isinstance(default, str | Path | int) and default not in (True, False, MOST_INSTANCES)
-        about = about or f"{text[0].upper()}{text[1:]}." + (f" [default: {default}]" if shown else "")
-        kind = list[str] if self.form.many in ("repeated", "pairs") else _kind(self.field.annotation)
+        shown = isinstance(default, str | Path | int) and default not in (
+            True,
+            False,
+            MOST_INSTANCES,
+        )
+        about = about or f"{text[0].upper()}{text[1:]}." + (
+            f" [default: {default}]" if shown else ""
+        )
+        kind = (
+            list[str] if self.form.many in ("repeated", "pairs") else _kind(self.field.annotation)
+        )
         option = Annotated[kind | None, typer.Option(*self.names, help=about.replace("[", r"\["))]  # type: ignore[valid-type]
-        return inspect.Parameter(self.parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        return inspect.Parameter(
+            self.parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option
+        )
 
 
 def _kind(annotation: Any) -> type:
@@ -245,9 +277,14 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         if setting.path[0] == "models":
             continue
         if many == "pairs":
-            found += [((*setting.path, key), shown, each) for key, shown, each in _read_pairs(setting, value)]
+            found += [
+                ((*setting.path, key), shown, each)
+                for key, shown, each in _read_pairs(setting, value)
+            ]
         else:
-            found.append((setting.path, option, split_names([value]) if many == "commas" else value))
+            found.append(
+                (setting.path, option, split_names([value]) if many == "commas" else value)
+            )
     for path, option, value in [*found, *_list_models(given)]:
         place: Any = values
         for key in path[:-1]:
@@ -265,7 +302,11 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
     models = split_names(given.get("model", []))
     for number, name in enumerate(models):
         yield ("models", number), "--model", name
-    keys = {name: SETTINGS[name] for name in given if SETTINGS[name].path[0] == "models" and name != "model"}
+    keys = {
+        name: SETTINGS[name]
+        for name in given
+        if SETTINGS[name].path[0] == "models" and name != "model"
+    }
     paths, url = given.get("model_path", []), "model_url" in keys
     if keys and not (paths or url):
         raise InputError(
@@ -273,10 +314,16 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
             " HELM knows"
         )
     for name, setting in keys.items():
-        is_local = setting.path[-1] in LocalModel.model_fields and name != "model_url" and bool(paths)
+        is_local = (
+            setting.path[-1] in LocalModel.model_fields and name != "model_url" and bool(paths)
+        )
         if not is_local and not url:
-            raise InputError(f"{setting.names[0]} belongs to --model-url, not to --model-path; leave it out")
-        numbers = range(len(models), len(models) + len(paths)) if is_local else [len(models) + len(paths)]
+            raise InputError(
+                f"{setting.names[0]} belongs to --model-url, not to --model-path; leave it out"
+            )
+        numbers = (
+            range(len(models), len(models) + len(paths)) if is_local else [len(models) + len(paths)]
+        )
         for number in numbers:
             value = paths[number - len(models)] if name == "model_path" else given[name]
             if setting.form.many == "pairs":

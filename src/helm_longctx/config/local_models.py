@@ -14,7 +14,12 @@ from helm_longctx.config.places import KeyPath
 from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
-from helm_longctx.models.endpoints.registration import ENGINE_CLIENT, LOCAL_CLIENT, describe_model, load_tokenizer
+from helm_longctx.models.endpoints.registration import (
+    ENGINE_CLIENT,
+    LOCAL_CLIENT,
+    describe_model,
+    load_tokenizer,
+)
 from helm_longctx.models.local.steps import find_step
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.lengths import parse_length
@@ -60,7 +65,11 @@ def list_models(config: RunConfig) -> list[tuple[str | Endpoint | LocalModel, Ke
 
 def plain_models(config: RunConfig) -> list[str]:
     """Return the names of the models that run each entry as it is, without a sampling of their own."""
-    return [model_name(model) for model, _ in list_models(config) if isinstance(model, str) or not model.sampling]
+    return [
+        model_name(model)
+        for model, _ in list_models(config)
+        if isinstance(model, str) or not model.sampling
+    ]
 
 
 def expand(model: LocalModel) -> list[LocalModel]:
@@ -69,12 +78,20 @@ def expand(model: LocalModel) -> list[LocalModel]:
     revisions = model.revision if isinstance(model.revision, list) else [model.revision]
     many = len(paths) * len(revisions) > 1
     found = [
-        model.model_copy(update={"path": path, "revision": revision, "name": _make_name(model, path, revision, many)})
+        model.model_copy(
+            update={
+                "path": path,
+                "revision": revision,
+                "name": _make_name(model, path, revision, many),
+            }
+        )
         for path in paths
         for revision in revisions
     ]
     if many and model.step is not None:
-        raise InputError(f"step={model.step} is given, but {model.path} stands for {len(found)} models; leave it out")
+        raise InputError(
+            f"step={model.step} is given, but {model.path} stands for {len(found)} models; leave it out"
+        )
     return sorted(found, key=lambda each: find_order(str(each.name), each.step))
 
 
@@ -92,7 +109,9 @@ def _find_paths(path: str) -> list[str]:
     if glob.has_magic(path):
         found = [each for each in sorted(glob.glob(path)) if Path(each).is_dir()]
         if not found:
-            raise InputError(f"path={path!r} matches no folder; give folders with config.json and safetensors weights")
+            raise InputError(
+                f"path={path!r} matches no folder; give folders with config.json and safetensors weights"
+            )
     elif Path(path).is_dir() or path.startswith((".", "/", "~")):
         found = [os.path.expanduser(path)]
     else:
@@ -126,7 +145,11 @@ def digest_files(folder: Path) -> str:
 
 
 def _make_name(model: LocalModel, path: str, revision: str | None, many: bool) -> str:
-    parts = [_NOT_IN_NAMES.sub("-", part) for part in Path(path).resolve().parts] if Path(path).is_dir() else []
+    parts = (
+        [_NOT_IN_NAMES.sub("-", part) for part in Path(path).resolve().parts]
+        if Path(path).is_dir()
+        else []
+    )
     parts = parts or [_NOT_IN_NAMES.sub("-", part) for part in path.split("/")]
     last = "-".join(filter(None, (parts[-1], revision[:12] if revision else "")))
     organization = parts[-2].strip("/-") if len(parts) > 1 else ""
@@ -145,7 +168,9 @@ def read_facts(model: LocalModel) -> ModelFacts:
     if folder.is_dir():
         path = str(folder.resolve())
         if model.revision is not None:
-            raise InputError(f"revision={model.revision!r} is given, but path={model.path!r} is a folder; leave it out")
+            raise InputError(
+                f"revision={model.revision!r} is given, but path={model.path!r} is a folder; leave it out"
+            )
     else:
         folder = _download_settings(model)
         commit = folder.name
@@ -156,7 +181,9 @@ def read_facts(model: LocalModel) -> ModelFacts:
             tokenizer.is_file() and json.loads(tokenizer.read_bytes()).get("chat_template")
         )
     except (OSError, ValueError) as error:
-        raise InputError(f"path={model.path!r}: its configuration cannot be read ({type(error).__name__})") from None
+        raise InputError(
+            f"path={model.path!r}: its configuration cannot be read ({type(error).__name__})"
+        ) from None
     needed = (config.get("auto_map") or {}).get("AutoModelForCausalLM")
     if needed and model.engine == "transformers" and not model.remote_code:
         from transformers import CONFIG_MAPPING
@@ -179,7 +206,9 @@ def _download_settings(model: LocalModel) -> Path:
     except Exception as error:  # of the hub and of HTTP
         revision = f" with revision={model.revision!r}" if model.revision else ""
         problem = "is neither a folder nor a model that can be downloaded from the hub"
-        raise InputError(f"path={model.path!r}{revision} {problem} ({describe_error(error)})") from None
+        raise InputError(
+            f"path={model.path!r}{revision} {problem} ({describe_error(error)})"
+        ) from None
 
 
 def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
@@ -192,7 +221,9 @@ def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
     if not isinstance(model, LocalModel) and os.path.isdir(name):
         folder = Path(name)  # read without transformers, whose import takes seconds
     else:
-        folder = read_facts(model if isinstance(model, LocalModel) else LocalModel(path=name)).folder
+        folder = read_facts(
+            model if isinstance(model, LocalModel) else LocalModel(path=name)
+        ).folder
     path = folder / "generation_config.json"
     try:
         found = json.loads(path.read_bytes()) if path.is_file() else {}
@@ -202,7 +233,11 @@ def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
         return {}
     # These are the values that transformers takes for none.
     without_effect = {"top_p": 1, "top_k": 0, "min_p": 0}
-    rest = {name: found[name] for name, none in without_effect.items() if found.get(name) not in (None, none)}
+    rest = {
+        name: found[name]
+        for name, none in without_effect.items()
+        if found.get(name) not in (None, none)
+    }
     return {"temperature": found.get("temperature") or 1.0, **rest}
 
 
@@ -214,9 +249,13 @@ def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
         return model.sampling
     if isinstance(model, Endpoint) and not model.tokenizer:
         problem = "sampling='model' needs the model's files, which its server does not give"
-        raise InputError(f"{problem}; give its folder or its name on the hub as tokenizer, or the values")
+        raise InputError(
+            f"{problem}; give its folder or its name on the hub as tokenizer, or the values"
+        )
     if not (found := read_sampling(model)):
-        raise InputError("sampling='model': its generation_config.json does not say how to sample; give the values")
+        raise InputError(
+            "sampling='model': its generation_config.json does not say how to sample; give the values"
+        )
     return found
 
 
@@ -227,7 +266,12 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
     facts = read_facts(model)
     _check_packages(model, facts)
     name = str(model.name)
-    loading = {"load": model.load, "adapter": model.adapter, "remote_code": model.remote_code, "step": model.step}
+    loading = {
+        "load": model.load,
+        "adapter": model.adapter,
+        "remote_code": model.remote_code,
+        "step": model.step,
+    }
     arguments = {
         "pretrained_model_name_or_path": model.path if model.path in MODELS else facts.path,
         **{"revision": facts.commit, "dtype": model.dtype},
@@ -243,7 +287,10 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
     elif model.attention is not None:
         arguments["attn_implementation"] = model.attention
     limits = {"max_sequence_length": facts.window} if facts.window else {}
-    spec = {"class_name": client, "args": {key: value for key, value in arguments.items() if value is not None}}
+    spec = {
+        "class_name": client,
+        "args": {key: value for key, value in arguments.items() if value is not None},
+    }
     return {
         "model_deployments.yaml": {
             "name": name, "model_name": name, "tokenizer_name": name, **limits, "client_spec": spec,
@@ -257,14 +304,18 @@ def _check_packages(model: LocalModel, facts: ModelFacts) -> None:
     if model.engine != "transformers":
         for name in ("attention", "adapter"):
             if value := getattr(model, name):
-                raise InputError(f"{name}={value!r} is for transformers; leave it out with engine={model.engine}")
+                raise InputError(
+                    f"{name}={value!r} is for transformers; leave it out with engine={model.engine}"
+                )
         require_modules((model.engine,), f"engine={model.engine}", model.engine)
         return
     if model.adapter is not None:
         require_modules(("peft",), f"adapter={model.adapter!r}", "peft")
         is_hub_name = model.adapter.count("/") == 1 and not model.adapter.startswith((".", "/"))
         if not is_hub_name and not (Path(model.adapter) / "adapter_config.json").is_file():
-            raise InputError(f"adapter={model.adapter!r} has no adapter_config.json; give a folder that PEFT has saved")
+            raise InputError(
+                f"adapter={model.adapter!r} has no adapter_config.json; give a folder that PEFT has saved"
+            )
     from helm_longctx.models.local.weights import Weights  # this imports torch
 
     Weights.find(facts.path, facts.commit, model.dtype, model.attention)
@@ -277,5 +328,9 @@ def describe(models: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
         window = row.get("max_sequence_length", "unknown: prompts are not cut")
         chat = "yes" if "INSTRUCTION_FOLLOWING_MODEL_TAG" in tags else "no"
         arguments = row["client_spec"]["args"]
-        code = f"; runs code from the hub at {arguments['revision']}" if arguments.get("remote_code") else ""
+        code = (
+            f"; runs code from the hub at {arguments['revision']}"
+            if arguments.get("remote_code")
+            else ""
+        )
         yield f"{name}: context {window}, chat template: {chat}{code}"

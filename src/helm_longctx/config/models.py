@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from helm.benchmark.config_registry import register_configs_from_directory
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED,
+)
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.model_metadata_registry import get_all_models
 from helm.common.general import get_credentials
@@ -44,7 +46,14 @@ DEPLOYMENTS = "model_deployments.yaml"
 MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
 
-_EXTRAS = ("extra_body", "reasoning_effort", "thinking_tokens", "stream", "requests_per_minute", "tokens_per_minute")
+_EXTRAS = (
+    "extra_body",
+    "reasoning_effort",
+    "thinking_tokens",
+    "stream",
+    "requests_per_minute",
+    "tokens_per_minute",
+)
 """Keys of an endpoint that are also arguments of our clients."""
 
 _IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")
@@ -68,7 +77,11 @@ class ModelBook:
         judges = enumerate(config.judge.judges)
         found: list[tuple[str | Endpoint | LocalModel, KeyPath]] = [
             *list_models(config),
-            *((judge, ("judge", "judges", number)) for number, judge in judges if judge not in ("auto", "none")),
+            *(
+                (judge, ("judge", "judges", number))
+                for number, judge in judges
+                if judge not in ("auto", "none")
+            ),
             *named,
         ]
         for model, path in found:
@@ -109,7 +122,10 @@ class ModelBook:
 
     def _ask_judge(self, name: str, endpoint: Endpoint) -> Files:
         """Ask a judge's server with the judge's own key, which a model at the same address does not get."""
-        deployment, credentials = get_model_deployment(name), get_credentials(str(self._config.local_path))
+        deployment, credentials = (
+            get_model_deployment(name),
+            get_credentials(str(self._config.local_path)),
+        )
         found = find_key(deployment, credentials)
         try:
             return _ask(endpoint, found.keys(None) if found else None)
@@ -141,35 +157,57 @@ class ModelBook:
             self._add_local(model, name)
             return
         self._endpoints[name] = model, path
-        described, tokenizer = describe(model), load_tokenizer(model.tokenizer) if model.tokenizer else None
-        headers = [variable for value in model.headers.values() for variable in _IN_HEADER.findall(value)]
+        described, tokenizer = (
+            describe(model),
+            load_tokenizer(model.tokenizer) if model.tokenizer else None,
+        )
+        headers = [
+            variable for value in model.headers.values() for variable in _IN_HEADER.findall(value)
+        ]
         tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
-        variables = [each for each in (model.api_key_env, tokens, *headers) if each and not os.environ.get(each)]
+        variables = [
+            each
+            for each in (model.api_key_env, tokens, *headers)
+            if each and not os.environ.get(each)
+        ]
         if variables and not self._config.dry_run:
-            raise InputError(f"the environment variable {variables[0]} is not set; set it to the key")
+            raise InputError(
+                f"the environment variable {variables[0]} is not set; set it to the key"
+            )
         if not variables:
             probe.make_client(described)  # this checks the client's arguments
         if model.tokenizer and os.path.isdir(model.tokenizer):
             _offer_sampling(model, name)
-        files, existing = _entries(model, described, tokenizer), find_entries(self._config.local_path, name)
+        files, existing = (
+            _entries(model, described, tokenizer),
+            find_entries(self._config.local_path, name),
+        )
         if not _is_same(model, files, existing):
             # A deployment that the user wrote must not get another server.
             is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
             if is_own and _arguments(existing).get("base_url") != described.url:
-                where = f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
-                raise InputError(f"{where}; give another name, or the name alone for that deployment")
+                where = (
+                    f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
+                )
+                raise InputError(
+                    f"{where}; give another name, or the name alone for that deployment"
+                )
             self._files[name] = files
 
     def _add_local(self, model: LocalModel, name: str) -> None:
         existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
-        is_other = other.client_spec.class_name not in LOCAL_CLIENTS if other else name in get_all_models()
+        is_other = (
+            other.client_spec.class_name not in LOCAL_CLIENTS if other else name in get_all_models()
+        )
         if is_other or (DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]):
             advice = "give another name (name), or the name alone"
             raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
         self._local[name] = files = make_files(model)
         own = {"name", "sampling"}
-        files[DEPLOYMENTS][MADE_FROM] = model.model_dump(exclude=own, exclude_defaults=True, mode="json")
+        files[DEPLOYMENTS][MADE_FROM] = model.model_dump(
+            exclude=own, exclude_defaults=True, mode="json"
+        )
         for line in local_models.describe({name: files}):
             hlog(line)
         _offer_sampling(model, name)
@@ -215,7 +253,13 @@ def _access(model: Endpoint) -> dict[str, Any]:
 
 def _ask(model: Endpoint, key: str | None = None) -> Files:
     endpoint = probe.probe(
-        model.url, name=model.name, model=model.model, api=model.api, kind=model.type, key=key, **_access(model)
+        model.url,
+        name=model.name,
+        model=model.model,
+        api=model.api,
+        kind=model.type,
+        key=key,
+        **_access(model),
     )
     try:
         found = load_tokenizer(model.tokenizer) if model.tokenizer else None
@@ -226,7 +270,9 @@ def _ask(model: Endpoint, key: str | None = None) -> Files:
         hlog(f"prompts will not be cut to the model's context: {error}")
         tokenizer = None
     context = parse_length(model.context) if model.context else endpoint.context
-    hlog(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}")
+    hlog(
+        f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}"
+    )
     return _entries(model, replace(endpoint, context=context), tokenizer)
 
 
@@ -235,7 +281,9 @@ def _entries(model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | N
     extras = {name: value for name in _EXTRAS if (value := getattr(model, name))}
     files[DEPLOYMENTS]["client_spec"]["args"] |= extras
     # What the server said cannot be told from what a key said, so the keys are kept, too.
-    files[DEPLOYMENTS][MADE_FROM] = model.model_dump(exclude={"name", "sampling"}, exclude_defaults=True)
+    files[DEPLOYMENTS][MADE_FROM] = model.model_dump(
+        exclude={"name", "sampling"}, exclude_defaults=True
+    )
     return files
 
 
@@ -254,10 +302,15 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
 
     def select_compared(row: Mapping[str, Any]) -> dict[str, Any]:
         spec = row.get("client_spec") or {}
-        arguments = {key: value for key, value in spec.get("args", {}).items() if key not in open_arguments}
+        arguments = {
+            key: value for key, value in spec.get("args", {}).items() if key not in open_arguments
+        }
         return {
             **{key: value for key, value in row.items() if key not in open_fields},
-            "client_spec": {"class_name": current_name(str(spec.get("class_name"))), "args": arguments},
+            "client_spec": {
+                "class_name": current_name(str(spec.get("class_name"))),
+                "args": arguments,
+            },
         }
 
     return select_compared(wanted[DEPLOYMENTS]) == select_compared(existing[DEPLOYMENTS])

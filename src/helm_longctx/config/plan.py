@@ -84,9 +84,13 @@ class Plan:
         add = [_add_command(endpoint, self.config.local_path) for endpoint in self.missing]
         # helm-run drops entries whose model is not among --models-to-run (helm/benchmark/run.py:66). So entries that
         # name a model get a second command without that option.
-        groups = [([each.text for each in self.entries if not each.model], plain_models(self.config))]
+        groups = [
+            ([each.text for each in self.entries if not each.model], plain_models(self.config))
+        ]
         groups += [([each.text for each in self.entries if each.model], [])]
-        return add + [_run_command(self.config, entries, models) for entries, models in groups if entries]
+        return add + [
+            _run_command(self.config, entries, models) for entries, models in groups if entries
+        ]
 
     def estimates(self) -> list[Estimate]:
         """Estimate the long-context runs, or raise an `InputError`.
@@ -128,7 +132,9 @@ def make_plan(config: RunConfig) -> Plan:
     missing = book.missing
     if not config.dry_run:
         book.ask_servers()
-        specs = _make_specs(config, entries)  # again, because the style of prompts can depend on the server
+        specs = _make_specs(
+            config, entries
+        )  # again, because the style of prompts can depend on the server
     # The weights of one model after the other are in memory. HELM's order alternates between models.
     places = {name: place for place, name in enumerate(book.local_models)}
     specs = sorted(specs, key=lambda spec: places.get(spec.adapter_spec.model_deployment, -1))
@@ -138,7 +144,9 @@ def make_plan(config: RunConfig) -> Plan:
 def make_runner(config: RunConfig) -> LongContextRunner:
     """Return the runner for a configuration. The runner skips complete runs."""
     places = config.output_path, config.suite, config.local_path
-    runner = LongContextRunner(**runner_arguments(*places, config.parallelism, skip_completed_runs=True))
+    runner = LongContextRunner(
+        **runner_arguments(*places, config.parallelism, skip_completed_runs=True)
+    )
     runner.logs_scores = False  # `helm-longctx run` prints them as a table
     return runner
 
@@ -153,7 +161,9 @@ def use_settings(config: RunConfig) -> Iterator[None]:
             about = f"={name}: this environment variable is not set; set it, or name another one"
             raise config.places.error(path, about)
     # The other usual variables of the families whose keys the configuration names are not used.
-    families = [name for name in type(config.judge.keys).model_fields if getattr(config.judge.keys, name)]
+    families = [
+        name for name in type(config.judge.keys).model_fields if getattr(config.judge.keys, name)
+    ]
     kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
     unused = [f"{family.upper()}_JUDGE_{kind}" for family in families for kind in kinds]
     before = {name: os.environ.get(name) for name in (*values, *unused)}
@@ -176,12 +186,21 @@ def _set_variables(values: Mapping[str, str | None]) -> None:
 def _settings(config: RunConfig) -> dict[str, str]:
     limits = config.limits
     tries = None if limits.max_retries is None else limits.max_retries + 1
-    values = {TIMEOUT: limits.request_timeout, MAX_COST: limits.max_cost, TRIES: tries, PRICES: limits.prices}
+    values = {
+        TIMEOUT: limits.request_timeout,
+        MAX_COST: limits.max_cost,
+        TRIES: tries,
+        PRICES: limits.prices,
+    }
     if limits.prices:
         with config.places.at(("limits", "prices")):
             read_prices(limits.prices)
     # All digits are written, but 25.0 as 25.
-    whole = {name: int(value) for name, value in values.items() if isinstance(value, float) and value.is_integer()}
+    whole = {
+        name: int(value)
+        for name, value in values.items()
+        if isinstance(value, float) and value.is_integer()
+    }
     return {name: str(value) for name, value in (values | whole).items() if value}
 
 
@@ -207,11 +226,15 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
         models = [] if entry.model else names
         with config.places.at(entry.path):
             try:
-                made = make_run_specs([entry.text], [], models, config.suite, most, config.output_path)
+                made = make_run_specs(
+                    [entry.text], [], models, config.suite, most, config.output_path
+                )
             except Exception as error:
                 if not is_format_error(error):
                     raise
-                raise InputError(f"{shorten(entry.text)} is not a run of HELM: {describe_error(error)}") from error
+                raise InputError(
+                    f"{shorten(entry.text)} is not a run of HELM: {describe_error(error)}"
+                ) from error
             for spec in made:
                 check_sampling(spec.adapter_spec)
             specs += made
@@ -221,7 +244,9 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
 def _run_command(config: RunConfig, entries: Sequence[str], models: Sequence[str]) -> str:
     variables = {name: shlex.quote(value) for name, value in _settings(config).items()}
     # The shell fills in the key, so no key is printed.
-    variables |= {name: f'"${source}"' for name, (source, _) in _keys(config).items() if source != name}
+    variables |= {
+        name: f'"${source}"' for name, (source, _) in _keys(config).items() if source != name
+    }
     options = {
         "--run-entries": entries,
         "--models-to-run": models,
@@ -242,9 +267,15 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     values = {name: getattr(endpoint, name) for name in names} | {"local_path": local_path}
     given = {f"--{name.replace('_', '-')}": str(value) for name, value in values.items() if value}
     words = [word for option in given.items() if option != ("--api", "openai") for word in option]
-    headers = [word for name, value in endpoint.headers.items() for word in ("--header", f"{name}: {value}")]
+    headers = [
+        word
+        for name, value in endpoint.headers.items()
+        for word in ("--header", f"{name}: {value}")
+    ]
     nvcf = ["--nvcf"] if endpoint.nvcf else []
-    return shlex.join(["helm-longctx", "models", "add", model_name(endpoint), *words, *headers, *nvcf])
+    return shlex.join(
+        ["helm-longctx", "models", "add", model_name(endpoint), *words, *headers, *nvcf]
+    )
 
 
 def plan_entries(config: RunConfig) -> list[PlannedEntry]:
@@ -262,7 +293,9 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
         text = _format(name, judged)
         if not (model or config.models):
             allowed = "a list of names of models, or of mappings with name and url"
-            raise config.places.error(("models",), f" is missing, and {shorten(text)} names no model; give {allowed}")
+            raise config.places.error(
+                ("models",), f" is missing, and {shorten(text)} names no model; give {allowed}"
+            )
         if model or plain_models(config):
             planned.setdefault(text, PlannedEntry(text, path, model))
         # A sampling is a part of a run's entry, so a model with one has entries of its own.
@@ -289,11 +322,15 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
             for key in config.arguments:
                 if key not in allowed:
                     choices = list_choices(key, allowed)
-                    raise config.places.error(("arguments", key), f" is not an argument of {name}; {choices}")
+                    raise config.places.error(
+                        ("arguments", key), f" is not an argument of {name}; {choices}"
+                    )
             # The configuration's arguments replace the protocol's own.
             yield name, {**own, **config.arguments}, place
     for number, text in enumerate(config.entries or []):
-        yield from (_split(config.places, entry, ("entries", number)) for entry in expand_entry(text))
+        yield from (
+            _split(config.places, entry, ("entries", number)) for entry in expand_entry(text)
+        )
     for number, path in enumerate(config.conf_paths or []):
         entries = read_conf(str(path))
         if isinstance(entries, InputError):
@@ -320,22 +357,32 @@ def _split(places: Places, text: str, path: KeyPath) -> Parts:
 
 
 def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
-    numbered = ((number, entry) for number, text in enumerate(tasks) for entry in expand_entry(text))
+    numbered = (
+        (number, entry) for number, text in enumerate(tasks) for entry in expand_entry(text)
+    )
     parts = [_split(config.places, entry, ("tasks", number)) for number, entry in numbered]
     for name, own, path in parts:
         with config.places.at(path):
             _check_name(name)
             _list_arguments(name, own)
     # At least one task takes each argument, and at least one has lengths if lengths are given.
-    taken = {key: None for name, own, _ in parts for key in _list_arguments(name, own) if key != "length"}
+    taken = {
+        key: None for name, own, _ in parts for key in _list_arguments(name, own) if key != "length"
+    }
     for key in config.arguments:
         if key not in taken:
             choices = list_choices(key, taken)
-            raise config.places.error(("arguments", key), f" is an argument that none of the tasks takes; {choices}")
+            raise config.places.error(
+                ("arguments", key), f" is an argument that none of the tasks takes; {choices}"
+            )
     if config.lengths and not any(name in OURS and OURS[name].axis for name, *_ in parts):
         raise config.places.error(("lengths",), " is given, but no task has lengths; leave it out")
     for name, own, path in parts:
-        shared = {key: value for key, value in config.arguments.items() if key in _list_arguments(name, own)}
+        shared = {
+            key: value
+            for key, value in config.arguments.items()
+            if key in _list_arguments(name, own)
+        }
         for place, length in _lengths(config, name, own):
             at = {} if length is None else {"length": length}
             if place:
@@ -358,7 +405,9 @@ def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple
     if name not in OURS or OURS[name].axis is None or "length" in own:
         return [((), None)]
     if not config.lengths:
-        raise config.places.error(("lengths",), f" is missing, and {name} has lengths; give a list such as [8k, 128k]")
+        raise config.places.error(
+            ("lengths",), f" is missing, and {name} has lengths; give a list such as [8k, 128k]"
+        )
     return [(("lengths", number), length) for number, length in enumerate(config.lengths)]
 
 
@@ -366,7 +415,10 @@ def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
     """Return the arguments that a run entry, ours or HELM's, takes in addition to its own arguments."""
     if name in OURS:
         benchmark = OURS[name]
-        return [*allowed_arguments(benchmark, name, own.get(benchmark.task_argument)), *RUN_EXPANDERS]
+        return [
+            *allowed_arguments(benchmark, name, own.get(benchmark.task_argument)),
+            *RUN_EXPANDERS,
+        ]
     function = get_run_spec_function(name)
     return [*(inspect.signature(function).parameters if function else ()), *RUN_EXPANDERS]
 
@@ -400,11 +452,16 @@ def _judge(config: RunConfig, name: str, arguments: Mapping[str, Any]) -> dict[s
         return {}
     annotator = OURS[name].entries[name].judge
     is_judged = annotator and "judge" in _list_arguments(name, arguments)
-    is_able = names == "none" or (annotator and issubclass(get_class_by_name(annotator), AnswerAnnotator))
+    is_able = names == "none" or (
+        annotator and issubclass(get_class_by_name(annotator), AnswerAnnotator)
+    )
     return {"judge": names} if is_judged and is_able else {}
 
 
 def _format(name: str, arguments: Mapping[str, Any]) -> str:
-    texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in arguments.items()}
+    texts = {
+        key: str(value).lower() if isinstance(value, bool) else value
+        for key, value in arguments.items()
+    }
     pairs = ",".join(f"{key}={text}" for key, text in texts.items())
     return f"{name}:{pairs}" if pairs else name

@@ -48,8 +48,15 @@ _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _OWN_LOAD = {
     **dict.fromkeys(("dtype", "torch_dtype"), "dtype"),
-    **{"attn_implementation": "attention", "revision": "revision", "trust_remote_code": "remote_code"},
-    **{"pretrained_model_name_or_path": "path", "use_safetensors": "nothing: weights are safetensors"},
+    **{
+        "attn_implementation": "attention",
+        "revision": "revision",
+        "trust_remote_code": "remote_code",
+    },
+    **{
+        "pretrained_model_name_or_path": "path",
+        "use_safetensors": "nothing: weights are safetensors",
+    },
 }
 """Arguments of `from_pretrained` that `load` does not take, and the keys for them."""
 
@@ -152,7 +159,9 @@ _HEADERS = _check_items(
     )
 )
 _BODY = _check_items(
-    lambda name, value: "has the name of a secret; give secrets in headers" if _is_secret(name, value) else ""
+    lambda name, value: (
+        "has the name of a secret; give secrets in headers" if _is_secret(name, value) else ""
+    )
 )
 _LOAD = _check_items(
     lambda name, value: (
@@ -162,7 +171,9 @@ _LOAD = _check_items(
     )
 )
 _DRAWING = _check_items(
-    lambda name, _: "" if name in MODEL_SAMPLING else f"is not a key; {list_choices(name, MODEL_SAMPLING)}"
+    lambda name, _: (
+        "" if name in MODEL_SAMPLING else f"is not a key; {list_choices(name, MODEL_SAMPLING)}"
+    )
 )
 _NOT_EMPTY = _require(bool, "at least one")
 
@@ -181,7 +192,9 @@ Suite = Annotated[str, _require(is_suite_name, SUITE_NAME)]
 Rule = Annotated[str, _require(is_rule, ALLOWED)]
 Texts = Annotated[list[str], _NOT_EMPTY]
 Lengths = Annotated[list[Length], _NOT_EMPTY]
-Times = Annotated[str, _check(lambda value: read_times("", "retry_cut", value)), Field(examples=["4x"])]
+Times = Annotated[
+    str, _check(lambda value: read_times("", "retry_cut", value)), Field(examples=["4x"])
+]
 Whole = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 # YAML has no type for paths, so only this type is converted from a text.
@@ -195,7 +208,8 @@ Scalar = Annotated[
 
 
 Sampling = Annotated[
-    Annotated[Literal["model"], Tag("name")] | Annotated[dict[str, Scalar], _DRAWING, Tag("mapping")],
+    Annotated[Literal["model"], Tag("name")]
+    | Annotated[dict[str, Scalar], _DRAWING, Tag("mapping")],
     Discriminator(lambda value: "name" if isinstance(value, str) else "mapping"),
     Field(
         description=f"how tokens are drawn: {', '.join(MODEL_SAMPLING)}, which entries can replace, or `model` for the"
@@ -226,13 +240,16 @@ class Endpoint(Section):
     url: Annotated[str, OnCommandLine("--model-url")] = Field(
         description="the server's address, with or without the route, such as http://localhost:8000/v1"
     )
-    type: Annotated[Literal["chat", "completions", "both"] | None, OnCommandLine("--model-type")] = Field(
+    type: Annotated[
+        Literal["chat", "completions", "both"] | None, OnCommandLine("--model-type")
+    ] = Field(
         default=None,
         description="the form of requests: chat, completions or both. Default: all forms that the server answers",
     )
     api: Api = Field(default="openai", description="the server's protocol")
     model: Annotated[str | None, OnCommandLine("--model-name")] = Field(
-        default=None, description="the model's name on the server. Default: found in the server's list"
+        default=None,
+        description="the model's name on the server. Default: found in the server's list",
     )
     api_key_env: Annotated[Variable | None, _OPTION] = Field(
         default=None, description="the NAME of the environment variable with the server's key"
@@ -243,12 +260,15 @@ class Endpoint(Section):
         " NAME_TOKEN_URL, and perhaps NAME_SCOPE",
     )
     headers: Annotated[dict[str, str], _HEADERS] = Field(
-        default={}, description="HTTP headers of each request; `$NAME` in a value stands for an environment variable"
+        default={},
+        description="HTTP headers of each request; `$NAME` in a value stands for an environment variable",
     )
     extra_body: Annotated[dict[str, Any], _BODY] = Field(
         default={}, description="additional fields in the body of each request"
     )
-    nvcf: bool = Field(default=False, description="whether the address is a function in NVIDIA Cloud Functions")
+    nvcf: bool = Field(
+        default=False, description="whether the address is a function in NVIDIA Cloud Functions"
+    )
     context: Annotated[Length | None, _OPTION] = Field(
         default=None,
         description="the model's context window in tokens, such as 128k. Default: the window that the server reports",
@@ -266,8 +286,12 @@ class Endpoint(Section):
     )
     sampling: Sampling = {}
     stream: bool = Field(default=False, description="whether answers are streamed")
-    requests_per_minute: Positive | None = Field(default=None, description="maximum requests per minute")
-    tokens_per_minute: Positive | None = Field(default=None, description="maximum tokens per minute")
+    requests_per_minute: Positive | None = Field(
+        default=None, description="maximum requests per minute"
+    )
+    tokens_per_minute: Positive | None = Field(
+        default=None, description="maximum tokens per minute"
+    )
 
 
 class LocalModel(Section):
@@ -277,23 +301,28 @@ class LocalModel(Section):
         description="a folder with a model's weights, folders as checkpoints/step-*, or a name on the hub"
     )
     name: Name | None = Field(
-        default=None, description="the model's name in tables. Default: the last two parts of the path"
+        default=None,
+        description="the model's name in tables. Default: the last two parts of the path",
     )
     revision: Annotated[str | list[str] | None, _OPTION] = Field(
-        default=None, description="the commit, tag or branch on the hub; a list stands for several models"
+        default=None,
+        description="the commit, tag or branch on the hub; a list stands for several models",
     )
     step: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="the step of training. Default: the number in step-1000, checkpoint-500 and the like"
+        default=None,
+        description="the step of training. Default: the number in step-1000, checkpoint-500 and the like",
     )
     dtype: Annotated[Literal["bfloat16", "float16", "float32", "auto"] | None, _OPTION] = Field(
-        default=None, description="the type of the weights. Default: bfloat16 on a GPU, and float32 elsewhere"
+        default=None,
+        description="the type of the weights. Default: bfloat16 on a GPU, and float32 elsewhere",
     )
     attention: Annotated[str | None, _OPTION] = Field(
         default=None,
         description="the implementation of attention, such as flash_attention_2. Default: transformers' own",
     )
     load: Annotated[dict[str, Any], _LOAD, OnCommandLine("--load", many="pairs")] = Field(
-        default={}, description="further arguments of from_pretrained, such as attn_implementation's settings"
+        default={},
+        description="further arguments of from_pretrained, such as attn_implementation's settings",
     )
     adapter: Annotated[str | None, _OPTION] = Field(
         default=None, description="a PEFT adapter for the model: a folder, or a name on the hub"
@@ -305,18 +334,23 @@ class LocalModel(Section):
         default="transformers", description="the program that runs the model in this process"
     )
     batch_size: Annotated[int, Field(ge=1)] = Field(
-        default=16, description="maximum prompts that are answered together; fewer if memory runs out"
+        default=16,
+        description="maximum prompts that are answered together; fewer if memory runs out",
     )
     sampling: Sampling = {}
     context: Length | None = Field(
-        default=None, description="the model's context window in tokens. Default: the positions in its config.json"
+        default=None,
+        description="the model's context window in tokens. Default: the positions in its config.json",
     )
 
     @model_validator(mode="after")
     def _check_code(self) -> LocalModel:
-        if self.remote_code and not (isinstance(self.revision, str) and _COMMIT.fullmatch(self.revision)):
+        if self.remote_code and not (
+            isinstance(self.revision, str) and _COMMIT.fullmatch(self.revision)
+        ):
             raise key_error(
-                "remote_code", "runs code from the hub; give it only with a commit of 40 hexadecimal digits as revision"
+                "remote_code",
+                "runs code from the hub; give it only with a commit of 40 hexadecimal digits as revision",
             )
         return self
 
@@ -324,17 +358,25 @@ class LocalModel(Section):
 def _find_tag(value: Any) -> str:
     if isinstance(value, str):
         return "name"
-    return "local" if isinstance(value, LocalModel) or (isinstance(value, dict) and "path" in value) else "mapping"
+    return (
+        "local"
+        if isinstance(value, LocalModel) or (isinstance(value, dict) and "path" in value)
+        else "mapping"
+    )
 
 
 Model = Annotated[
     Annotated[str, Tag("name")] | Annotated[Endpoint, Tag("mapping")],
     Discriminator(_find_tag),
-    Field(description="the name of a model or deployment that HELM knows, or a mapping with name and url"),
+    Field(
+        description="the name of a model or deployment that HELM knows, or a mapping with name and url"
+    ),
 ]
 
 AskedModel = Annotated[
-    Annotated[str, Tag("name")] | Annotated[Endpoint, Tag("mapping")] | Annotated[LocalModel, Tag("local")],
+    Annotated[str, Tag("name")]
+    | Annotated[Endpoint, Tag("mapping")]
+    | Annotated[LocalModel, Tag("local")],
     Discriminator(_find_tag),
     Field(description="a name that HELM knows, or a mapping with name and url, or one with path"),
 ]
@@ -345,8 +387,12 @@ class ClientCredentials(Section):
 
     client_id: Variable = Field(description="the NAME of the variable with the client's id")
     client_secret: Variable = Field(description="the NAME of the variable with the client's secret")
-    token_url: Variable = Field(description="the NAME of the variable with the address of the token server")
-    scope: Variable | None = Field(default=None, description="the NAME of the variable with the scope")
+    token_url: Variable = Field(
+        description="the NAME of the variable with the address of the token server"
+    )
+    scope: Variable | None = Field(
+        default=None, description="the NAME of the variable with the scope"
+    )
 
 
 Key = Annotated[
@@ -358,16 +404,23 @@ Key = Annotated[
 class Keys(Section):
     """Keys of judges, for each family of judges the NAME of a variable, or the NAMES of up to four OAuth variables."""
 
-    gpt: Key | None = Field(default=None, description="for judges whose name contains gpt, o1 to o9 or openai")
-    llama: Key | None = Field(default=None, description="for judges whose name contains llama or meta")
-    claude: Key | None = Field(default=None, description="for judges whose name contains claude or anthropic")
+    gpt: Key | None = Field(
+        default=None, description="for judges whose name contains gpt, o1 to o9 or openai"
+    )
+    llama: Key | None = Field(
+        default=None, description="for judges whose name contains llama or meta"
+    )
+    claude: Key | None = Field(
+        default=None, description="for judges whose name contains claude or anthropic"
+    )
 
 
 class Judge(Section):
     """The judges of answers, and their keys."""
 
     judges: Annotated[list[Model], _NOT_EMPTY, OnCommandLine("--judge", many="commas")] = Field(
-        default=["auto"], description="the judges: auto, none, or one or several models; several are a jury"
+        default=["auto"],
+        description="the judges: auto, none, or one or several models; several are a jury",
     )
     keys: Annotated[Keys, OnCommandLine("--judge-key", many="pairs")] = Field(
         default=Keys(),
@@ -379,10 +432,14 @@ class Judge(Section):
         for word in ("auto", "none"):
             if word in self.judges and len(self.judges) > 1:
                 raise key_error(
-                    "judges", f"has {word!r} together with other judges; give {word!r} alone, or only models"
+                    "judges",
+                    f"has {word!r} together with other judges; give {word!r} alone, or only models",
                 )
         if any(isinstance(each, Endpoint) and each.sampling for each in self.judges):
-            raise key_error("judges", "has a sampling, but a benchmark says how its judge is sampled; leave it out")
+            raise key_error(
+                "judges",
+                "has a sampling, but a benchmark says how its judge is sampled; leave it out",
+            )
         return self
 
 
@@ -412,42 +469,57 @@ class Limits(Section):
 class RunConfig(Section):
     """A run configuration. It has exactly one of `tasks`, `entries`, `conf_paths` and `protocols`."""
 
-    suite: Annotated[Suite, _OPTION] = Field(default="default", description="name of the suite, as for helm-run")
+    suite: Annotated[Suite, _OPTION] = Field(
+        default="default", description="name of the suite, as for helm-run"
+    )
     output_path: Annotated[Folder, OnCommandLine("--output-path", "-o")] = Field(
         default=Path("benchmark_output"), description="HELM's output folder"
     )
     local_path: Annotated[Folder, _OPTION] = Field(
-        default=Path("prod_env"), description="the folder with HELM's YAML files and credentials.conf"
+        default=Path("prod_env"),
+        description="the folder with HELM's YAML files and credentials.conf",
     )
     tasks: Annotated[Texts | None, OnCommandLine(many="commas")] = Field(
         default=None,
         description="run entries, such as helmet_rag, or benchmarks, for all run entries of their published"
         " tables; each is run at each length",
     )
-    lengths: Annotated[Lengths | None, OnCommandLine("--length", "--lengths", many="commas")] = Field(
-        default=None, description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once"
+    lengths: Annotated[Lengths | None, OnCommandLine("--length", "--lengths", many="commas")] = (
+        Field(
+            default=None,
+            description="the lengths of the tasks, such as 8k,128k; tasks without lengths are run once",
+        )
     )
     arguments: Annotated[dict[str, Scalar], OnCommandLine("--argument", many="pairs")] = Field(
         default={},
         description="arguments of run entries, for each task or protocol that takes them, such as num_samples=10",
     )
-    entries: Annotated[Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")] = Field(
-        default=None, description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own"
+    entries: Annotated[
+        Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")
+    ] = Field(
+        default=None,
+        description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own",
     )
-    conf_paths: Annotated[Folders | None, OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated")] = Field(
-        default=None, description="files of run entries, as for helm-run"
-    )
+    conf_paths: Annotated[
+        Folders | None, OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated")
+    ] = Field(default=None, description="files of run entries, as for helm-run")
     protocols: Annotated[Texts | None, OnCommandLine("--protocol", many="repeated")] = Field(
-        default=None, description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)"
+        default=None,
+        description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)",
     )
-    models: Annotated[list[AskedModel], OnCommandLine("--model", "--models-to-run", many="repeated")] = Field(
-        default=[], description="the models, such as a/b,c/d; not needed if every entry names a model"
+    models: Annotated[
+        list[AskedModel], OnCommandLine("--model", "--models-to-run", many="repeated")
+    ] = Field(
+        default=[],
+        description="the models, such as a/b,c/d; not needed if every entry names a model",
     )
     retry_cut: Annotated[Times | None, _OPTION] = Field(
         default=None,
         description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",
     )
-    judge: Judge = Field(default=Judge(), description="the judges of answers, for entries that are judged")
+    judge: Judge = Field(
+        default=Judge(), description="the judges of answers, for entries that are judged"
+    )
     limits: Limits = Field(default=Limits(), description="the limits of the runs")
     parallelism: Annotated[Whole, OnCommandLine("--parallelism", "--num-threads", "-n")] = Field(
         default=4, description="concurrent requests, as helm-run's -n"
@@ -457,7 +529,8 @@ class RunConfig(Section):
     )
 
     watch: Annotated[Folder | None, _OPTION] = Field(
-        default=None, description="a folder whose checkpoints are run as soon as they are complete, until Ctrl-C"
+        default=None,
+        description="a folder whose checkpoints are run as soon as they are complete, until Ctrl-C",
     )
     log_to: Annotated[Texts | None, OnCommandLine("--log-to", many="repeated")] = Field(
         default=None,
@@ -479,9 +552,13 @@ class RunConfig(Section):
         if not chosen:
             raise key_error("tasks", f"is missing; give one of {', '.join(ways)}")
         if len(chosen) > 1:
-            raise key_error(chosen[1], f"is given together with {chosen[0]}; give one of {', '.join(ways)}")
+            raise key_error(
+                chosen[1], f"is given together with {chosen[0]}; give one of {', '.join(ways)}"
+            )
         for key, owners in {"lengths": ("tasks",), "arguments": ("tasks", "protocols")}.items():
             if getattr(self, key) and chosen[0] not in owners:
                 where = " and ".join(owners)
-                raise key_error(key, f"belongs to {where}, not to {chosen[0]}; give {key} only with {where}")
+                raise key_error(
+                    key, f"belongs to {where}, not to {chosen[0]}; give {key} only with {where}"
+                )
         return self

@@ -33,12 +33,19 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
 
 Suite = Annotated[str, typer.Option(help="Name of the suite.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
-LocalPath = Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
-Entries = Annotated[
-    list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, e.g. helmet_rag:length=8k,model=a/b.")
+LocalPath = Annotated[
+    Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")
 ]
-MostInstances = Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run.")]
-JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
+Entries = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="RUN-ENTRIES", help="Run entries, e.g. helmet_rag:length=8k,model=a/b."),
+]
+MostInstances = Annotated[
+    int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run.")
+]
+JsonPath = Annotated[
+    Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")
+]
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
@@ -62,7 +69,9 @@ def check_folder(option: str, path: Path | None) -> None:
     if path and path.is_dir():
         raise InputError(f"{option}={str(path)!r} is a folder; give a file")
     if path and not path.parent.is_dir():
-        raise InputError(f"{option}={str(path)!r}: the folder {path.parent} does not exist; create it first")
+        raise InputError(
+            f"{option}={str(path)!r}: the folder {path.parent} does not exist; create it first"
+        )
 
 
 def check_picture(command: str, path: Path) -> None:
@@ -113,7 +122,9 @@ def register_local_path(local_path: Path) -> None:
         raise
     except Exception as error:  # from HELM, which does not check the structure
         reason = f"{type(error).__name__} {shorten(str(error), 200)}"
-        raise InputError(f"--local-path: HELM cannot read the YAML files in {local_path}: {reason}") from error
+        raise InputError(
+            f"--local-path: HELM cannot read the YAML files in {local_path}: {reason}"
+        ) from error
 
 
 def entry_file(about: str, entries: Iterable[str]) -> str:
@@ -123,7 +134,12 @@ def entry_file(about: str, entries: Iterable[str]) -> str:
 
 
 def make_specs(
-    entries: list[str] | None, options: Mapping[str, Any], suite: str, most: int, output_path: Path, local_path: Path
+    entries: list[str] | None,
+    options: Mapping[str, Any],
+    suite: str,
+    most: int,
+    output_path: Path,
+    local_path: Path,
 ) -> list[RunSpec]:
     """Fill the registries, and make the run specs of run entries and options, or raise an `InputError`."""
     from helm_longctx.config.load import load_config, read_options, split_names
@@ -131,8 +147,14 @@ def make_specs(
     from helm_longctx.tasks.entry import split_entry
     from helm_longctx.tasks.registry import expand_entry
 
-    expanded = [each for entry in [*(entries or []), *(options["entry"] or [])] for each in expand_entry(entry)]
-    of_tasks = {name: options[name] for name in ("tasks", "length", "argument", "model") if options[name]}
+    expanded = [
+        each
+        for entry in [*(entries or []), *(options["entry"] or [])]
+        for each in expand_entry(entry)
+    ]
+    of_tasks = {
+        name: options[name] for name in ("tasks", "length", "argument", "model") if options[name]
+    }
     config = load_config(None, read_options(of_tasks)) if of_tasks.keys() - {"model"} else None
     for text in (*expanded, *((config and config.tasks) or [])):
         check_name(split_entry(text)[0], may_be_helms)
@@ -144,7 +166,9 @@ def make_specs(
 
         expanded += [entry.text for entry in plan_entries(config)]
     paths = [Path(path) for path in options["conf_path"] or []]
-    return make_run_specs(expanded, paths, split_names(options["model"] or []), suite, most, output_path)
+    return make_run_specs(
+        expanded, paths, split_names(options["model"] or []), suite, most, output_path
+    )
 
 
 @contextmanager
@@ -181,7 +205,10 @@ def show_log() -> Iterator[None]:
     """Write the log to standard error while the block runs, redacted, if the calling program writes it nowhere."""
     register_environment()
     redact_logs()
-    loggers, handler = [logging.getLogger(name) for name in ("helm", "helm_longctx")], logging.StreamHandler(sys.stderr)
+    loggers, handler = (
+        [logging.getLogger(name) for name in ("helm", "helm_longctx")],
+        logging.StreamHandler(sys.stderr),
+    )
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     silent = [each for each in loggers if not each.hasHandlers()]
     for each in silent:
@@ -218,4 +245,6 @@ def _is_for_users(record: logging.LogRecord) -> bool:
     is_bracket = text.endswith("{") or text.startswith("}")
     if path.is_relative_to(_PACKAGE):
         return record.levelno >= logging.WARNING or not is_bracket
-    return record.levelno >= logging.WARNING and not any(part in path.as_posix() for part in _CHATTER)
+    return record.levelno >= logging.WARNING and not any(
+        part in path.as_posix() for part in _CHATTER
+    )

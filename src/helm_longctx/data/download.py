@@ -101,10 +101,14 @@ class ResumingStream(io.RawIOBase):
     def _attempt(self, count: int) -> bytes:
         try:
             response = self._response = self._response or self._open()
-            data = _read_raw(response, count if self.size is None else min(count, self.size - self.position))
+            data = _read_raw(
+                response, count if self.size is None else min(count, self.size - self.position)
+            )
             # If no size was announced, the end of the response is the end of the file.
             if not data and self.size:
-                raise ConnectionError(f"the connection ended at byte {self.position} of {self.size}")
+                raise ConnectionError(
+                    f"the connection ended at byte {self.position} of {self.size}"
+                )
         # BaseException is caught, so that Ctrl-C closes the connection, too. No connection can be used after an error.
         except BaseException:
             self._drop()
@@ -133,13 +137,17 @@ class ResumingStream(io.RawIOBase):
 
         auth = authorize if self._token else None
         try:
-            response = requests.get(self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS)
+            response = requests.get(
+                self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS
+            )
         except requests.ConnectionError as error:
             # A server that sent bytes before may be back soon. Without a network, nobody should wait for all attempts.
             cause = getattr(error.args[0] if error.args else None, "reason", None)
             if self.position or not isinstance(cause, NewConnectionError):
                 raise
-            raise InputError(f"the server cannot be reached; check the network, or {USE_A_MIRROR}") from error
+            raise InputError(
+                f"the server cannot be reached; check the network, or {USE_A_MIRROR}"
+            ) from error
         try:
             self._check(response)
             # With 200 the server ignored the Range header and sends the whole file.
@@ -160,18 +168,24 @@ class ResumingStream(io.RawIOBase):
         status = response.status_code
         # Status 416 means that the server has no byte at the position in the Range header.
         if status == 416 and self.position:
-            raise InputError(f"the file ends before byte {self.position}, but {self.size} bytes were announced")
+            raise InputError(
+                f"the file ends before byte {self.position}, but {self.size} bytes were announced"
+            )
         if status >= 400:
             raise requests.HTTPError(f"status {status}", response=response)
         if status == 200:
             length = response.headers.get("Content-Length")
             found = int(length) if length and length.isdecimal() else None
             if None not in (found, self.size) and found != self.size:
-                raise InputError(f"the file has {found} bytes, but {self.size} were announced; {USE_A_MIRROR}")
+                raise InputError(
+                    f"the file has {found} bytes, but {self.size} were announced; {USE_A_MIRROR}"
+                )
             self.size = found if self.size is None else self.size
         # Status 206 is only valid after a Range header, which the first request does not have.
         elif status == 206 and self.position:
-            match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "").strip())
+            match = re.fullmatch(
+                r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "").strip()
+            )
             # Servers may send `*` for a total that they do not know (RFC 9110, section 14.4).
             totals = ("*", match[2] if match and self.size is None else str(self.size))
             if not match or int(match[1]) != self.position or match[2] not in totals:
@@ -179,7 +193,9 @@ class ResumingStream(io.RawIOBase):
                     f"the server sent a part of the file that does not begin at byte {self.position}; {USE_A_MIRROR}"
                 )
         else:
-            raise InputError(f"the server answered with status {status} instead of the file; {USE_A_MIRROR}")
+            raise InputError(
+                f"the server answered with status {status} instead of the file; {USE_A_MIRROR}"
+            )
 
 
 def retry(function: Callable[..., Result], *arguments: object, **named: object) -> Result:
@@ -200,7 +216,9 @@ def retry(function: Callable[..., Result], *arguments: object, **named: object) 
         _log.warning("the download broke off (%s); %s", what, about)
 
     again, most = retry_if_exception(_is_temporary), stop_after_attempt(ATTEMPTS)
-    return Retrying(stop=most, wait=wait, retry=again, before_sleep=log, reraise=True)(function, *arguments, **named)
+    return Retrying(stop=most, wait=wait, retry=again, before_sleep=log, reraise=True)(
+        function, *arguments, **named
+    )
 
 
 def _read_raw(response: Response, count: int) -> bytes:
@@ -229,7 +247,9 @@ def _is_temporary(error: BaseException) -> bool:
     # SSLError is derived from ConnectionError, but an invalid certificate is not temporary.
     if isinstance(error, requests.exceptions.SSLError):
         return False
-    return isinstance(error, (ConnectionError, TimeoutError, requests.ConnectionError, requests.Timeout))
+    return isinstance(
+        error, (ConnectionError, TimeoutError, requests.ConnectionError, requests.Timeout)
+    )
 
 
 def retry_after(error: BaseException) -> float | None:
@@ -322,7 +342,9 @@ class Source(ABC):
             raise InputError(f"{self.label}: {reason}; then run: {command}") from error
 
 
-def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR) -> str:
+def explain_failure(
+    error: Exception, folder: Path, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR
+) -> str:
     """Explain an error and what to do about it, in one line.
 
     The messages of other libraries are omitted, because they quote URLs, which can contain a token.
@@ -335,7 +357,11 @@ def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, re
     if status:
         return f"the server answered with status {status}; wait, or {USE_A_MIRROR}"
     # This branch is for errors of the disk. Errors of the network are also OSErrors, and some have `strerror`, too.
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
+    if (
+        isinstance(error, OSError)
+        and error.strerror
+        and not isinstance(error, (ConnectionError, TimeoutError))
+    ):
         return f"{error.strerror}; check free space and permissions in {folder} and in HF_HUB_CACHE"
     return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"
 

@@ -22,7 +22,9 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
     files = [source for source in absent if isinstance(source, ReleaseFile)]
     # The files of a release are fetched together, because each call reads its archive from the start.
     for one in {file.release for file in files}:
-        ensure_release_files(one, [file.path for file in files if file.release == one], root, command)
+        ensure_release_files(
+            one, [file.path for file in files if file.release == one], root, command
+        )
 
 
 def find_lacking(sources: Iterable[Source], root: DataRoot, command: str) -> dict[str, InputError]:

@@ -19,7 +19,14 @@ from typing import IO, Any, BinaryIO, Literal, cast
 
 import orjson
 
-from helm_longctx.data.download import SOURCE, ResumingStream, SingleFile, Source, check_space, sha256_of
+from helm_longctx.data.download import (
+    SOURCE,
+    ResumingStream,
+    SingleFile,
+    Source,
+    check_space,
+    sha256_of,
+)
 from helm_longctx.data.jsonl import JSON, JsonLines, first_json_content, read_first_row
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import MOST_NAMED, first_in_zip, unzip
@@ -57,12 +64,17 @@ class HubDataset(Source):
     @property
     def folder(self) -> str:
         """Its folder under the data root."""
-        return "/".join(["hub", self.name.replace("/", "__"), *([self.config] if self.config else [])])
+        return "/".join(
+            ["hub", self.name.replace("/", "__"), *([self.config] if self.config else [])]
+        )
 
     @property
     def paths(self) -> list[str]:
         """Its files under the data root."""
-        names = [*(f"{split}.jsonl" for split in self.splits), *(["features.json"] if self.labelled else [])]
+        names = [
+            *(f"{split}.jsonl" for split in self.splits),
+            *(["features.json"] if self.labelled else []),
+        ]
         return [f"{self.folder}/{name}" for name in names]
 
     @property
@@ -81,16 +93,27 @@ class HubDataset(Source):
         for split in self.splits:
             names = self._find_files(split, available)
             files[split] = [download(self.repo_id, name, commit, digests) for name in names]
-        source = {"repo": self.repo_id, "commit": commit, "files": digests, "rows": dict(self.splits)}
+        source = {
+            "repo": self.repo_id,
+            "commit": commit,
+            "files": digests,
+            "rows": dict(self.splits),
+        }
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
             part = Path(name)
             for split, paths in files.items():
                 # A row can hold a whole book.
-                rows = (row for path in paths for row in _read_parquet(path, self.columns.get(split), 64))
+                rows = (
+                    row
+                    for path in paths
+                    for row in _read_parquet(path, self.columns.get(split), 64)
+                )
                 _write_rows(part / f"{split}.jsonl", rows, self.splits[split], f"split {split!r}")
             (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
-            (part / "features.json").write_bytes(orjson.dumps(_features(next(iter(files.values()))[0])))
+            (part / "features.json").write_bytes(
+                orjson.dumps(_features(next(iter(files.values()))[0]))
+            )
             # A data set is complete if all its `paths` exist. source.json is not among them, so it is moved first.
             for file in ["source.json", *(f"{split}.jsonl" for split in files), "features.json"]:
                 os.replace(part / file, folder / file)
@@ -103,16 +126,23 @@ class HubDataset(Source):
             name = self._find_files(split, available)[0]
             with open_on_hub(self.repo_id, name, commit) as file:
                 row = first_parquet_row(file, self.columns.get(split))
-                found[f"{self.folder}/{split}.jsonl"] = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+                found[f"{self.folder}/{split}.jsonl"] = orjson.dumps(
+                    row, option=orjson.OPT_APPEND_NEWLINE
+                )
                 if self.labelled:
                     found[f"{self.folder}/features.json"] = orjson.dumps(_features(file))
         return found
 
     def _find_files(self, split: str, available: Sequence[str]) -> list[str]:
         """Return the names of a split's files in the parquet conversion, or raise a `ShapeError`."""
-        folder, files = f"{self.config or self.parquet}/{split}", [n for n in available if n.endswith(".parquet")]
+        folder, files = (
+            f"{self.config or self.parquet}/{split}",
+            [n for n in available if n.endswith(".parquet")],
+        )
         if not (names := [name for name in files if name.startswith(f"{folder}/")]):
-            given = ", ".join(sorted({"/".join(name.split("/")[:2]) for name in files})) or "nothing"
+            given = (
+                ", ".join(sorted({"/".join(name.split("/")[:2]) for name in files})) or "nothing"
+            )
             raise ShapeError(f"its parquet conversion has no {folder}, but {given}; {USE_A_MIRROR}")
         return names
 
@@ -146,7 +176,9 @@ class HubFile(SingleFile):
     @property
     def remedy(self) -> str:
         """What to do if the server refuses access, in addition to setting a token."""
-        return (f"set {self.setting} to a repository with a copy of it, or " if self.setting else "") + USE_A_MIRROR
+        return (
+            f"set {self.setting} to a repository with a copy of it, or " if self.setting else ""
+        ) + USE_A_MIRROR
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file, and return its origin."""
@@ -164,7 +196,11 @@ class HubFile(SingleFile):
     def origin(self, root: DataRoot) -> str:
         """Return the repository of the file, from the record next to it; without a record, `repo`."""
         record = root / (self.path + SOURCE)
-        return str(json.loads(record.read_text(encoding="utf-8"))["repo"]) if record.is_file() else self.repo
+        return (
+            str(json.loads(record.read_text(encoding="utf-8"))["repo"])
+            if record.is_file()
+            else self.repo
+        )
 
 
 @dataclass(frozen=True)
@@ -220,9 +256,13 @@ class HubRows(SingleFile):
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the files, and store the rows. The hub's cache keeps the files for other values."""
         digests: dict[str, str] = {}
-        names = [name for name in list_files(self.repo, self.commit)[1] if name.startswith(self.files)]
+        names = [
+            name for name in list_files(self.repo, self.commit)[1] if name.startswith(self.files)
+        ]
         paths = [download(self.repo, name, self.commit, digests) for name in names]
-        _write_rows(part, (row for path in paths for row in self._rows(path)), self.rows, "the data set")
+        _write_rows(
+            part, (row for path in paths for row in self._rows(path)), self.rows, "the data set"
+        )
         return {"repo": self.repo, "commit": self.commit, "files": digests}
 
     def first_rows(self) -> Mapping[str, bytes]:
@@ -230,11 +270,19 @@ class HubRows(SingleFile):
         available = list_files(self.repo, self.commit)[1]
         names = [name for name in available if name.startswith(self.files)]
         if not names:
-            raise ShapeError(f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}")
+            raise ShapeError(
+                f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}"
+            )
         with open_on_hub(self.repo, names[0], self.commit) as file:
-            row = first_parquet_row(file) if names[0].endswith(".parquet") else read_first_row(file)[0]
+            row = (
+                first_parquet_row(file)
+                if names[0].endswith(".parquet")
+                else read_first_row(file)[0]
+            )
         if lacking := {*self.columns, self.column} - row.keys():
-            raise ShapeError(f"{names[0]} has no column {min(lacking)!r}; its columns are {', '.join(row)}")
+            raise ShapeError(
+                f"{names[0]} has no column {min(lacking)!r}; its columns are {', '.join(row)}"
+            )
         kept = {name: row[name] for name in self.columns}
         return {self.path: orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)}
 
@@ -242,7 +290,11 @@ class HubRows(SingleFile):
         is_parquet = path.suffix == ".parquet"
         # A row can hold millions of tokens.
         wanted = (self.column, self.value)
-        rows = _read_parquet(path, (*self.columns, self.column), 4, wanted) if is_parquet else JsonLines(path, {})
+        rows = (
+            _read_parquet(path, (*self.columns, self.column), 4, wanted)
+            if is_parquet
+            else JsonLines(path, {})
+        )
         for row in rows:
             value = row.get(self.column)
             if (len(value) if isinstance(value, list) else value) == self.value:
@@ -278,7 +330,9 @@ def list_files(
 
     info = HfApi().repo_info(repo, repo_type=kind, revision=revision, timeout=TIMEOUT)
     if not info.sha:
-        raise InputError(f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT")
+        raise InputError(
+            f"the hub's response names no commit of {revision or repo}; check HF_ENDPOINT"
+        )
     return info.sha, sorted(file.rfilename for file in getattr(info, "siblings", None) or [])
 
 
@@ -295,7 +349,10 @@ class RangedStream(ResumingStream):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Set the position of the next byte, and return it. Another position ends the request."""
-        place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self.size or 0}[whence]
+        place = (
+            offset
+            + {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self.size or 0}[whence]
+        )
         if place != self.position:
             self._drop()
             self.position = place
@@ -318,7 +375,9 @@ def first_parquet_row(file: BinaryIO, columns: tuple[str, ...] | None = None) ->
     """Return the first row of a parquet file. Its end and the first pages of the columns are read."""
     from pyarrow import parquet
 
-    batches = parquet.ParquetFile(file).iter_batches(batch_size=1, row_groups=[0], columns=columns and list(columns))
+    batches = parquet.ParquetFile(file).iter_batches(
+        batch_size=1, row_groups=[0], columns=columns and list(columns)
+    )
     row: Mapping[str, Any] = next(batches).to_pylist()[0]
     return row
 
@@ -328,7 +387,9 @@ def _open_file(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
     """Open a file of a data set at a commit, by default the latest one, for reading in parts."""
     commit, available = (commit, [name]) if commit else list_files(repo)
     if name not in available:
-        raise ShapeError(f"the repository has no file {name}, but {', '.join(available[:MOST_NAMED])}")
+        raise ShapeError(
+            f"the repository has no file {name}, but {', '.join(available[:MOST_NAMED])}"
+        )
     with open_on_hub(repo, name, commit) as file:
         yield file
 
@@ -355,7 +416,12 @@ def download(
 
     Raises an `InputError` if the digest differs, or the disk of the hub's cache is too full.
     """
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub import (
+        get_hf_file_metadata,
+        hf_hub_download,
+        hf_hub_url,
+        try_to_load_from_cache,
+    )
     from huggingface_hub.constants import HF_HUB_CACHE
 
     metadata = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit))
@@ -371,18 +437,24 @@ def download(
         # The link and its target are deleted, because otherwise the hub's cache would return the bad file again.
         for file in (path.resolve(), path):
             file.unlink(missing_ok=True)
-        raise InputError(f"{name} has SHA-256 {digests[name]}, expected {expected}; the file was deleted")
+        raise InputError(
+            f"{name} has SHA-256 {digests[name]}, expected {expected}; the file was deleted"
+        )
     return path
 
 
-def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]], expected: int | None, what: str) -> None:
+def _write_rows(
+    path: Path, rows: Iterable[Mapping[str, Any]], expected: int | None, what: str
+) -> None:
     count = 0
     with path.open("wb") as out:
         for row in rows:
             try:
                 out.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
             except TypeError as error:
-                raise InputError(f"{what} cannot be read: JSON cannot express a value ({error})") from error
+                raise InputError(
+                    f"{what} cannot be read: JSON cannot express a value ({error})"
+                ) from error
             count += 1
     if not count or count != (expected or count):
         raise InputError(
@@ -413,12 +485,18 @@ def _read_parquet(
             number = file.schema_arrow.names.index(wanted[0])
             ranges = {n: file.metadata.row_group(n).column(number).statistics for n in groups}
             groups = [
-                n for n, each in ranges.items() if not (each and each.has_min_max) or each.min <= wanted[1] <= each.max
+                n
+                for n, each in ranges.items()
+                if not (each and each.has_min_max) or each.min <= wanted[1] <= each.max
             ]
-        for batch in file.iter_batches(batch_size=at_once, row_groups=groups, columns=columns and list(columns)):
+        for batch in file.iter_batches(
+            batch_size=at_once, row_groups=groups, columns=columns and list(columns)
+        ):
             yield from batch.to_pylist()
     except Exception as error:  # pyarrow raises OSError, ValueError and its own errors
-        raise InputError(f"{path.resolve()} cannot be read ({type(error).__name__}); delete it") from error
+        raise InputError(
+            f"{path.resolve()} cannot be read ({type(error).__name__}); delete it"
+        ) from error
 
 
 def _features(path: Path | IO[bytes]) -> dict[str, list[str]]:
@@ -427,9 +505,15 @@ def _features(path: Path | IO[bytes]) -> dict[str, list[str]]:
 
     metadata = parquet.read_schema(path).metadata or {}
     try:
-        columns = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))["info"]["features"]
+        columns = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))["info"][
+            "features"
+        ]
         # `datasets` describes a column of lists by a list, which has no label names.
         single = {name: column for name, column in columns.items() if isinstance(column, dict)}
-        return {name: column["names"] for name, column in single.items() if column.get("_type") == "ClassLabel"}
+        return {
+            name: column["names"]
+            for name, column in single.items()
+            if column.get("_type") == "ClassLabel"
+        }
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{path} has malformed label names; {USE_A_MIRROR}") from error

@@ -57,7 +57,11 @@ def find_row(traceback: TracebackType | None) -> FileRow | None:
     found: dict[int, FileRow] = {}
     while traceback:
         # Rows are told apart by identity: one row can have several names, and different rows can have equal content.
-        rows = {id(value): value for value in traceback.tb_frame.f_locals.values() if isinstance(value, FileRow)}
+        rows = {
+            id(value): value
+            for value in traceback.tb_frame.f_locals.values()
+            if isinstance(value, FileRow)
+        }
         found, traceback = rows or found, traceback.tb_next
     return next(iter(found.values())) if len(found) == 1 else None
 
@@ -78,7 +82,11 @@ def _parse_object(text: bytes, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: {NOT_UTF_8}") from error
     except (ValueError, RecursionError) as error:
         # The rows of a file are parsed one by one, so a line number of the parser would be wrong.
-        what = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+        what = (
+            f"{error.msg} at character {error.pos + 1}"
+            if isinstance(error, json.JSONDecodeError)
+            else str(error)
+        )
         raise InputError(f"{where}: not a JSON object: {what}") from error
     if not isinstance(content, dict):
         raise InputError(f"{where}: not a JSON object but {type(content).__name__}")
@@ -143,10 +151,16 @@ class JsonRows:
                 file.seek(start)
                 where = f"{self.path}{self.unit}{place}"
                 row = _parse_object(file.read(size), where)
-                wrong = (column for column, kind in self.types.items() if not isinstance(row.get(column), kind))
+                wrong = (
+                    column
+                    for column, kind in self.types.items()
+                    if not isinstance(row.get(column), kind)
+                )
                 if (column := next(wrong, None)) is not None:
                     kind = self.types[column]
-                    names = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+                    names = " or ".join(
+                        each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,))
+                    )
                     found = type(row[column]).__name__ if column in row else "nothing"
                     if column not in row and row:
                         similar = find_similar(column, row.keys() - self.types.keys())
@@ -200,7 +214,9 @@ class JsonArray(JsonRows):
                         number += 1
                         yield number, start, match.end() - start
             if depth or not data[-_MARGIN:].rstrip().endswith(b"]"):
-                raise InputError(f"{file.name}: not a complete JSON array: the file is truncated or damaged")
+                raise InputError(
+                    f"{file.name}: not a complete JSON array: the file is truncated or damaged"
+                )
 
 
 def first_json_content(file: BinaryIO) -> bytes:

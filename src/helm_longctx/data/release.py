@@ -23,7 +23,13 @@ from pathlib import Path
 import orjson
 
 from helm_longctx.data import hub
-from helm_longctx.data.download import ResumingStream, SingleFile, check_space, explain_failure, retry
+from helm_longctx.data.download import (
+    ResumingStream,
+    SingleFile,
+    check_space,
+    explain_failure,
+    retry,
+)
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import BLOCK, Provenance, first_in_tar, normalize, unpack
 from helm_longctx.errors import InputError
@@ -55,7 +61,9 @@ class Release:
         """Return the archive's name of a file under the data root, or raise an `InputError` if it is not in it."""
         name = path.removeprefix(f"{self.folder}/")
         if name in ("", path) or normalize(name) != name:
-            raise InputError(f"{path!r} is not a file of the release {self.repo}; its files are in {self.folder}/")
+            raise InputError(
+                f"{path!r} is not a file of the release {self.repo}; its files are in {self.folder}/"
+            )
         return self.prefix + name
 
 
@@ -105,13 +113,19 @@ class PinnedFile(SingleFile):
             found = stream.digest.hexdigest()
         # `read` stops at the limit, so a file of exactly this size may have been longer.
         if size == MOST_PINNED:
-            raise InputError(f"the downloaded file is larger than {MOST_PINNED} bytes; {USE_A_MIRROR}")
+            raise InputError(
+                f"the downloaded file is larger than {MOST_PINNED} bytes; {USE_A_MIRROR}"
+            )
         if found != self.sha256:
-            raise InputError(f"the downloaded file has SHA-256 {found}, expected {self.sha256}; {USE_A_MIRROR}")
+            raise InputError(
+                f"the downloaded file has SHA-256 {found}, expected {self.sha256}; {USE_A_MIRROR}"
+            )
         return {}
 
 
-def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot, command: str) -> None:
+def ensure_release_files(
+    release: Release, paths: Sequence[str], root: DataRoot, command: str
+) -> None:
     """Download those files of a release that the data root lacks, or raise an `InputError`."""
     absent = root.find_absent(paths, command)
     if not absent:
@@ -132,8 +146,14 @@ def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot,
             _place(fetched, Path(name), root, folder)
     except Exception as error:
         # huggingface_hub raises the errors of different HTTP libraries, depending on its version.
-        source = f"the repository that {release.setting} names" if unpacked else f"release {release.repo}"
-        raise InputError(f"{source}: {explain_failure(error, folder)}; then run: {command}") from error
+        source = (
+            f"the repository that {release.setting} names"
+            if unpacked
+            else f"release {release.repo}"
+        )
+        raise InputError(
+            f"{source}: {explain_failure(error, folder)}; then run: {command}"
+        ) from error
 
 
 @cache
@@ -146,7 +166,9 @@ def _first_members(release: Release) -> Mapping[str, bytes]:
         return {normalize(name) or name: content for name, content in first_in_tar(file).items()}
 
 
-def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> dict[str, Provenance]:
+def _fetch_archive(
+    release: Release, wanted: Mapping[str, str], part: Path
+) -> dict[str, Provenance]:
     """Stream the archive, write the wanted files under `part`, and return the provenance of each by its path."""
     from huggingface_hub import get_token
     from tqdm import tqdm
@@ -168,7 +190,9 @@ def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> d
             pass
         found = stream.digest.hexdigest()
     if found != expected:
-        raise InputError(f"{release.archive} has SHA-256 {found}, expected {expected}; no file of it was kept")
+        raise InputError(
+            f"{release.archive} has SHA-256 {found}, expected {expected}; no file of it was kept"
+        )
     if lacking := [member for member, path in wanted.items() if path not in records]:
         raise InputError(
             f"{release.archive} has no {', '.join(lacking)}: it is not the release that the benchmark used;"
@@ -185,22 +209,30 @@ def _locate(release: Release) -> tuple[str, str, int, str]:
     url = hf_hub_url(release.repo, release.archive, repo_type="dataset", revision=commit)
     metadata = get_hf_file_metadata(url)
     if not metadata.size or not re.fullmatch(r"[0-9a-f]{64}", metadata.etag or ""):
-        raise InputError(f"the hub's response has no size and SHA-256 of {release.archive}; check HF_ENDPOINT")
+        raise InputError(
+            f"the hub's response has no size and SHA-256 of {release.archive}; check HF_ENDPOINT"
+        )
     return commit, url, metadata.size, str(metadata.etag)
 
 
-def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, part: Path) -> dict[str, Provenance]:
+def _fetch_single(
+    release: Release, wanted: Mapping[str, str], setting: str, part: Path
+) -> dict[str, Provenance]:
     """Download single files from a repository that holds the release unpacked. Return what `_fetch_archive` returns."""
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", setting)
     if not match:
-        raise InputError("the variable must name a hub data set repository as org/name or org/name@revision")
+        raise InputError(
+            "the variable must name a hub data set repository as org/name or org/name@revision"
+        )
     repo, revision = match[1], match[2] or "main"
     commit, available = retry(hub.list_files, repo, revision)
     names = {member: member.removeprefix(release.prefix) for member in wanted}
     # The name without the prefix is used if the repository has it, otherwise the name with the prefix.
     names = {member: name if name in available else member for member, name in names.items()}
     if lacking := [names[member] for member in wanted if names[member] not in available]:
-        raise InputError(f"it has no {', '.join(lacking)}, with or without {release.prefix}; upload them to it")
+        raise InputError(
+            f"it has no {', '.join(lacking)}, with or without {release.prefix}; upload them to it"
+        )
     _log.warning("fetching %d files of %s: %s", len(wanted), repo, ", ".join(names.values()))
     records: dict[str, Provenance] = {}
     for member, path in wanted.items():
@@ -214,7 +246,12 @@ def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, par
         except OSError:  # another disk, or one without links
             check_space((part / path).parent, size)
             shutil.copyfile(cached, part / path)
-        records[path] = {"size": size, "sha256": digests[names[member]], "repo": repo, "commit": commit}
+        records[path] = {
+            "size": size,
+            "sha256": digests[names[member]],
+            "repo": repo,
+            "commit": commit,
+        }
     return records
 
 
@@ -230,7 +267,9 @@ def _place(records: Mapping[str, Provenance], part: Path, root: DataRoot, folder
         if not isinstance(kept, dict) and old.exists():
             _log.warning("%s is not a JSON object and is replaced", old)
         kept = {**(kept if isinstance(kept, dict) else {}), **records}
-        text = orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+        text = orjson.dumps(
+            kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+        )
         (part / "release.json").write_bytes(text)
         os.replace(part / "release.json", folder / "release.json")
         for path in records:

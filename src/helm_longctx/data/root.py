@@ -58,7 +58,9 @@ class DataRoot:
             return DataRoot(Path(benchmark_output) / "scenarios" / CACHE_NAME, mirror=False)
         # Without this check, a misspelled folder would be reported as missing files.
         if not Path(mirror).is_dir():
-            raise InputError(f"{ENVIRONMENT}={mirror!r} is not a folder; set it to a mirror folder, or unset it")
+            raise InputError(
+                f"{ENVIRONMENT}={mirror!r} is not a folder; set it to a mirror folder, or unset it"
+            )
         return DataRoot(Path(mirror), mirror=True)
 
     def __truediv__(self, relative: str) -> Path:
@@ -78,6 +80,12 @@ class DataRoot:
     def missing_error(self, paths: list[str], fetch: str) -> InputError:
         """Return the error for missing files. It names them, of many the first ones, and the command that gets them."""
         absent = [path for path in paths if not self.has(path)]
-        where = f"{ENVIRONMENT}={str(self.path)!r} (a mirror: nothing is downloaded)" if self.mirror else f"{self.path}"
+        where = (
+            f"{ENVIRONMENT}={str(self.path)!r} (a mirror: nothing is downloaded)"
+            if self.mirror
+            else f"{self.path}"
+        )
         more = f" and {len(absent) - MOST_NAMES} more files" if len(absent) > MOST_NAMES else ""
-        return InputError(f"{where} lacks {', '.join(absent[:MOST_NAMES])}{more}; get it with: {fetch}")
+        return InputError(
+            f"{where} lacks {', '.join(absent[:MOST_NAMES])}{more}; get it with: {fetch}"
+        )

@@ -11,7 +11,9 @@ ROWS_AT_ONCE = 4
 """Usual number of rows in memory. A row can hold a million tokens."""
 
 
-def read_csv(path: Path, columns: Sequence[str], at_once: int = ROWS_AT_ONCE) -> Iterator[dict[str, str]]:
+def read_csv(
+    path: Path, columns: Sequence[str], at_once: int = ROWS_AT_ONCE
+) -> Iterator[dict[str, str]]:
     """Yield the rows of a file in UTF-8, which must have text in these columns, or raise an `InputError`."""
     import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it
 
@@ -19,17 +21,23 @@ def read_csv(path: Path, columns: Sequence[str], at_once: int = ROWS_AT_ONCE) ->
         # Python's csv refuses fields of this size unless a limit of the whole process is changed. Values such as
         # "NA" stay strings.
         chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=at_once)
-        for number, row in enumerate((row for chunk in chunks for row in chunk.to_dict("records")), 1):
+        for number, row in enumerate(
+            (row for chunk in chunks for row in chunk.to_dict("records")), 1
+        ):
             for column in columns:
                 if not isinstance(row.get(column), str) or not row[column]:
-                    raise InputError(f"{path}: row {number}: column {column!r} must be text, found nothing")
+                    raise InputError(
+                        f"{path}: row {number}: column {column!r} must be text, found nothing"
+                    )
             yield row
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
     except InputError:
         raise
     except ValueError as error:  # pandas' own errors, and errors of decoding
-        raise InputError(f"{path}: it is not a CSV file in UTF-8 ({type(error).__name__})") from error
+        raise InputError(
+            f"{path}: it is not a CSV file in UTF-8 ({type(error).__name__})"
+        ) from error
 
 
 def read_table(package: str, name: str) -> Iterator[dict[str, str]]:

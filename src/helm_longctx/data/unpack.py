@@ -44,7 +44,9 @@ _NAMES = (
 Provenance = dict[str, Any]
 
 
-def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path) -> dict[str, Provenance]:
+def unpack(
+    source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
+) -> dict[str, Provenance]:
     """Write the wanted members of a tar.gz archive under `part`, and skip all others.
 
     Args:
@@ -72,10 +74,14 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
                     raise InputError(f"{archive} has {name} twice")
                 records[path] = _write_member(members, member, archive, part / path)
     except Exception as error:  # tarfile does not catch all errors of its parser
-        if isinstance(error, InputError | OSError | MemoryError) and not isinstance(error, gzip.BadGzipFile):
+        if isinstance(error, InputError | OSError | MemoryError) and not isinstance(
+            error, gzip.BadGzipFile
+        ):
             raise  # an error of this package, the network or the disk
         what = type(error).__name__
-        raise InputError(f"{archive} is not a complete tar.gz file ({what}); {USE_A_MIRROR}") from error
+        raise InputError(
+            f"{archive} is not a complete tar.gz file ({what}); {USE_A_MIRROR}"
+        ) from error
     return records
 
 
@@ -87,17 +93,25 @@ def unzip(path: Path, member: str, target: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             # The zip file may have the member without its folder (`HubZip.member`).
-            found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
+            found = [
+                name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])
+            ]
             if len(found) != 1:
-                raise InputError(f"it has {len(found) or 'no'} files named {member}, expected 1; {USE_A_MIRROR}")
-            size = archive.getinfo(found[0]).file_size  # zipfile never unpacks more than this announced size
+                raise InputError(
+                    f"it has {len(found) or 'no'} files named {member}, expected 1; {USE_A_MIRROR}"
+                )
+            size = archive.getinfo(
+                found[0]
+            ).file_size  # zipfile never unpacks more than this announced size
             check_ratio(member, size, path.stat().st_size)
             check_space(target.parent, size)
             with archive.open(found[0]) as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out, BLOCK)
     # RuntimeError: the member is encrypted. NotImplementedError: it is packed with an unknown method.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise InputError(f"it is not a complete zip file ({type(error).__name__}); {USE_A_MIRROR}") from error
+        raise InputError(
+            f"it is not a complete zip file ({type(error).__name__}); {USE_A_MIRROR}"
+        ) from error
 
 
 def first_in_zip(file: BinaryIO, members: Sequence[str]) -> bytes:
@@ -110,7 +124,9 @@ def first_in_zip(file: BinaryIO, members: Sequence[str]) -> bytes:
             names = archive.namelist()
             found = next((name for name in members if name in names), None)
             if found is None:
-                raise ShapeError(f"the archive has no {members[0]}, but {', '.join(names[:MOST_NAMED]) or 'nothing'}")
+                raise ShapeError(
+                    f"the archive has no {members[0]}, but {', '.join(names[:MOST_NAMED]) or 'nothing'}"
+                )
             with archive.open(found) as content:
                 return first_json_content(cast(BinaryIO, content))
     except zipfile.BadZipFile as error:
@@ -122,9 +138,16 @@ def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     plain = _InflatingStream(file, "the archive", MOST)
     try:
-        with plain, tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members:
+        with (
+            plain,
+            tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
+        ):
             for member in members:
-                content = members.extractfile(member) if member.isreg() and member.name.endswith(JSON) else None
+                content = (
+                    members.extractfile(member)
+                    if member.isreg() and member.name.endswith(JSON)
+                    else None
+                )
                 if content:
                     with suppress(ShapeError):
                         found[member.name] = first_json_content(cast(BinaryIO, content))
@@ -140,7 +163,9 @@ def check_ratio(name: str, unpacked: int, packed: int) -> None:
     Raises an `InputError` if the ratio is too high.
     """
     if unpacked > ROOM + RATIO * packed:
-        raise InputError(f"{name} unpacks to more than {RATIO} times its size: it looks like a decompression bomb")
+        raise InputError(
+            f"{name} unpacks to more than {RATIO} times its size: it looks like a decompression bomb"
+        )
 
 
 class _CountingStream:
@@ -186,7 +211,9 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Provenance:
+def _write_member(
+    members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path
+) -> Provenance:
     # A sparse member could unpack to any number of zeros, and a link could point out of the folder.
     content = members.extractfile(member) if member.isreg() and not member.issparse() else None
     if content is None:
@@ -194,7 +221,10 @@ def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, archive: st
     target.parent.mkdir(parents=True, exist_ok=True)
     check_space(target.parent, member.size)
     digest, size = hashlib.sha256(), 0
-    with content, target.open("wb") as out:  # tarfile returns no more bytes than the size in the member's header
+    with (
+        content,
+        target.open("wb") as out,
+    ):  # tarfile returns no more bytes than the size in the member's header
         while block := content.read(BLOCK):
             size += out.write(block)
             digest.update(block)

@@ -52,12 +52,16 @@ class WebFile(SingleFile):
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file, and return its address, size and SHA-256."""
         if not self.blob:
-            _log.warning("the content of %s cannot be checked, because no checksum was published", self.url)
+            _log.warning(
+                "the content of %s cannot be checked, because no checksum was published", self.url
+            )
         check_space(part.parent)
         with ResumingStream(self.url) as stream, part.open("wb") as out:
             shutil.copyfileobj(io.BufferedReader(stream), out)
         if self.blob and (found := object_id("blob", part.read_bytes())) != self.blob:
-            raise InputError(f"the downloaded file has the git id {found}, expected {self.blob}; {USE_A_MIRROR}")
+            raise InputError(
+                f"the downloaded file has the git id {found}, expected {self.blob}; {USE_A_MIRROR}"
+            )
         return {"url": self.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
 
     def first_rows(self) -> Mapping[str, bytes]:
@@ -97,8 +101,15 @@ class BucketFile(SingleFile):
         found = digest.hexdigest()
         announced = about.get("md5Hash")  # a file that was composed of several files has no MD5
         if announced is not None and digest.digest() != base64.b64decode(announced):
-            raise InputError(f"the downloaded file has MD5 {found}, not the announced one; {USE_A_MIRROR}")
-        return {"bucket": self.bucket, "name": self.name, "generation": about["generation"], "md5": found}
+            raise InputError(
+                f"the downloaded file has MD5 {found}, not the announced one; {USE_A_MIRROR}"
+            )
+        return {
+            "bucket": self.bucket,
+            "name": self.name,
+            "generation": about["generation"],
+            "md5": found,
+        }
 
 
 @dataclass(frozen=True)
@@ -147,10 +158,14 @@ class RepositoryFolder(Source):
                     shutil.copyfileobj(io.BufferedReader(stream), out)
             except requests.HTTPError as error:
                 status = error.response.status_code
-                raise InputError(f"the server answered with status {status} for {self.url}; {USE_A_MIRROR}") from error
+                raise InputError(
+                    f"the server answered with status {status} for {self.url}; {USE_A_MIRROR}"
+                ) from error
             _unpack(archive, self, part)
             if (found := tree_id(part)) != self.tree:
-                raise InputError(f"it has the git tree id {found}, expected {self.tree}; {USE_A_MIRROR}")
+                raise InputError(
+                    f"it has the git tree id {found}, expected {self.tree}; {USE_A_MIRROR}"
+                )
             # `files` are at the top, and if they exist, the folder counts as complete. So they come last.
             files = [path.relative_to(part) for path in part.rglob("*") if path.is_file()]
             for file in sorted(files, key=lambda path: -len(path.parts)):
@@ -166,14 +181,18 @@ def tree_id(folder: Path) -> str:
     for child in children:
         is_file = child.is_file()
         digest = object_id("blob", child.read_bytes()) if is_file else tree_id(child)
-        entries += f"{'100644' if is_file else '40000'} {child.name}\0".encode() + bytes.fromhex(digest)
+        entries += f"{'100644' if is_file else '40000'} {child.name}\0".encode() + bytes.fromhex(
+            digest
+        )
     return object_id("tree", entries)
 
 
 def object_id(kind: str, content: bytes) -> str:
     """Compute git's id of an object. Its kind is `blob` for a file and `tree` for a folder."""
     # Git's ids are SHA-1. FIPS builds of Python refuse it unless it is declared not to be used for security.
-    return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
+    return hashlib.sha1(
+        f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False
+    ).hexdigest()
 
 
 def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
@@ -195,4 +214,6 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
                 with target.open("wb") as out:
                     shutil.copyfileobj(content, out)
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"it is not a complete tar.gz archive ({type(error).__name__}); {USE_A_MIRROR}") from error
+        raise InputError(
+            f"it is not a complete tar.gz archive ({type(error).__name__}); {USE_A_MIRROR}"
+        ) from error

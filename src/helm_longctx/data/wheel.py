@@ -48,10 +48,21 @@ def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> 
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
         check_space(Path(name))
-        arguments = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", name, requirement]
+        arguments = [
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--dest",
+            name,
+            requirement,
+        ]
         # pip's output stays hidden: it can contain the password of an index. Standard input is empty, so that pip fails
         # instead of asking for a password that nobody can type.
-        done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL
+        )
         wheels = list(Path(name).glob("*.whl"))
         if done.returncode or len(wheels) != 1:
             raise InputError(
@@ -66,7 +77,9 @@ def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> 
         if len(members) > 1:
             target.mkdir(exist_ok=True)
         for number, member in enumerate(members):
-            os.replace(Path(name) / str(number), target / Path(member).name if len(members) > 1 else target)
+            os.replace(
+                Path(name) / str(number), target / Path(member).name if len(members) > 1 else target
+            )
 
 
 FOLDER = "nltk_data"
@@ -119,7 +132,10 @@ class SentenceModel(Source):
 
     def fetch(self, folder: Path) -> None:
         """Download the wheel, unpack the files, and check their SHA-256."""
-        members = {f"llama_index/core/_static/nltk_cache/{_NAME}/{name}": sha256 for name, sha256 in _FILES.items()}
+        members = {
+            f"llama_index/core/_static/nltk_cache/{_NAME}/{name}": sha256
+            for name, sha256 in _FILES.items()
+        }
         unpack_wheel(f"{self.project}=={self.version}", members, folder)
 
 

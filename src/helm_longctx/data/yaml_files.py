@@ -33,11 +33,21 @@ class BoundedAliases:
 def _count_characters(node: Any, counts: dict[int, float]) -> float:
     """Return the number of characters of a node's values, and 1 for each value. Aliases count as their values do."""
     if id(node) not in counts:
-        counts[id(node)] = math.inf  # until its parts are counted: a node that is a part of itself has no end
+        counts[id(node)] = (
+            math.inf
+        )  # until its parts are counted: a node that is a part of itself has no end
         text = isinstance(node.value, str)
         # The parts of a mapping are pairs of nodes.
-        parts = () if text else chain.from_iterable(part if isinstance(part, tuple) else (part,) for part in node.value)
-        counts[id(node)] = 1 + (len(node.value) if text else sum(_count_characters(part, counts) for part in parts))
+        parts = (
+            ()
+            if text
+            else chain.from_iterable(
+                part if isinstance(part, tuple) else (part,) for part in node.value
+            )
+        )
+        counts[id(node)] = 1 + (
+            len(node.value) if text else sum(_count_characters(part, counts) for part in parts)
+        )
     return counts[id(node)]
 
 
@@ -75,6 +85,9 @@ def explain_yaml_error(path: Path, error: Exception) -> InputError:
         return error
     mark = getattr(error, "problem_mark", None)
     problem = (
-        getattr(error, "problem", None) or "it is not text, is nested too deeply, or a value does not have its type"
+        getattr(error, "problem", None)
+        or "it is not text, is nested too deeply, or a value does not have its type"
     )
-    return InputError(f"{path}:{mark.line + 1 if mark else 1}: the file is not YAML: {problem}; write plain YAML")
+    return InputError(
+        f"{path}:{mark.line + 1 if mark else 1}: the file is not YAML: {problem}; write plain YAML"
+    )

@@ -51,13 +51,19 @@ class Cell:
 
 
 def number_cell(
-    value: float | None, show: Callable[[float], str] = percent, detail: str = "", note: str = "", lacking: str = ""
+    value: float | None,
+    show: Callable[[float], str] = percent,
+    detail: str = "",
+    note: str = "",
+    lacking: str = "",
 ) -> Cell:
     """Return the cell of a number, with a mark and a note if it is `lacking`; a dash with the note if there is none."""
     if value is None or math.isnan(value):
         return Cell(DASH, note=note)
     notes = "; ".join(filter(None, (note, lacking)))
-    return Cell(add_mark(show(value), lacking), value, detail, notes, tag="lacking" if lacking else "")
+    return Cell(
+        add_mark(show(value), lacking), value, detail, notes, tag="lacking" if lacking else ""
+    )
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,9 @@ class Table:
         """The rows in groups that stay apart when readers sort: of the user's models, of others, and of floors."""
 
         def kind_of(row: Sequence[Cell]) -> str:
-            return next((cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")), "other")
+            return next(
+                (cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")), "other"
+            )
 
         return [(kind, list(rows)) for kind, rows in groupby(self.rows, key=kind_of)]
 
@@ -113,7 +121,11 @@ class Table:
         # Nine digits hide the noise of floating-point sums, and no table shows more.
         return [
             [
-                cell.text if not column.is_number else "" if cell.value is None else round(cell.value, 9)
+                cell.text
+                if not column.is_number
+                else ""
+                if cell.value is None
+                else round(cell.value, 9)
                 for cell, column in zip(row, self.columns, strict=True)
             ]
             for row in self.rows
@@ -121,7 +133,11 @@ class Table:
 
 
 def text_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], about: str = "", right: Collection[str] = ()
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    about: str = "",
+    right: Collection[str] = (),
 ) -> Table:
     """Return a table of texts, which has no data of its own."""
     heads = [Column(name, is_number=name in right, folds=name not in right) for name in columns]
@@ -129,13 +145,21 @@ def text_table(
 
 
 def tabulate(
-    name: str, title: str, columns: Sequence[tuple[Column, Callable[[T], Cell]]], items: Sequence[T], about: str = ""
+    name: str,
+    title: str,
+    columns: Sequence[tuple[Column, Callable[[T], Cell]]],
+    items: Sequence[T],
+    about: str = "",
 ) -> Table:
     """Return a table with a row for each item. Columns come with what makes their cells; empty ones are left out."""
     rows = [[cell(item) for _, cell in columns] for item in items]
     used = [place for place in range(len(columns)) if any(row[place].text != DASH for row in rows)]
     return Table(
-        name, title, [columns[place][0] for place in used], [[row[place] for place in used] for row in rows], about
+        name,
+        title,
+        [columns[place][0] for place in used],
+        [[row[place] for place in used] for row in rows],
+        about,
     )
 
 
@@ -248,7 +272,9 @@ def write_data(block: Block, folder: Path) -> None:
         return
     write_csv(folder / f"{block.name}.csv", block.header, block.plain_rows())
     if isinstance(block, Figure):
-        (folder / f"{block.name}.json").write_bytes(dump_json(list(block.rows), orjson.OPT_INDENT_2))
+        (folder / f"{block.name}.json").write_bytes(
+            dump_json(list(block.rows), orjson.OPT_INDENT_2)
+        )
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
@@ -287,7 +313,11 @@ def quote_formula(value: Any) -> Any:
 
 def unquote_formula(value: Any) -> Any:
     """Return the cell from which `quote_formula` made a value."""
-    return value[1:] if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value) else value
+    return (
+        value[1:]
+        if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value)
+        else value
+    )
 
 
 def dump_json(value: Any, option: int = 0) -> bytes:

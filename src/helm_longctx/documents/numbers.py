@@ -14,7 +14,13 @@ DASH = "–"
 """Stands for a number that is not known or does not exist."""
 
 _TEX = {
-    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\dag{}", "±": r"$\pm$"},
+    **{
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "†": r"\dag{}",
+        "±": r"$\pm$",
+    },
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
@@ -59,9 +65,13 @@ def range_text(low: float, high: float, show: Callable[[float], str] = percent) 
     return (" to " if any(end.startswith(("+", "-", "−")) for end in ends) else "–").join(ends)
 
 
-def interval_text(interval: Bounded, show: Callable[[float], str] = percent, is_marked: object = False) -> str:
+def interval_text(
+    interval: Bounded, show: Callable[[float], str] = percent, is_marked: object = False
+) -> str:
     """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known."""
-    return in_brackets(add_mark(show(interval.mean), is_marked), range_text(interval.low, interval.high, show))
+    return in_brackets(
+        add_mark(show(interval.mean), is_marked), range_text(interval.low, interval.high, show)
+    )
 
 
 def in_brackets(text: str, detail: str) -> str:

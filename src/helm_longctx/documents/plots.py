@@ -26,8 +26,16 @@ _AXIS = {"format": ".0%", "tickMinStep": 0.01}
 """An axis of scores."""
 
 
-def _theme(ink: str, faint: str, grid: str, paper: str, accent: str, palette: str, ramp: str, poles: str) -> Spec:
-    axis = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "domainColor": faint, "tickColor": faint}
+def _theme(
+    ink: str, faint: str, grid: str, paper: str, accent: str, palette: str, ramp: str, poles: str
+) -> Spec:
+    axis = {
+        "labelColor": ink,
+        "titleColor": ink,
+        "gridColor": grid,
+        "domainColor": faint,
+        "tickColor": faint,
+    }
     text = {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
     return {
         "background": paper,
@@ -41,7 +49,12 @@ def _theme(ink: str, faint: str, grid: str, paper: str, accent: str, palette: st
             "symbolStrokeWidth": 2,
             "symbolOpacity": 1,
         },
-        "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "labelFontWeight": "bold"},
+        "header": {
+            "labelColor": ink,
+            "titleColor": ink,
+            "labelFontSize": 12,
+            "labelFontWeight": "bold",
+        },
         "title": {"color": ink, "fontSize": 13, "anchor": "start"},
         "view": {"stroke": None},
         "point": {"color": accent},
@@ -112,10 +125,15 @@ def _marks(encoding: Spec) -> Spec:
     """Return a layer with the marks of scores that are not comparable, whose tooltips say why."""
     text = {"value": {"expr": "datum.mark || ''"}}
     tooltip = [{"field": "note", "title": "not comparable"}]
-    return {"mark": {"type": "text", "dx": 9, "dy": -7}, "encoding": {**encoding, "text": text, "tooltip": tooltip}}
+    return {
+        "mark": {"type": "text", "dx": 9, "dy": -7},
+        "encoding": {**encoding, "text": text, "tooltip": tooltip},
+    }
 
 
-def interval_plot(title: str, order: Sequence[str], floors: bool = False, ranks: bool = False) -> Spec:
+def interval_plot(
+    title: str, order: Sequence[str], floors: bool = False, ranks: bool = False
+) -> Spec:
     """Return a plot of points with intervals, with a line for each model.
 
     Rows have `model`, `score`, `low`, `high`, and `kind`: own, published or floor.
@@ -125,10 +143,25 @@ def interval_plot(title: str, order: Sequence[str], floors: bool = False, ranks:
         ranks: whether the scores are ranks.
     """
     axis = {"tickMinStep": 1, "format": "d"} if ranks else _AXIS
-    x = {"field": "score", "type": "quantitative", "title": title, "scale": {"zero": False, "nice": True}, "axis": axis}
-    y = {"field": "model", "type": "nominal", "title": None, "sort": list(order), "axis": {"grid": True}}
+    x = {
+        "field": "score",
+        "type": "quantitative",
+        "title": title,
+        "scale": {"zero": False, "nice": True},
+        "axis": axis,
+    }
+    y = {
+        "field": "model",
+        "type": "nominal",
+        "title": None,
+        "sort": list(order),
+        "axis": {"grid": True},
+    }
     number = {"type": "quantitative", "format": "~r"} if ranks else _PERCENT
-    tooltip = [{"field": "model"}, *({"field": name, **number} for name in ("score", "low", "high"))]
+    tooltip = [
+        {"field": "model"},
+        *({"field": name, **number} for name in ("score", "low", "high")),
+    ]
     scored = [{"filter": "datum.kind != 'floor'"}]
     floor = {
         "transform": [{"filter": "datum.kind == 'floor'"}],
@@ -144,15 +177,30 @@ def interval_plot(title: str, order: Sequence[str], floors: bool = False, ranks:
     fill = _if("datum.kind == 'own'", {"expr": "accent"}, {"expr": "paper"})
     point = {
         "transform": scored,
-        "mark": {"type": "point", "filled": False, "size": 55, "strokeWidth": 2, "color": {"expr": "accent"}},
+        "mark": {
+            "type": "point",
+            "filled": False,
+            "size": 55,
+            "strokeWidth": 2,
+            "color": {"expr": "accent"},
+        },
         "encoding": {"x": x, "y": y, "tooltip": tooltip, "fill": fill},
     }
-    layers = [*([floor] if floors else []), interval, point, {"transform": scored, **_marks({"x": x, "y": y})}]
+    layers = [
+        *([floor] if floors else []),
+        interval,
+        point,
+        {"transform": scored, **_marks({"x": x, "y": y})},
+    ]
     return {**_base(760, {"step": 22}), "layer": layers}
 
 
 def curves(
-    parts: Sequence[str], levels: Sequence[str], x_title: str, over: str = "length", is_share: bool = True
+    parts: Sequence[str],
+    levels: Sequence[str],
+    x_title: str,
+    over: str = "length",
+    is_share: bool = True,
 ) -> Spec:
     """Return a panel for each part with a curve for each model; rows with `kind` "own" are bold, and those with "floor"
     are dashed.
@@ -209,14 +257,27 @@ def _curve_layers(over: str, axis: Spec) -> list[Spec]:
     ]
 
 
-def depth_maps(models: Sequence[str], depths: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:
+def depth_maps(
+    models: Sequence[str], depths: Sequence[str], lengths: Sequence[str], x_title: str
+) -> Spec:
     """Return a panel for each model, in this order: score by depth and length.
 
     Rows have `model`, `depth`, `length`, `score`, `low`, `high`, `n`, and `mark`, which is written after the score.
     """
     encoding = {
-        "x": {"field": "length", "type": "ordinal", "sort": list(lengths), "title": x_title, "axis": {"labelAngle": 0}},
-        "y": {"field": "depth", "type": "ordinal", "sort": list(depths), "title": "depth of the evidence"},
+        "x": {
+            "field": "length",
+            "type": "ordinal",
+            "sort": list(lengths),
+            "title": x_title,
+            "axis": {"labelAngle": 0},
+        },
+        "y": {
+            "field": "depth",
+            "type": "ordinal",
+            "sort": list(depths),
+            "title": "depth of the evidence",
+        },
     }
     text = "format(100 * datum.score, '.1f') + (datum.mark || '')"
     about = [{"field": name, "title": name} for name in ("model", "length", "depth", "n")]
@@ -227,7 +288,12 @@ def depth_maps(models: Sequence[str], depths: Sequence[str], lengths: Sequence[s
         "facet": {"field": "model", "type": "nominal", "title": None, "sort": list(models)},
         "columns": 3,
         # With a width in pixels, pages know how many panels fit side by side.
-        "spec": {"width": 52 * len(lengths), "height": {"step": 26}, "encoding": encoding, "layer": layers},
+        "spec": {
+            "width": 52 * len(lengths),
+            "height": {"step": 26},
+            "encoding": encoding,
+            "layer": layers,
+        },
     }
 
 
@@ -237,14 +303,26 @@ def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> S
     Rows have `model`, `part`, a score by length, and `marked`, the lengths at which a mark is written after the score.
     """
     encoding = {
-        "x": {"field": "length", "type": "ordinal", "sort": list(lengths), "title": x_title, "axis": {"labelAngle": 0}},
+        "x": {
+            "field": "length",
+            "type": "ordinal",
+            "sort": list(lengths),
+            "title": x_title,
+            "axis": {"labelAngle": 0},
+        },
         "y": {"field": "model", "type": "nominal", "sort": None, "title": None},
     }
     text = f"format(100 * datum.score, '.1f') + (indexof(datum.marked || [], datum.length) < 0 ? '' : '{MARK}')"
-    tooltip = [*({"field": name} for name in ("model", "part", "length")), {"field": "score", **_PERCENT}]
+    tooltip = [
+        *({"field": name} for name in ("model", "part", "length")),
+        {"field": "score", **_PERCENT},
+    ]
     return {
         **_base(),
-        "transform": [{"fold": list(lengths), "as": ["length", "score"]}, {"filter": "isValid(datum.score)"}],
+        "transform": [
+            {"fold": list(lengths), "as": ["length", "score"]},
+            {"filter": "isValid(datum.score)"},
+        ],
         "facet": {"field": "part", "type": "nominal", "title": None, "sort": list(parts)},
         "columns": 2,
         "spec": {
@@ -262,7 +340,12 @@ def mirror(spec: Spec) -> Spec:
 
 
 def matrix(
-    order: Sequence[str], field: str, largest: float, text: str, formats: Mapping[str, str | None], legend: str
+    order: Sequence[str],
+    field: str,
+    largest: float,
+    text: str,
+    formats: Mapping[str, str | None],
+    legend: str,
 ) -> Spec:
     """Return a square heat map with values around zero, written into the cells.
 
@@ -274,12 +357,24 @@ def matrix(
     """
     axis = {"labelAngle": -40, "orient": "top", "labelAlign": "left"}
     encoding = {
-        "x": {"field": "column", "type": "nominal", "sort": list(order), "title": None, "axis": axis},
+        "x": {
+            "field": "column",
+            "type": "nominal",
+            "sort": list(order),
+            "title": None,
+            "axis": axis,
+        },
         "y": {"field": "row", "type": "nominal", "sort": list(order), "title": None},
     }
     # Zero has the neutral colour, whatever the values are.
     scale = {"domain": [-largest, largest], "domainMid": 0}
-    heat = {"field": field, "type": "quantitative", "title": field, "scale": scale, "legend": {"format": legend}}
+    heat = {
+        "field": field,
+        "type": "quantitative",
+        "title": field,
+        "scale": scale,
+        "legend": {"format": legend},
+    }
     details = [
         {"field": name, "title": name, **({"type": "quantitative", "format": each} if each else {})}
         for name, each in {"row": None, "column": None, **formats}.items()
@@ -296,7 +391,10 @@ def _heat_layers(heat: Spec, is_strong: str, text: str, tooltip: Sequence[Spec])
             "mark": {"type": "rect", "stroke": {"expr": "paper"}, "strokeWidth": 1},
             "encoding": {"color": heat, "tooltip": list(tooltip)},
         },
-        {"mark": {"type": "text", "color": ink, "fontSize": 10.5}, "encoding": {"text": {"value": {"expr": text}}}},
+        {
+            "mark": {"type": "text", "color": ink, "fontSize": 10.5},
+            "encoding": {"text": {"value": {"expr": text}}},
+        },
     ]
 
 
@@ -317,19 +415,36 @@ def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
         {"calculate": "datum[across]", "as": "x"},
         {"calculate": "datum[up]", "as": "y"},
         {"filter": "isValid(datum.x) && isValid(datum.y)"},
-        *([{"aggregate": [{"op": "count", "as": counts}], "groupby": ["x", "y"]}] if counts else []),
+        *(
+            [{"aggregate": [{"op": "count", "as": counts}], "groupby": ["x", "y"]}]
+            if counts
+            else []
+        ),
     ]
     scale = {"rangeMin": 30, "rangeMax": 300}
-    size = {"size": {"field": counts, "type": "quantitative", "scale": scale, "legend": None}} if counts else {}
+    size = (
+        {"size": {"field": counts, "type": "quantitative", "scale": scale, "legend": None}}
+        if counts
+        else {}
+    )
     # Above the plot, no point can cover the text.
     corner = {"x": {"value": 0}, "y": {"value": -22}}
     return {
         **_base(520, 360),
-        "params": [_choice("across", "Horizontal axis", parts, x), _choice("up", "Vertical axis", parts, y)],
+        "params": [
+            _choice("across", "Horizontal axis", parts, x),
+            _choice("up", "Vertical axis", parts, y),
+        ],
         "layer": [
             {
                 "transform": points,
-                "mark": {"type": "point", "size": 55, "filled": True, "color": {"expr": "accent"}, "opacity": 0.75},
+                "mark": {
+                    "type": "point",
+                    "size": 55,
+                    "filled": True,
+                    "color": {"expr": "accent"},
+                    "opacity": 0.75,
+                },
                 "encoding": {
                     "x": {"field": "x", **axis, "title": "horizontal axis: score"},
                     "y": {"field": "y", **axis, "title": "vertical axis: score"},
@@ -352,27 +467,44 @@ def _axes(across: str, up: str) -> str:
 
 def _choice(name: str, title: str, options: Mapping[str, str], value: str) -> Spec:
     """Return a parameter that readers set by a menu of titles."""
-    menu = {"input": "select", "options": list(options), "labels": list(options.values()), "name": f"{title} "}
+    menu = {
+        "input": "select",
+        "options": list(options),
+        "labels": list(options.values()),
+        "name": f"{title} ",
+    }
     return {"name": name, "value": value, "bind": menu}
 
 
 def property_scatter(
-    properties: Mapping[str, str], parts: Mapping[str, str], part: str, kinds: Mapping[str, Sequence[str]]
+    properties: Mapping[str, str],
+    parts: Mapping[str, str],
+    part: str,
+    kinds: Mapping[str, Sequence[str]],
 ) -> Spec:
     """Return a plot of the score of a part against a property of models, both of which readers choose.
 
     Rows have `model`, the properties as numbers, the kinds as texts, and a score by part.
     """
     menus = [
-        _choice(f"only_{kind}", kind.capitalize(), {"": "all", **{value: value for value in values}}, "")
+        _choice(
+            f"only_{kind}", kind.capitalize(), {"": "all", **{value: value for value in values}}, ""
+        )
         for kind, values in kinds.items()
     ]
     # Windows are powers of two, so they are written in thousands of 1,024.
-    ticks = {"labelExpr": "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + 'k' : format(datum.value, '~r')"}
+    ticks = {
+        "labelExpr": "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + 'k' : format(datum.value, '~r')"
+    }
     scale = {"type": "log", "base": 2, "padding": 12}
     # With a fixed domain, the colours stay the same when readers choose models.
     (first, values), *_ = kinds.items()
-    colour = {"field": first, "type": "nominal", "scale": {"domain": list(values)}, "legend": _LEGEND}
+    colour = {
+        "field": first,
+        "type": "nominal",
+        "scale": {"domain": list(values)},
+        "legend": _LEGEND,
+    }
     tooltip = [
         {"field": "model"},
         {"field": "y", "title": "score", **_PERCENT},
@@ -396,7 +528,13 @@ def property_scatter(
         "mark": {"type": "point", "size": 60, "filled": True, "opacity": 0.8},
         "encoding": {
             "x": {**number, "field": "x", "scale": scale, "axis": ticks, "title": title},
-            "y": {**number, "field": "y", "scale": {"zero": False, "nice": True}, "axis": _AXIS, "title": "score"},
+            "y": {
+                **number,
+                "field": "y",
+                "scale": {"zero": False, "nice": True},
+                "axis": _AXIS,
+                "title": "score",
+            },
             "color": colour,
             "tooltip": tooltip,
         },
@@ -408,8 +546,18 @@ def frontier(amount: str) -> Spec:
 
     Rows have `model`, `score`, the amount by its name, and `best`: whether the row is on the line.
     """
-    x = {"field": amount, "type": "quantitative", "scale": {"type": "log"}, "title": f"{amount} per question"}
-    y = {"field": "score", "type": "quantitative", "scale": {"zero": False, "nice": True}, "axis": _AXIS}
+    x = {
+        "field": amount,
+        "type": "quantitative",
+        "scale": {"type": "log"},
+        "title": f"{amount} per question",
+    }
+    y = {
+        "field": "score",
+        "type": "quantitative",
+        "scale": {"zero": False, "nice": True},
+        "axis": _AXIS,
+    }
     tooltip = [{"field": "model"}, {"field": "score", **_PERCENT}, {"field": amount}]
     best = {"transform": [{"filter": "datum.best"}]}
     return {
@@ -418,7 +566,12 @@ def frontier(amount: str) -> Spec:
         "layer": [
             {
                 **best,
-                "mark": {"type": "line", "interpolate": "step-after", "color": {"expr": "accent"}, "opacity": 0.5},
+                "mark": {
+                    "type": "line",
+                    "interpolate": "step-after",
+                    "color": {"expr": "accent"},
+                    "opacity": 0.5,
+                },
             },
             {
                 "mark": {"type": "point", "size": 70, "filled": True, "color": {"expr": "accent"}},
@@ -440,8 +593,18 @@ def over_time() -> Spec:
         "mark": {"type": "point", "filled": True, "size": 70},
         "encoding": {
             "x": {"field": "date", "type": "temporal", "title": None},
-            "y": {"field": "score", "type": "quantitative", "title": None, "axis": _AXIS, "scale": {"domain": [0, 1]}},
-            "row": {"field": "protocol", "title": None, "header": {"labelAngle": 0, "labelOrient": "top"}},
+            "y": {
+                "field": "score",
+                "type": "quantitative",
+                "title": None,
+                "axis": _AXIS,
+                "scale": {"domain": [0, 1]},
+            },
+            "row": {
+                "field": "protocol",
+                "title": None,
+                "header": {"labelAngle": 0, "labelOrient": "top"},
+            },
             "tooltip": [
                 {"field": "model"},
                 {"field": "protocol"},
@@ -459,7 +622,12 @@ def profiles() -> Spec:
         "mark": {"type": "line", "interpolate": "step-after", "tooltip": True},
         "encoding": {
             "x": {"field": "threshold", "type": "quantitative", "title": "score", "axis": _AXIS},
-            "y": {"field": "share", "type": "quantitative", "title": "share with a higher score", "axis": _AXIS},
+            "y": {
+                "field": "share",
+                "type": "quantitative",
+                "title": "share with a higher score",
+                "axis": _AXIS,
+            },
             **_model_scales("strokeDash"),
         },
     }
@@ -470,7 +638,9 @@ def _if(test: str, value: Any, otherwise: Any) -> Spec:
 
 
 def _base(width: Any = None, height: Any = None) -> Spec:
-    size = {name: value for name, value in (("width", width), ("height", height)) if value is not None}
+    size = {
+        name: value for name, value in (("width", width), ("height", height)) if value is not None
+    }
     return {"$schema": SCHEMA, "data": {"name": "rows"}, **size}
 
 

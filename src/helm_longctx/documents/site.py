@@ -48,7 +48,9 @@ def write_site(report: Report, folder: Path) -> list[Path]:
 def write_page(path: Path, template: str, **values: Any) -> None:
     """Write a page from a template, in which all texts are escaped."""
     path.write_text(
-        templates().get_template(template).render(policy=POLICY, **values), encoding="utf-8", errors="replace"
+        templates().get_template(template).render(policy=POLICY, **values),
+        encoding="utf-8",
+        errors="replace",
     )
 
 
@@ -57,7 +59,9 @@ def write_assets(folder: Path) -> None:
     assets = folder / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     for name in ASSETS:
-        (assets / name).write_bytes((resources.files("helm_longctx.documents") / "assets" / name).read_bytes())
+        (assets / name).write_bytes(
+            (resources.files("helm_longctx.documents") / "assets" / name).read_bytes()
+        )
     (assets / "themes.js").write_text(f"window.THEMES = {safe_json(THEMES)};\n", encoding="utf-8")
     (assets / "vega.js").write_text(make_plot_script(), encoding="utf-8")
 
@@ -93,7 +97,14 @@ def templates() -> Environment:
     return environment
 
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+)
 """Names of Chromium and of browsers that are based on it. The environment variable CHROMIUM can name another one."""
 
 _PRINT_SECONDS = 120
@@ -114,7 +125,9 @@ def markdown_table(table: Table) -> str:
     """Return the header and the rows of a table in Markdown; the user's models are bold."""
     align = ["---:" if column.is_number else "---" for column in table.columns]
     rows = [[_show(cell, escape_markdown, "**{}**", "({})") for cell in row] for row in table.rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (map(escape_markdown, table.header), align, *rows))
+    return "\n".join(
+        f"| {' | '.join(cells)} |" for cells in (map(escape_markdown, table.header), align, *rows)
+    )
 
 
 def latex_table(table: Table, *, is_long: bool = False) -> str:
@@ -122,14 +135,18 @@ def latex_table(table: Table, *, is_long: bool = False) -> str:
     align = "".join("r" if column.is_number else "l" for column in table.columns)
     caption = rf"\caption{{{escape_tex(' '.join(filter(None, (f'{table.title}.', table.about))))}}}"
     rows = [
-        " & ".join(_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row) for row in table.rows
+        " & ".join(_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row)
+        for row in table.rows
     ]
     start, end = (
         [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{align}}}"],
         [r"\end{tabular}", r"\end{table}"],
     )
     if is_long:
-        start, end = [r"{\footnotesize", rf"\begin{{longtable}}{{{align}}}", rf"{caption}\\"], [r"\end{longtable}}"]
+        start, end = (
+            [r"{\footnotesize", rf"\begin{{longtable}}{{{align}}}", rf"{caption}\\"],
+            [r"\end{longtable}}"],
+        )
     return "\n".join(
         [
             *start,
@@ -153,7 +170,9 @@ def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> st
 
 KINDS: Mapping[str, Kind] = {
     "markdown": Kind("report.md", "report.md", "svg", escape_markdown, markdown_table),
-    "latex": Kind("report.tex", "report.tex", "pdf", escape_tex, partial(latex_table, is_long=True)),
+    "latex": Kind(
+        "report.tex", "report.tex", "pdf", escape_tex, partial(latex_table, is_long=True)
+    ),
     "pdf": Kind("document.html", "report.html", "svg"),
 }
 
@@ -173,7 +192,9 @@ def find_browser() -> str:
     names = [os.environ.get("CHROMIUM", ""), *BROWSERS]
     found = next((path for name in names if name and (path := shutil.which(name))), None)
     if not found:
-        raise InputError("format=pdf needs Chromium or Chrome; install it, or use markdown, latex or html instead")
+        raise InputError(
+            "format=pdf needs Chromium or Chrome; install it, or use markdown, latex or html instead"
+        )
     return found
 
 
@@ -183,7 +204,11 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
     sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     command = [browser, "--headless", "--disable-gpu", *sandbox, "--no-pdf-header-footer"]
     # The profile is new, because with the profile of a running browser Chromium only opens the page there.
-    command += [f"--user-data-dir={page.parent / 'profile'}", f"--print-to-pdf={target.resolve()}", page.as_uri()]
+    command += [
+        f"--user-data-dir={page.parent / 'profile'}",
+        f"--print-to-pdf={target.resolve()}",
+        page.as_uri(),
+    ]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_PRINT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -192,7 +217,9 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
         ) from None
     # Chromium can end with status 0 although it has not written the file.
     if done.returncode or not target.is_file():
-        raise InputError(f"format=pdf: {browser} failed with status {done.returncode}; use another format")
+        raise InputError(
+            f"format=pdf: {browser} failed with status {done.returncode}; use another format"
+        )
     return target
 
 
@@ -201,7 +228,14 @@ def _write(report: Report, folder: Path, kind: Kind) -> Path:
         (folder / name).mkdir(parents=True, exist_ok=True)
     # The first section of a page is about the main length.
     pages = [
-        (page, [section for section in page.sections if section.choice in ("", page.sections[0].choice)])
+        (
+            page,
+            [
+                section
+                for section in page.sections
+                if section.choice in ("", page.sections[0].choice)
+            ],
+        )
         for page in report.pages
     ]
     for page, sections in pages:
@@ -212,9 +246,13 @@ def _write(report: Report, folder: Path, kind: Kind) -> Path:
                 shown = [
                     row
                     for row in block.rows
-                    if not block.by_model or row.get("kind") == "floor" or page.models.get(str(row.get("model")), True)
+                    if not block.by_model
+                    or row.get("kind") == "floor"
+                    or page.models.get(str(row.get("model")), True)
                 ]
-                write_picture(block.full_spec(shown), folder / "plots" / f"{block.name}.{kind.picture}")
+                write_picture(
+                    block.full_spec(shown), folder / "plots" / f"{block.name}.{kind.picture}"
+                )
     text = _environment(kind).get_template(kind.template).render(report=report, pages=pages)
     path = folder / kind.file
     # Texts can contain lone surrogates, which UTF-8 does not allow.
@@ -227,7 +265,9 @@ def _environment(kind: Kind) -> Environment:
         return templates()
     # Jinja's usual delimiters are changed, because LaTeX uses braces and percent signs.
     marks = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
-    delimiters: dict[str, Any] = {f"{name}_start_string": start for name, (start, _) in marks.items()}
+    delimiters: dict[str, Any] = {
+        f"{name}_start_string": start for name, (start, _) in marks.items()
+    }
     delimiters |= {f"{name}_end_string": end for name, (_, end) in marks.items()}
     # Jinja escapes nothing here, but the templates pass each text through the filter.
     environment = templates().overlay(autoescape=False, **delimiters)

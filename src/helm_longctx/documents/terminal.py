@@ -44,7 +44,10 @@ def find_width() -> int:
 
 
 def _grids(table: Table, width: int) -> Iterator[Grid]:
-    columns = [(column, [row[place].line for row in table.rows]) for place, column in enumerate(table.columns)]
+    columns = [
+        (column, [row[place].line for row in table.rows])
+        for place, column in enumerate(table.columns)
+    ]
     first, rest = columns[0], columns[1:]
     while True:
         # The borders are a character, and a column's padding and right border are three.
@@ -54,7 +57,9 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
             taken += room >= 0 or not taken
         grid = Grid(title=table.title, title_justify="left")
         for column, _ in (first, *rest[:taken]):
-            grid.add_column(column.title, overflow="fold", justify="right" if column.is_number else "left")
+            grid.add_column(
+                column.title, overflow="fold", justify="right" if column.is_number else "left"
+            )
         for row in zip(*(cells for _, cells in (first, *rest[:taken])), strict=True):
             grid.add_row(*row)
         yield grid
@@ -66,7 +71,11 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
 def _least_width(column: Column, cells: Sequence[str]) -> int:
     """Return the width that a column needs: of the longest word in its heading, and of its longest cell."""
     longest = max((cell_len(line) for cell in cells for line in cell.split("\n")), default=0)
-    return max(*map(cell_len, column.title.split() or [""]), min(longest, _FOLD) if column.folds else longest, 1)
+    return max(
+        *map(cell_len, column.title.split() or [""]),
+        min(longest, _FOLD) if column.folds else longest,
+        1,
+    )
 
 
 class _Console(Console):

@@ -86,27 +86,49 @@ def evaluate(
 
 
 def _describe_models(
-    model: Any, name: str | Sequence[str] | None, tokenizer: Any, context: str | int | None, batch_size: int | None
+    model: Any,
+    name: str | Sequence[str] | None,
+    tokenizer: Any,
+    context: str | int | None,
+    batch_size: int | None,
 ) -> list[GivenModel]:
     """Return what each model is. Takes the arguments of `evaluate`."""
     from helm_longctx.evaluation.models import describe_given
     from helm_longctx.tasks.lengths import parse_length
 
     models = model if isinstance(model, list) else [model]
-    names: list[str | None] = [name] if isinstance(name, str) else list(name) if name else [None] * len(models)
+    names: list[str | None] = (
+        [name] if isinstance(name, str) else list(name) if name else [None] * len(models)
+    )
     if not models or len(names) != len(models):
-        raise bad_argument("evaluate", "name" if models else "model", name if models else model, "one for each model")
+        raise bad_argument(
+            "evaluate",
+            "name" if models else "model",
+            name if models else model,
+            "one for each model",
+        )
     if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
         raise bad_argument("evaluate", "batch_size", batch_size, "a whole number from 1")
     window = None if context is None else parse_length(context, "evaluate: context")
-    given = [describe_given(*each, tokenizer, window, batch_size) for each in zip(models, names, strict=True)]
-    for argument, value in (("tokenizer", tokenizer), ("context", context), ("batch_size", batch_size)):
+    given = [
+        describe_given(*each, tokenizer, window, batch_size)
+        for each in zip(models, names, strict=True)
+    ]
+    for argument, value in (
+        ("tokenizer", tokenizer),
+        ("context", context),
+        ("batch_size", batch_size),
+    ):
         # In a list, an argument can be meant for another model.
         if value is not None and all(argument in each.ignored for each in given):
-            raise InputError(f"evaluate: {argument}={shorten(value)} has no effect; {given[0].ignored[argument]}")
+            raise InputError(
+                f"evaluate: {argument}={shorten(value)} has no effect; {given[0].ignored[argument]}"
+            )
     taken = [each.name for each in given]
     if twice := [each for each in taken if taken.count(each) > 1]:
-        raise InputError(f"evaluate: two models have the name {twice[0]!r}; give name= with one name for each model")
+        raise InputError(
+            f"evaluate: two models have the name {twice[0]!r}; give name= with one name for each model"
+        )
     return given
 
 
@@ -122,16 +144,28 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
         "models": [each.entry for each in given],
         "tasks": as_list(arguments["tasks"]),
         "lengths": as_list(arguments["lengths"]),
-        "arguments": {**(arguments["arguments"] or {}), **({} if samples is None else {"num_samples": samples})},
-        "parallelism": max(each.parallelism for each in given) if parallelism is None else parallelism,
+        "arguments": {
+            **(arguments["arguments"] or {}),
+            **({} if samples is None else {"num_samples": samples}),
+        },
+        "parallelism": max(each.parallelism for each in given)
+        if parallelism is None
+        else parallelism,
         "judge": {"judges": as_list(arguments["judge"])},
-        "limits": {"max_cost": arguments["max_cost"], "prices": arguments["prices"] and str(arguments["prices"])},
+        "limits": {
+            "max_cost": arguments["max_cost"],
+            "prices": arguments["prices"] and str(arguments["prices"]),
+        },
         **{key: str(arguments[key]) for key in ("suite", "output_path", "local_path")},
     }
 
     def without_none(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: kept for key, each in value.items() if (kept := without_none(each)) not in (None, {})}
+            return {
+                key: kept
+                for key, each in value.items()
+                if (kept := without_none(each)) not in (None, {})
+            }
         return value
 
     values = without_none(values)
@@ -140,7 +174,9 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
     return Options(values, names)
 
 
-def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prints: TextIO) -> EvaluationResult:
+def _make_runs(
+    options: Options, given: Sequence[GivenModel], resume: bool, prints: TextIO
+) -> EvaluationResult:
     """Make the runs, and return their results.
 
     Args:
@@ -168,9 +204,15 @@ def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prin
             specs = list(make_plan(config).specs)
             runner = LongContextRunner(
                 **runner_arguments(
-                    config.output_path, config.suite, config.local_path, config.parallelism, skip_completed_runs=True
+                    config.output_path,
+                    config.suite,
+                    config.local_path,
+                    config.parallelism,
+                    skip_completed_runs=True,
                 ),
-                strategy=AskObjects({name: each.identity for name, each in objects.items()}, resume),
+                strategy=AskObjects(
+                    {name: each.identity for name, each in objects.items()}, resume
+                ),
             )
         runner.logs_scores = False
         try:
@@ -179,4 +221,6 @@ def _make_runs(options: Options, given: Sequence[GivenModel], resume: bool, prin
             raise InputError(str(error)) from error
     suite, names = suite_path(config.output_path, config.suite), {spec.name for spec in specs}
     results = read_results(suite, BENCHMARKS)
-    return EvaluationResult(suite, tuple(each for each in results if each.run and each.run.path.name in names))
+    return EvaluationResult(
+        suite, tuple(each for each in results if each.run and each.run.path.name in names)
+    )

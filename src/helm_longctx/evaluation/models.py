@@ -12,7 +12,9 @@ from typing import Any
 
 import orjson
 from helm.benchmark.config_registry import register_configs_from_directory
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED,
+)
 from helm.benchmark.model_metadata_registry import get_all_models
 from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
@@ -88,13 +90,17 @@ def describe_given(
     Raises:
         InputError: it is none that can be asked.
     """
-    if isinstance(model, dict | PathLike) or (isinstance(model, str) and (Path(model).is_dir() or has_magic(model))):
+    if isinstance(model, dict | PathLike) or (
+        isinstance(model, str) and (Path(model).is_dir() or has_magic(model))
+    ):
         return _describe_path(model, name, window, batch_size)
     if isinstance(model, str):
         return _describe_server(model, name, tokenizer, window)
     if isinstance(model, tuple) and len(model) == 2:
         model, tokenizer = model
-    elif all(hasattr(model, part) for part in ("model", "tokenizer", "task", "preprocess")):  # a pipeline
+    elif all(
+        hasattr(model, part) for part in ("model", "tokenizer", "task", "preprocess")
+    ):  # a pipeline
         if model.task != "text-generation":
             raise InputError(
                 f"evaluate: model= is a pipeline for {model.task!r}; give one for text-generation, or a function that"
@@ -110,11 +116,15 @@ def describe_given(
         answer = EngineFunction(engine, batch)
         given = GivenModel(name, name, batch, answer, _ENGINE, identity, tokenizer, engine.window)
     elif callable(model):
-        is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(type(model).__call__)
+        is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
+            type(model).__call__
+        )
         name = _object_name(name or getattr(model, "__name__", None) or type(model).__name__)
         identity = _identify(model, {"qualname": getattr(model, "__qualname__", None)})
         batch = batch_size or (_CONCURRENT if is_async else 1)
-        given = GivenModel(name, name, batch, Function(model, batch_size), _FUNCTION, identity, tokenizer)
+        given = GivenModel(
+            name, name, batch, Function(model, batch_size), _FUNCTION, identity, tokenizer
+        )
     else:
         allowed = (
             "the name of a deployment, an address, a folder, a mapping with path, a function, a transformers model with"
@@ -124,18 +134,26 @@ def describe_given(
     return given if window is None else replace(given, window=window)
 
 
-def _describe_server(model: str, name: str | None, tokenizer: Any, window: int | None) -> GivenModel:
+def _describe_server(
+    model: str, name: str | None, tokenizer: Any, window: int | None
+) -> GivenModel:
     if not model.startswith(("http://", "https://")):
         if name is not None:
-            raise bad_argument("evaluate", "name", name, f"no name for the deployment {model!r}, which has its own")
-        return GivenModel(model, model, ignored={"tokenizer": _OWN, "context": _OWN, "batch_size": _ONE_PROMPT})
+            raise bad_argument(
+                "evaluate", "name", name, f"no name for the deployment {model!r}, which has its own"
+            )
+        return GivenModel(
+            model, model, ignored={"tokenizer": _OWN, "context": _OWN, "batch_size": _ONE_PROMPT}
+        )
     name = name if name and "/" in name else f"endpoint/{name or 'model'}"
     entry = {"url": model, "name": name, "tokenizer": tokenizer, "context": window}
     entry = {key: value for key, value in entry.items() if value is not None}
     return GivenModel(name, entry, ignored={"batch_size": _ONE_PROMPT})
 
 
-def _describe_path(model: Any, name: str | None, window: int | None, batch_size: int | None) -> GivenModel:
+def _describe_path(
+    model: Any, name: str | None, window: int | None, batch_size: int | None
+) -> GivenModel:
     """Return a model of a run configuration: a mapping with its path, or the path alone."""
     given = {"name": name, "context": window, "batch_size": batch_size}
     entry = {**(model if isinstance(model, dict) else {"path": str(model)})}
@@ -148,31 +166,45 @@ def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: 
     from helm_longctx.models.local.objects import TransformersModel  # this imports torch
 
     if tokenizer is None:
-        raise InputError("evaluate: tokenizer is missing; give the model's, e.g. model=(model, tokenizer)")
+        raise InputError(
+            "evaluate: tokenizer is missing; give the model's, e.g. model=(model, tokenizer)"
+        )
     if isinstance(tokenizer, str | PathLike):
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     if cache := getattr(model.generation_config, "cache_implementation", None):
-        allowed = (
-            "a function that calls model.generate, because prompts are read in chunks into a cache of another kind"
-        )
+        allowed = "a function that calls model.generate, because prompts are read in chunks into a cache of another kind"
         raise bad_argument("evaluate", "cache_implementation", cache, allowed)
     loaded = TransformersModel(model, tokenizer, model.training, batch)
-    facts = {key: getattr(loaded, key) for key in ("path", "commit", "dtype", "attn_implementation")}
-    facts["adapters"] = {each: str(config) for each, config in getattr(model, "peft_config", {}).items()}
+    facts = {
+        key: getattr(loaded, key) for key in ("path", "commit", "dtype", "attn_implementation")
+    }
+    facts["adapters"] = {
+        each: str(config) for each, config in getattr(model, "peft_config", {}).items()
+    }
     name = _object_name(name or Path(loaded.path).name)
-    return GivenModel(name, name, batch, loaded, _TRANSFORMERS, _identify(model, facts), tokenizer, loaded.window)
+    return GivenModel(
+        name, name, batch, loaded, _TRANSFORMERS, _identify(model, facts), tokenizer, loaded.window
+    )
 
 
 def _object_name(name: str) -> str:
     """Return a name that run entries and folders can have."""
-    return name if "/" in name else f"{ORGANIZATION}/{_NOT_IN_NAMES.sub('-', name).strip('-') or 'model'}"
+    return (
+        name
+        if "/" in name
+        else f"{ORGANIZATION}/{_NOT_IN_NAMES.sub('-', name).strip('-') or 'model'}"
+    )
 
 
 def _identify(model: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies an object: its class, facts about it, and the versions of packages."""
-    return {"class": f"{type(model).__module__}.{type(model).__qualname__}", **facts, "packages": find_versions()}
+    return {
+        "class": f"{type(model).__module__}.{type(model).__qualname__}",
+        **facts,
+        "packages": find_versions(),
+    }
 
 
 @contextmanager
@@ -203,7 +235,11 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
     files = {
         "model_deployments.yaml": deployment,
         "model_metadata.yaml": describe_model(given.name, "A Python object", can_chat),
-        **({"tokenizer_configs.yaml": config} if found and (config := found.config(given.name)) else {}),
+        **(
+            {"tokenizer_configs.yaml": config}
+            if found and (config := found.config(given.name))
+            else {}
+        ),
     }
     configs = folder / "configs" / _NOT_IN_NAMES.sub("_", given.name)
     configs.mkdir(parents=True)
@@ -238,7 +274,10 @@ class AskObjects(Strategy):
         if identity is not None:
             if not self._resumes:
                 return False
-            before, now = read_model(runner.run_path(spec)), orjson.loads(orjson.dumps(identity, default=str))
+            before, now = (
+                read_model(runner.run_path(spec)),
+                orjson.loads(orjson.dumps(identity, default=str)),
+            )
             if changed := [key for key in now if before and now[key] != before.get(key)]:
                 key = changed[0]
                 raise InputError(

@@ -54,15 +54,37 @@ class EvaluationResult:
                 interval = result.interval
                 rows.append(
                     {
-                        **{"model": place.model, "benchmark": board.benchmark.name, "task": place.part},
+                        **{
+                            "model": place.model,
+                            "benchmark": board.benchmark.name,
+                            "task": place.part,
+                        },
                         "length": place.length,
-                        "metric": board.metric or (headline_text(tasks[place.part]) if place.part in tasks else "mean"),
-                        **{"score": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n},
+                        "metric": board.metric
+                        or (headline_text(tasks[place.part]) if place.part in tasks else "mean"),
+                        **{
+                            "score": interval.mean,
+                            "low": interval.low,
+                            "high": interval.high,
+                            "n": interval.n,
+                        },
                         "mark": MARK if result.caveats else "",
                         "reason": "; ".join(describe(result.caveats)),
                     }
                 )
-        columns = ("model", "benchmark", "task", "length", "metric", "score", "low", "high", "n", "mark", "reason")
+        columns = (
+            "model",
+            "benchmark",
+            "task",
+            "length",
+            "metric",
+            "score",
+            "low",
+            "high",
+            "n",
+            "mark",
+            "reason",
+        )
         return pd.DataFrame(rows, columns=list(columns))
 
     @cached_property
@@ -89,14 +111,30 @@ class EvaluationResult:
         results = [self.results, other.results if other else ()]
         own, others = ({each.model for each in rows} for rows in results)
         if shared := sorted(own & others):
-            raise InputError(f"compare: both results have the model {shared[0]!r}; give one of them a name=")
+            raise InputError(
+                f"compare: both results have the model {shared[0]!r}; give one of them a name="
+            )
         table = SharedTable(make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others))
         rows: list[dict[str, Any]] = []
         for each in table.pairings():
             effect, found = each.comparison.effect, each.comparison
-            row = {"one": each.one, "other": each.other, "by": each.by, "part": each.part, "difference": effect.mean}
-            row |= {"low": effect.low, "high": effect.high, "n": effect.n, "wins": found.wins, "losses": found.losses}
-            rows.append({**row, "p": found.p_value, "adjusted_p": each.adjusted, "better": each.better})
+            row = {
+                "one": each.one,
+                "other": each.other,
+                "by": each.by,
+                "part": each.part,
+                "difference": effect.mean,
+            }
+            row |= {
+                "low": effect.low,
+                "high": effect.high,
+                "n": effect.n,
+                "wins": found.wins,
+                "losses": found.losses,
+            }
+            rows.append(
+                {**row, "p": found.p_value, "adjusted_p": each.adjusted, "better": each.better}
+            )
         return pd.DataFrame(rows)
 
     def report(self) -> Path:

@@ -56,7 +56,10 @@ class LongContextAdapter(Adapter):
     def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
         super().__init__(adapter_spec, tokenizer_service)
         check_sampling(adapter_spec)
-        arguments, self.sampling = arguments_of_method(adapter_spec.method), sampling_of_method(adapter_spec.method)
+        arguments, self.sampling = (
+            arguments_of_method(adapter_spec.method),
+            sampling_of_method(adapter_spec.method),
+        )
         self.refuses = "truncation" in arguments
         self.metric = arguments.get("metric")
         # A gold answer follows a completion; servers can score no other prompt.
@@ -80,7 +83,11 @@ class LongContextAdapter(Adapter):
         if self.refuses and any(state.prompt_truncated for state in states):
             excess = _each(self._excess, states, workers)
             raise TooLongError(
-                [(str(state.instance.sub_split), e) for state, e in zip(states, excess, strict=True) if e]
+                [
+                    (str(state.instance.sub_split), e)
+                    for state, e in zip(states, excess, strict=True)
+                    if e
+                ]
             )
         # The prompts are cut only once, because all trials share their texts. Each repeat has its own `random`, so
         # HELM's cache stores each answer. The first trial has none, so that it shares its cache entries with a run
@@ -89,7 +96,9 @@ class LongContextAdapter(Adapter):
             replace(
                 state,
                 train_trial_index=trial,
-                request=with_sampling(replace(state.request, random=str(trial)), self.sampling, trial),
+                request=with_sampling(
+                    replace(state.request, random=str(trial)), self.sampling, trial
+                ),
             )
             for trial in range(1, self.adapter_spec.num_trials)
             for state in states
@@ -111,7 +120,11 @@ class LongContextAdapter(Adapter):
         fitted = self._fit(instance, prompt, sample, max_tokens, style)
         if messages:
             place = _first_turn(messages)
-            messages = [*messages[:place], {**messages[place], "content": fitted.prompt}, *messages[place + 1 :]]
+            messages = [
+                *messages[:place],
+                {**messages[place], "content": fitted.prompt},
+                *messages[place + 1 :],
+            ]
         elif self.takes_both_styles and style == "chat":
             messages = []  # for a client that takes both styles, this means a chat and None a completion
         request = Request(
@@ -137,7 +150,9 @@ class LongContextAdapter(Adapter):
             request = with_answers(request, self._gold(instance), _context(sent, fitted.prompt))
         # The requests of a program have other lengths.
         if fitted.tokens is None and not sample.method:
-            sent = sent.extend(fewest_tokens=estimate_fewest_tokens([fitted.prompt, *_others(instance)]))
+            sent = sent.extend(
+                fewest_tokens=estimate_fewest_tokens([fitted.prompt, *_others(instance)])
+            )
         return RequestState(
             instance=replace(instance, extra_data=sent.to_json()),
             # These are HELM's fields for multiple choice and demonstrations. No task of ours uses them.
@@ -153,12 +168,16 @@ class LongContextAdapter(Adapter):
 
     def _gold(self, instance: Instance) -> list[str]:
         """Return the different gold answers that are scored; none if the prompt is."""
-        found = dict.fromkeys(each.output.text for each in instance.references if each.output.text.strip())
+        found = dict.fromkeys(
+            each.output.text for each in instance.references if each.output.text.strip()
+        )
         if self.metric == LIKELIHOOD and not found:
             raise InputError(f"it has no gold answer, which metric={LIKELIHOOD} needs")
         return [*found] if self.metric == LIKELIHOOD else []
 
-    def _fit(self, instance: Instance, prompt: str, sample: Sample, max_tokens: int, style: Style) -> FittedPrompt:
+    def _fit(
+        self, instance: Instance, prompt: str, sample: Sample, max_tokens: int, style: Style
+    ) -> FittedPrompt:
         """Cut the first user turn so that the prompt fits. The program of a method gets it whole."""
         if sample.method:
             return FittedPrompt(prompt)
@@ -187,7 +206,9 @@ class LongContextAdapter(Adapter):
         sample = Sample.from_json(state.instance.extra_data)
         assert sample.style
         prompt = _prompt(state.instance, sample, sample.style)
-        return self.truncator.excess(prompt, sample, self._max_tokens(sample), sample.style, _others(state.instance))
+        return self.truncator.excess(
+            prompt, sample, self._max_tokens(sample), sample.style, _others(state.instance)
+        )
 
 
 def _prompt(instance: Instance, sample: Sample, style: Style) -> str:

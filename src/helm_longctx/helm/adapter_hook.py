@@ -13,7 +13,9 @@ FACTORY = "helm.benchmark.adaptation.adapters.adapter_factory"
 class _AdapterHook:
     """A finder that waits for the import of the factory."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != FACTORY:
             return None
         sys.meta_path.remove(self)

@@ -77,8 +77,12 @@ def log_next_command(output_path: Path, suite: str) -> None:
     HELM's own `helm-summarize` loads no plugin, and its own schema has none of our groups and metrics.
     """
     if any((output_path / "runs" / suite).glob("*/stats.json")):
-        command = shlex.join(["helm-longctx", "summarize", "--suite", suite, "-o", str(output_path)])
-        hlog(f"Next: {command} (helm-summarize shows these scores only with a schema of `helm-longctx schema`)")
+        command = shlex.join(
+            ["helm-longctx", "summarize", "--suite", suite, "-o", str(output_path)]
+        )
+        hlog(
+            f"Next: {command} (helm-summarize shows these scores only with a schema of `helm-longctx schema`)"
+        )
 
 
 def find_problems(args: Namespace) -> Iterator[InputError]:
@@ -102,7 +106,10 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
 
 def _find_lacking(args: Namespace) -> Iterator[InputError]:
     """Yield what entries lack: data in a mirror, or a package. HELM's own runner makes the other runs nevertheless."""
-    entries, root = [_check_entry(text, args) for text in _our_entries(args)], DataRoot.find(args.output_path)
+    entries, root = (
+        [_check_entry(text, args) for text in _our_entries(args)],
+        DataRoot.find(args.output_path),
+    )
     for entry in entries:
         try:
             entry.check_machine()
@@ -112,7 +119,12 @@ def _find_lacking(args: Namespace) -> Iterator[InputError]:
 
 
 def make_run_specs(
-    entries: Sequence[str], conf_paths: Sequence[Path], models: Sequence[str], suite: str, most: int, output_path: Path
+    entries: Sequence[str],
+    conf_paths: Sequence[Path],
+    models: Sequence[str],
+    suite: str,
+    most: int,
+    output_path: Path,
 ) -> list[RunSpec]:
     """Make the same run specs as `helm-run`, for other commands that take run entries. Models must be registered.
 
@@ -130,23 +142,31 @@ def make_run_specs(
     args.run_entries, args.conf_paths = list(entries), [str(path) for path in conf_paths]
     args.models_to_run = list(models) or None
     if not (args.run_entries or args.conf_paths):
-        raise InputError("no run entry is given; give run entries, or --conf-paths with files of run entries")
+        raise InputError(
+            "no run entry is given; give run entries, or --conf-paths with files of run entries"
+        )
     for problem in find_problems(args):
         raise problem
     # Run specs can depend on the output path.
     output_path.mkdir(parents=True, exist_ok=True)
     set_benchmark_output_path(str(output_path))
     wanted = [RunEntry(description=entry, priority=1, groups=None) for entry in args.run_entries]
-    wanted += read_run_entries(args.conf_paths).entries if args.conf_paths else []  # HELM fails at no paths
+    wanted += (
+        read_run_entries(args.conf_paths).entries if args.conf_paths else []
+    )  # HELM fails at no paths
     try:
-        return run_entries_to_run_specs(wanted, max_eval_instances=most, models_to_run=args.models_to_run)
+        return run_entries_to_run_specs(
+            wanted, max_eval_instances=most, models_to_run=args.models_to_run
+        )
     except ValueError as error:  # for example a deployment of another model
         raise InputError(describe_error(error)) from error
 
 
 def asks_for_ours(args: Namespace) -> bool:
     """Whether the command names a run entry, a conf file or the runner of this package, even if misspelled."""
-    is_our_runner = find_similar(current_name(args.runner_class_name or ""), [RUNNER], likeness=_MISSPELLED)
+    is_our_runner = find_similar(
+        current_name(args.runner_class_name or ""), [RUNNER], likeness=_MISSPELLED
+    )
     confs = [Path(path).name for path in args.conf_paths]
     has_our_conf = any(benchmark.name in conf for conf in confs for benchmark in BENCHMARKS)
     return bool(is_our_runner or has_our_conf or _our_entries(args))
@@ -172,11 +192,19 @@ def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
     try:
         entries = parse_hocon(Path(path).read_text(encoding="utf-8"))["entries"]
         # As in HELM, entries without a priority are selected, too.
-        selection = [entry for entry in entries if priority is None or entry.get("priority", priority) <= priority]
+        selection = [
+            entry
+            for entry in entries
+            if priority is None or entry.get("priority", priority) <= priority
+        ]
         return [str(entry["description"]) for entry in selection]
     except OSError as error:
-        return InputError(f"{shorten(path)}: {error.strerror}; helm-longctx confs FOLDER makes such files")
-    except Exception as error:  # the parser raises many kinds, and the content can have any structure
+        return InputError(
+            f"{shorten(path)}: {error.strerror}; helm-longctx confs FOLDER makes such files"
+        )
+    except (
+        Exception
+    ) as error:  # the parser raises many kinds, and the content can have any structure
         return InputError(f"{shorten(path)} is not a file of run entries: {shorten(str(error))}")
 
 
@@ -204,14 +232,22 @@ def _check_entry(text: str, args: Namespace) -> Entry:
     name, arguments = split_entry(text)
     check_category(name)
     if (names := expand_entry(name)) != [name]:
-        raise InputError(f"{name} is a benchmark, and helm-run takes only run entries; give {', '.join(names)}")
+        raise InputError(
+            f"{name} is a benchmark, and helm-run takes only run entries; give {', '.join(names)}"
+        )
     if name not in OURS:
-        raise InputError(f"unknown run entry {shorten(name)}; did you mean {find_similar(name, OURS)[0]}?")
+        raise InputError(
+            f"unknown run entry {shorten(name)}; did you mean {find_similar(name, OURS)[0]}?"
+        )
     model = arguments.get("model") or arguments.get("model_deployment")
     if not (model or args.models_to_run):
         if wrong := [key for key in arguments if key.strip() == "model"]:
-            raise InputError(f"{name}: there is a space around the argument {shorten(wrong[0])}; write 'model'")
-        raise InputError(f"{name} names no model; add model=… to the entry, or give --models-to-run")
+            raise InputError(
+                f"{name}: there is a space around the argument {shorten(wrong[0])}; write 'model'"
+            )
+        raise InputError(
+            f"{name} names no model; add model=… to the entry, or give --models-to-run"
+        )
     if model and not _can_run(model, args):
         raise unknown_model(f"{name}: model=", model)
     return check_run_entry(name, arguments)
@@ -219,7 +255,9 @@ def _check_entry(text: str, args: Namespace) -> Entry:
 
 def _can_run(model: str, args: Namespace) -> bool:
     """Whether HELM can run a model. True for models that HELM registers after this plugin, which cannot be checked."""
-    registers_later = args.plugins or args.enable_huggingface_models or args.enable_local_huggingface_models
+    registers_later = (
+        args.plugins or args.enable_huggingface_models or args.enable_local_huggingface_models
+    )
     return bool(registers_later) or is_model(model)
 
 
@@ -236,7 +274,9 @@ def is_model(model: str) -> bool:
 
 def unknown_model(where: str, model: str) -> InputError:
     """Return an error about a model that HELM does not know. It names the most similar model."""
-    similar = find_similar(model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)])
+    similar = find_similar(
+        model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)]
+    )
     question = f"did you mean {similar[0]}? Give" if similar else "give"
     return InputError(
         f"{where}{shorten(model)} is not a model; {question} one of HELM's models, of --local-path or of"

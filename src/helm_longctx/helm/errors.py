@@ -14,7 +14,9 @@ def install_excepthook() -> None:
     sys.excepthook = _excepthook
 
 
-def _excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+def _excepthook(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
     if explain(error):
         print_error(error)
         return
@@ -30,9 +32,15 @@ def print_error(error: BaseException) -> None:
     print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
 
 
-def refuse_runs(refusals: Mapping[str, str], count: int, failure: Exception | None = None) -> InputError:
+def refuse_runs(
+    refusals: Mapping[str, str], count: int, failure: Exception | None = None
+) -> InputError:
     """Return an error about runs that were not made, with the reason if there was only one run."""
-    reasons = next(iter(refusals.values())) if count == 1 else f"{'; '.join(refusals)}: their errors are in the log"
+    reasons = (
+        next(iter(refusals.values()))
+        if count == 1
+        else f"{'; '.join(refusals)}: their errors are in the log"
+    )
     others = f". {failure}" if failure else ""
     return InputError(f"{len(refusals)} of {count} runs were not made: {reasons}{others}")
 

@@ -24,7 +24,9 @@ class LikelihoodMetric(LongContextMetric):
             values = [token.logprob for token in outputs[0].tokens]
             yield MAIN_METRIC, math.exp(fmean(values))
             yield "token_logprob", fmean(values)
-            yield from ((window_logprob((place + 1) * WINDOW), value) for place, value in enumerate(values))
+            yield from (
+                (window_logprob((place + 1) * WINDOW), value) for place, value in enumerate(values)
+            )
             return
         found = likelihoods(outputs, len(answers))
         likelihood = math.exp(found["token_logprob"])

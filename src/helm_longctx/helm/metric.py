@@ -12,8 +12,17 @@ from typing import Any, cast
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.augmentations.perturbation_description import PERTURBATION_WORST, PerturbationDescription
-from helm.benchmark.metrics.metric import Metric, MetricMetadata, MetricResult, PerInstanceStats, add_context
+from helm.benchmark.augmentations.perturbation_description import (
+    PERTURBATION_WORST,
+    PerturbationDescription,
+)
+from helm.benchmark.metrics.metric import (
+    Metric,
+    MetricMetadata,
+    MetricResult,
+    PerInstanceStats,
+    add_context,
+)
 from helm.benchmark.metrics.metric_name import MetricContext, MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat, merge_stat
@@ -33,7 +42,13 @@ from helm_longctx.models.apis.usage import (
     usage_of,
 )
 from helm_longctx.tasks.judge_scores import BY_JUDGE, JUDGED, cohen_kappa, krippendorff_alpha
-from helm_longctx.tasks.metric_names import depth_score, metric_fields, nearest_depth, pass_at, task_score
+from helm_longctx.tasks.metric_names import (
+    depth_score,
+    metric_fields,
+    nearest_depth,
+    pass_at,
+    task_score,
+)
 from helm_longctx.tasks.prompt import remove_thinking
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
@@ -61,12 +76,16 @@ class LongContextMetric(Metric):
         self._find_prices = cache(find_prices)
         self._limit: float | None = None
 
-    def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:
+    def evaluate(
+        self, scenario_state: ScenarioState, *arguments: Any, **named: Any
+    ) -> MetricResult:
         """Return all statistics of a run."""
         repeats = scenario_state.adapter_spec.num_trials
         # The server's counts of a run's prompts can stop at a number of tokens.
         answered = [
-            state for state in scenario_state.request_states if state.result and failure_of(state.result) is None
+            state
+            for state in scenario_state.request_states
+            if state.result and failure_of(state.result) is None
         ]
         self._limit = find_limit(
             (Sample.from_json(state.instance.extra_data), usage.counted_tokens)
@@ -76,16 +95,25 @@ class LongContextMetric(Metric):
         if any(instance.perturbation for instance in scenario_state.instances):
             # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
             spec = replace(scenario_state.adapter_spec, num_train_trials=repeats)
-            result = super().evaluate(replace(scenario_state, adapter_spec=spec), *arguments, **named)
+            result = super().evaluate(
+                replace(scenario_state, adapter_spec=spec), *arguments, **named
+            )
         else:
             result = self._evaluate_trials(scenario_state)
         rows = result.per_instance_stats
         stats = self._over_questions(result.aggregated_stats, rows, repeats)
         # HELM's `InstancesPerSplitMetric` counts the same; its module imports packages of 100 MB, in 1.5 seconds.
-        first_trial = (each.instance for each in scenario_state.request_states if each.train_trial_index == 0)
+        first_trial = (
+            each.instance for each in scenario_state.request_states if each.train_trial_index == 0
+        )
         counts = Counter(map(MetricContext.from_instance, first_trial)).items()
-        numbers = [add_context(Stat(MetricName("num_instances")).add(count), context) for context, count in counts]
-        return MetricResult([*stats, *jury_stats(rows), *self._passes(rows, repeats), *numbers], rows)
+        numbers = [
+            add_context(Stat(MetricName("num_instances")).add(count), context)
+            for context, count in counts
+        ]
+        return MetricResult(
+            [*stats, *jury_stats(rows), *self._passes(rows, repeats), *numbers], rows
+        )
 
     def _evaluate_trials(self, scenario_state: ScenarioState) -> MetricResult:
         """Return what HELM's `evaluate` returns for a run without perturbations, in less time.
@@ -96,7 +124,9 @@ class LongContextMetric(Metric):
         rows = AnswerRows()
         for state in sorted(scenario_state.request_states, key=lambda each: each.train_trial_index):
             place = (state.instance.split, state.instance.sub_split)
-            values = [(_metric_name(name, *place), value) for name, value in self.answer_values(state)]
+            values = [
+                (_metric_name(name, *place), value) for name, value in self.answer_values(state)
+            ]
             rows.add(state, values)
             of_trial = trials[state.train_trial_index]
             for name, value in values:
@@ -123,7 +153,9 @@ class LongContextMetric(Metric):
         eval_cache_path: str,
     ) -> list[Stat]:
         """Return the statistics of one answer."""
-        return [Stat(MetricName(name)).add(value) for name, value in self.answer_values(request_state)]
+        return [
+            Stat(MetricName(name)).add(value) for name, value in self.answer_values(request_state)
+        ]
 
     def derive_stats(self, stats_dict: dict[MetricName, Stat]) -> list[Stat]:
         """Return the task's score under its own name, so that each task of a run can have its own column."""
@@ -144,7 +176,10 @@ class LongContextMetric(Metric):
 
     def get_metadata(self) -> list[MetricMetadata]:
         """Return the title and the meaning of each statistic."""
-        return [MetricMetadata(**{"short_display_name": None, **each}) for each in metric_fields(self.benchmark)]
+        return [
+            MetricMetadata(**{"short_display_name": None, **each})
+            for each in metric_fields(self.benchmark)
+        ]
 
     def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
         """Yield the name and the value of each statistic of one answer."""
@@ -156,9 +191,14 @@ class LongContextMetric(Metric):
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
             yield "answer_empty", float(is_empty(state.result))
             if usage := usage_of(state.result):
-                yield "prompt_cut_by_server", float(find_cut(sample, usage.counted_tokens, self._limit) is not None)
+                yield (
+                    "prompt_cut_by_server",
+                    float(find_cut(sample, usage.counted_tokens, self._limit) is not None),
+                )
                 steps = [Usage(*counts) for counts in steps_of(state.result).get("usages", ())]
-                yield from _usage_values(usage, steps, self._find_prices(state.request.model_deployment))
+                yield from _usage_values(
+                    usage, steps, self._find_prices(state.request.model_deployment)
+                )
             yield from _step_values(state.result, sample)
             if model_of(state.result):
                 yield "other_model", float(find_other_model(state.result) is not None)
@@ -177,7 +217,11 @@ class LongContextMetric(Metric):
         yield "generated_data", float(sample.source == "generated")
         yield "subsampled", float(sample.drawn_from is not None)
         # Older caches and runs have negative times where the system's clock was set back during a request.
-        if state.result and state.result.request_time is not None and state.result.request_time >= 0:
+        if (
+            state.result
+            and state.result.request_time is not None
+            and state.result.request_time >= 0
+        ):
             yield "request_seconds", state.result.request_time
             if failure is None:
                 yield from _efficiency(state.result, state.result.request_time)
@@ -194,7 +238,9 @@ class LongContextMetric(Metric):
                 yield depth_score(nearest_depth(depth)), score
         yield from scores.items()
 
-    def _over_questions(self, stats: list[Stat], rows: Collection[PerInstanceStats], repeats: int) -> list[Stat]:
+    def _over_questions(
+        self, stats: list[Stat], rows: Collection[PerInstanceStats], repeats: int
+    ) -> list[Stat]:
         """Return the statistics, with means over questions where some answers have no value.
 
         HELM's mean of the trials' means is the same only if every answer has a value.
@@ -212,7 +258,9 @@ class LongContextMetric(Metric):
         found = {stat.name: gaps.get(stat.name, stat) for stat in stats}
         # Statistics that are derived from the replaced means must be derived again.
         for context in {replace(name, name="") for name in gaps}:
-            of_context = {name: stat for name, stat in found.items() if replace(name, name="") == context}
+            of_context = {
+                name: stat for name, stat in found.items() if replace(name, name="") == context
+            }
             for derived in self.derive_stats(of_context):
                 name = replace(context, name=derived.name.name)
                 found[name] = Stat(name).add(derived.mean)
@@ -231,7 +279,9 @@ class LongContextMetric(Metric):
                 is_headline = self.benchmark.task(name.sub_split).headline == (name.name,)
                 if is_headline and self.benchmark.metric(name.name).success:
                     of_question = best[name]
-                    of_question[row.instance_id] = max(stat.mean, of_question.get(row.instance_id, 0.0))
+                    of_question[row.instance_id] = max(
+                        stat.mean, of_question.get(row.instance_id, 0.0)
+                    )
         for name, by_question in best.items():
             stat = Stat(replace(name, name=pass_at(repeats)))
             for value in by_question.values():
@@ -279,7 +329,10 @@ def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:
     ]
     for stat in stats:
         if stat.count:
-            yield from (replace(stat, name=replace(stat.name, perturbation=perturbation)) for perturbation in worst)
+            yield from (
+                replace(stat, name=replace(stat.name, perturbation=perturbation))
+                for perturbation in worst
+            )
 
 
 def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, float]]:
@@ -295,7 +348,11 @@ def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, fl
     if first:
         yield "prefill_tokens_per_second", (usage.input_tokens - usage.cached_tokens) / first
     # An answer of one token has no second one whose time could be measured.
-    tokens, rest = (usage.output_tokens, seconds) if first is None else (usage.output_tokens - 1, seconds - first)
+    tokens, rest = (
+        (usage.output_tokens, seconds)
+        if first is None
+        else (usage.output_tokens - 1, seconds - first)
+    )
     if tokens > 0 and rest > 0:
         yield "decode_tokens_per_second", tokens / rest
 
@@ -306,7 +363,9 @@ def _step_values(result: RequestResult, sample: Sample) -> Iterator[tuple[str, f
     requests = steps.get("requests", len(result.completions))
     if steps or requests > 1:
         yield "requests", float(requests)
-    yield from ((name, float(steps[name])) for name in ("compactions", "retained_tokens") if name in steps)
+    yield from (
+        (name, float(steps[name])) for name in ("compactions", "retained_tokens") if name in steps
+    )
     if sample.read:
         yield "stream_tokens", float(sample.read[0])
         if sample.read[1] is not None:
@@ -315,7 +374,9 @@ def _step_values(result: RequestResult, sample: Sample) -> Iterator[tuple[str, f
         yield "fact_compactions", float(sum(cut > sample.depth for cut in steps["cuts"]))
 
 
-def _usage_values(usage: Usage, steps: Sequence[Usage], prices: Prices | None) -> Iterator[tuple[str, float]]:
+def _usage_values(
+    usage: Usage, steps: Sequence[Usage], prices: Prices | None
+) -> Iterator[tuple[str, float]]:
     """Yield an answer's token counts by the provider, and their cost, as each of `steps` can have another price."""
     values = dict(vars(usage))
     yield "cached_share", usage.cached_tokens / usage.input_tokens
@@ -338,14 +399,18 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
         **(state.annotations or {}),
         # As in the official code, the prefix comes before the thinking, so a `</think>` also removes the prefix.
         "prediction": remove_thinking(prefix + state.result.completions[0].text),
-        "references": [reference.output.text for reference in state.instance.all_correct_references],
+        "references": [
+            reference.output.text for reference in state.instance.all_correct_references
+        ],
     }
 
 
 def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
     """Return `jury_alpha` by task, and `jury_kappa:a|b` by pair of judges with grades, where they are defined."""
     # Each judge's scores by instance, for each headline metric and place (split and sub-split).
-    every: dict[tuple[str, MetricName], dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    every: dict[tuple[str, MetricName], dict[str, dict[str, float]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for row in rows:
         for stat in row.stats:
             headline, by, judge = stat.name.name.partition(BY_JUDGE)
@@ -356,12 +421,21 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
     found = []
     for (headline, name), by_judge in every.items():
         instances = sorted({instance for scores in by_judge.values() for instance in scores})
-        ratings = {judge: [scores.get(i, math.nan) for i in instances] for judge, scores in sorted(by_judge.items())}
+        ratings = {
+            judge: [scores.get(i, math.nan) for i in instances]
+            for judge, scores in sorted(by_judge.items())
+        }
         # The judged score is a grade (the correctness of a fluent answer, 0 to 3). An F1 is none.
         has_grades = headline == JUDGED[0]
-        values = {"jury_alpha": krippendorff_alpha(list(ratings.values()), "ordinal" if has_grades else "interval")}
+        values = {
+            "jury_alpha": krippendorff_alpha(
+                list(ratings.values()), "ordinal" if has_grades else "interval"
+            )
+        }
         for one, other in combinations(ratings, 2) if has_grades else ():
-            values[f"jury_kappa:{one}|{other}"] = cohen_kappa(ratings[one], ratings[other], "quadratic")
+            values[f"jury_kappa:{one}|{other}"] = cohen_kappa(
+                ratings[one], ratings[other], "quadratic"
+            )
         found += [
             Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(value)
             for metric, value in values.items()

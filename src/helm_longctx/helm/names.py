@@ -6,7 +6,9 @@ from importlib.metadata import entry_points
 from helm_longctx.errors import InputError, find_similar, shorten
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, read_helms_names
 
-SUITE_NAME = "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
+SUITE_NAME = (
+    "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
+)
 """What the name of a suite is."""
 
 

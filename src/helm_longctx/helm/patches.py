@@ -24,7 +24,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import helm.common.request
 import yaml
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, ModelDeployment
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    ModelDeployment,
+)
 from helm.common.hierarchical_logger import herror, hwarn
 from helm.common.request import Request, RequestResult
 
@@ -37,7 +40,12 @@ from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught, warn_once
 from helm_longctx.redaction.origin import check_origin, is_direct
-from helm_longctx.redaction.text import redact, register_arguments, register_credentials, register_environment
+from helm_longctx.redaction.text import (
+    redact,
+    register_arguments,
+    register_credentials,
+    register_environment,
+)
 from helm_longctx.tasks.sample import Sample
 
 if TYPE_CHECKING:
@@ -76,7 +84,11 @@ class Patch:
             return False
         there = tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
         if there != self.parameters:
-            what = "is gone" if there is None else f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
+            what = (
+                "is gone"
+                if there is None
+                else f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
+            )
             raise RuntimeError(
                 f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported"
             )
@@ -121,7 +133,9 @@ class ClientInTheMaking(NamedTuple):
     credentials: Mapping[str, Any]
 
 
-client_in_the_making: ContextVar[ClientInTheMaking | None] = ContextVar("client_in_the_making", default=None)
+client_in_the_making: ContextVar[ClientInTheMaking | None] = ContextVar(
+    "client_in_the_making", default=None
+)
 """Set while HELM makes a client and the client's cache. HELM does not pass the deployment to a cache."""
 
 
@@ -130,8 +144,14 @@ _OUR_CLIENTS = "helm_longctx.models.apis"
 _VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
 
 
-@_replaces("helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory", "get_adapter", of_runs=False)
-def make_our_adapter(theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Any:
+@_replaces(
+    "helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory",
+    "get_adapter",
+    of_runs=False,
+)
+def make_our_adapter(
+    theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService
+) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
     from helm_longctx.tasks.entry import is_our_method
@@ -143,7 +163,9 @@ def make_our_adapter(theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: 
 @_replaces("helm.common.cache", "create_key_value_store")
 def _open_our_store(theirs: Any, config: Any) -> AbstractContextManager[Any]:
     """HELM's function knows a fixed set of store configurations. Ours have a method `open_store`."""
-    open_store: OpensStore = getattr(config, "open_store", None) or functools.partial(theirs, config)
+    open_store: OpensStore = getattr(config, "open_store", None) or functools.partial(
+        theirs, config
+    )
     watch = store_watch.get()
     return watch(open_store, repr(config)) if watch else open_store()
 
@@ -174,7 +196,9 @@ def _is_of_post(request: Any) -> bool:
 
 
 @_replaces("requests.sessions:SessionRedirectMixin", "rebuild_auth")
-def _keep_posts_at_their_origin(theirs: Any, self: Any, prepared_request: Any, response: Any) -> None:
+def _keep_posts_at_their_origin(
+    theirs: Any, self: Any, prepared_request: Any, response: Any
+) -> None:
     """HELM's other clients post with `requests`, whose redirects take headers and prompts to any server."""
     if _is_of_post(response.request):
         first = getattr(response.request, _FIRST, response.request.url)
@@ -209,8 +233,12 @@ def _need_no_credentials(
 ) -> Any:
     """HELM warns of a key that its credentials file lacks, but our clients read keys from environment variables."""
     record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model or "")
-    is_ours = record is not None and current_name(record.client_spec.class_name).startswith(f"{_OUR_CLIENTS}.")
-    has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get("deployments", {})
+    is_ours = record is not None and current_name(record.client_spec.class_name).startswith(
+        f"{_OUR_CLIENTS}."
+    )
+    has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get(
+        "deployments", {}
+    )
     return None if is_ours and not has_key else theirs(credentials, host_organization, model)
 
 
@@ -269,7 +297,11 @@ def _refuse_runs_in_one_line(theirs: Any, self: Any, run_specs: list[RunSpec]) -
 
 @_replaces(_CLIENTS, "__init__")
 def _register_credentials(
-    theirs: Any, self: Any, credentials: Mapping[str, Any], file_storage_path: Any, cache_backend_config: Any
+    theirs: Any,
+    self: Any,
+    credentials: Mapping[str, Any],
+    file_storage_path: Any,
+    cache_backend_config: Any,
 ) -> None:
     """The redaction must know the keys in HELM's credentials file before a client prints them."""
     register_credentials(credentials)
@@ -302,7 +334,10 @@ def _name_temperature(theirs: Any, self: Any, run_spec: RunSpec) -> list[RunSpec
     from helm_longctx.tasks.entry import add_sampling, is_our_method
 
     specs: list[RunSpec] = theirs(self, run_spec)
-    if not is_our_method(run_spec.adapter_spec.method) or self.value == run_spec.adapter_spec.temperature:
+    if (
+        not is_our_method(run_spec.adapter_spec.method)
+        or self.value == run_spec.adapter_spec.temperature
+    ):
         return specs
     mark = "," if ":" in run_spec.name else ":"
     method = add_sampling(run_spec.adapter_spec.method, {"temperature": self.value})
@@ -331,7 +366,9 @@ def _leave_out_pickles(theirs: Any, metric_spec: Any) -> Any:
 @_replaces(f"{_SUMMARIES}:SummarizationMetric", "_load_qafacteval", of_runs=False)
 def _leave_out_qafacteval(theirs: Any, self: Any, eval_cache_path: str) -> None:
     """HELM downloads and unpickles a table when all answers are there. It has only scores of published answers."""
-    warn_once("QAFactEval is left out: its table of published answers is a pickle, which HELM would download and run")
+    warn_once(
+        "QAFactEval is left out: its table of published answers is a pickle, which HELM would download and run"
+    )
     raise KeyError("QAFactEval")  # HELM's metric takes this for an answer that is not in the table
 
 
@@ -360,7 +397,9 @@ def _take_tokenizers(
 @_replaces("helm.benchmark.run_spec_factory", "get_run_spec_function", of_runs=False)
 def find_registered_first(theirs: Any, name: str) -> Any:
     """HELM imports all its run specs for any name. They import `datasets`, pandas and other large packages."""
-    from helm.benchmark.run_spec import _REGISTERED_RUN_SPEC_FUNCTIONS  # this module is imported while that one is
+    from helm.benchmark.run_spec import (
+        _REGISTERED_RUN_SPEC_FUNCTIONS,
+    )  # this module is imported while that one is
 
     return _REGISTERED_RUN_SPEC_FUNCTIONS.get(name) or theirs(name)
 
@@ -430,6 +469,8 @@ def apply_slurm_patch(module: str) -> None:
 
     @_replaces("helm.benchmark.slurm_runner", "submit_slurm_job", of_runs=False)
     def submit_other_worker(theirs: Any, command: str, slurm_args: Mapping[str, Any]) -> Any:
-        return theirs(command.replace(" -m helm.benchmark.slurm_runner ", f" -m {module} "), slurm_args)
+        return theirs(
+            command.replace(" -m helm.benchmark.slurm_runner ", f" -m {module} "), slurm_args
+        )
 
     submit_other_worker.apply()

@@ -66,10 +66,14 @@ def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
     spec = make_entry_spec(entry)
     for key in arguments.keys() - own.keys() - {"model", "model_deployment"}:
         try:
-            value = parse_object_spec(f"{name}:{key}={arguments[key]}").args[key]  # a number, if it is one to HELM
+            value = parse_object_spec(f"{name}:{key}={arguments[key]}").args[
+                key
+            ]  # a number, if it is one to HELM
             spec = RUN_EXPANDERS[key](value).expand(spec)[0]
         except Exception as error:  # each expander raises its own
-            raise InputError(f"{name}: HELM refuses {key}={shorten(arguments[key])}: {describe_error(error)}") from None
+            raise InputError(
+                f"{name}: HELM refuses {key}={shorten(arguments[key])}: {describe_error(error)}"
+            ) from None
     check_sampling(spec.adapter_spec)
     return entry
 
@@ -86,9 +90,14 @@ def make_entry_spec(entry: Entry) -> RunSpec:
     settings = entry.settings
     sampling = {name: getattr(settings, name, None) for name in SAMPLING}
     adapter_spec = AdapterSpec(
-        method=add_sampling(method_for(settings.style, settings.truncation, entry.metric), sampling),
+        method=add_sampling(
+            method_for(settings.style, settings.truncation, entry.metric), sampling
+        ),
         # HELM's adapters add these texts to a prompt.
-        **dict.fromkeys(("input_prefix", "input_suffix", "output_prefix", "output_suffix", "instance_prefix"), ""),
+        **dict.fromkeys(
+            ("input_prefix", "input_suffix", "output_prefix", "output_suffix", "instance_prefix"),
+            "",
+        ),
         max_train_instances=0,
         num_outputs=1,
         num_trials=entry.repeats,
@@ -136,7 +145,12 @@ def make_metrics(entry: Entry) -> list[MetricSpec]:
 def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
     """Return the annotator spec of an entry's judge; none if there is nothing to judge or `judge=none`."""
     name, judge = entry.category.judge, entry.settings.judge
-    if not name or judge == "none" or entry.metric or not any(task.has_judge for task in entry.tasks):
+    if (
+        not name
+        or judge == "none"
+        or entry.metric
+        or not any(task.has_judge for task in entry.tasks)
+    ):
         return []
     annotator: type[JudgeAnnotator] = get_class_by_name(name)
     # HELM does not pass the credentials here, so the check is without them.
@@ -146,12 +160,17 @@ def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
 
 def fetch_entries(entries: Sequence[Entry], root: DataRoot) -> dict[str, InputError]:
     """Fetch the data of entries, each file once. Return the error of each entry that lacks data, by its description."""
-    needed = {entry.description: (entry, [*entry.sources, *entry.judge_sources(root)]) for entry in entries}
+    needed = {
+        entry.description: (entry, [*entry.sources, *entry.judge_sources(root)])
+        for entry in entries
+    }
     every = [source for _, sources in needed.values() for source in sources]
     failed = find_lacking(every, root, fetch_command(entries, root))
     errors = {}
     for name, (entry, sources) in needed.items():
         if lacking := [path for source in sources for path in source.paths if path in failed]:
             command = fetch_command([entry], root)
-            errors[name] = root.missing_error(lacking, command) if root.mirror else failed[lacking[0]]
+            errors[name] = (
+                root.missing_error(lacking, command) if root.mirror else failed[lacking[0]]
+            )
     return errors

@@ -43,14 +43,24 @@ class LongContextScenario(Scenario):
     """
 
     def __init__(
-        self, entry: str, revision: str, comparability: int | None = None, files: str | None = None, **arguments: Any
+        self,
+        entry: str,
+        revision: str,
+        comparability: int | None = None,
+        files: str | None = None,
+        **arguments: Any,
     ):
         self.benchmark = benchmark_of(entry)
-        installed = {"revision": self.benchmark.revision, "comparability": self.benchmark.comparability}
+        installed = {
+            "revision": self.benchmark.revision,
+            "comparability": self.benchmark.comparability,
+        }
         for name, given in (("revision", revision), ("comparability", comparability)):
             # None in runs of earlier versions, which did not store the number.
             if given not in (None, installed[name]):
-                raise InputError(f"{entry}: {name}={given!r} is invalid; the installed package has {installed[name]!r}")
+                raise InputError(
+                    f"{entry}: {name}={given!r} is invalid; the installed package has {installed[name]!r}"
+                )
         self.entry = check_entry(self.benchmark, entry, arguments)
         self.name = self.benchmark.name
         self.description = f"{self.benchmark.title}: {self.benchmark.description}"
@@ -61,19 +71,24 @@ class LongContextScenario(Scenario):
     def get_instances(self, output_path: str) -> list[Instance]:
         """Return all instances, as HELM's own runner asks for them, or raise an `InputError` if only ours can run."""
         if self.entry.settings.retry_cut:
-            raise _needs_our_runner(self.entry, "reads the answers of another run, which HELM's own runner cannot do")
+            raise _needs_our_runner(
+                self.entry, "reads the answers of another run, which HELM's own runner cannot do"
+            )
         self.entry.check_machine()  # our runner does this earlier
         instances = list(self.iter_instances(output_path))
         samples = (Sample.from_json(instance.extra_data) for instance in instances)
         if any(sample.follow_up or sample.method for sample in samples):
             raise _needs_our_runner(
-                self.entry, "needs two requests for each question or more, which HELM's own runner cannot send"
+                self.entry,
+                "needs two requests for each question or more, which HELM's own runner cannot send",
             )
         return instances
 
     def iter_instances(self, output_path: str) -> Iterator[Instance]:
         """Fetch missing data into the cache beside HELM's folder of the scenario, and yield instances one at a time."""
-        root = DataRoot.find(Path(output_path).parent.parent)  # HELM gives `<output>/scenarios/<scenario>`
+        root = DataRoot.find(
+            Path(output_path).parent.parent
+        )  # HELM gives `<output>/scenarios/<scenario>`
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
         ensure(sources, root, fetch_command([self.entry], root))
         settings = settings_with_tokenizer(self.entry, root)
@@ -95,14 +110,18 @@ class LongContextScenario(Scenario):
 
 
 def _needs_our_runner(entry: Entry, reason: str) -> InputError:
-    return InputError(f"{entry.description} {reason}; give --runner-class-name helm_longctx.runner.LongContextRunner")
+    return InputError(
+        f"{entry.description} {reason}; give --runner-class-name helm_longctx.runner.LongContextRunner"
+    )
 
 
 def to_instance(
     benchmark: Benchmark, task: Task, settings: Settings, example: Example, run_max_tokens: int
 ) -> Instance:
     """Return an example's instance: its prompt as a chat, and a `Sample` with the run's output budget."""
-    limits = benchmark.axis is not None and benchmark.axis.limits_prompt and settings.method == PLAIN
+    limits = (
+        benchmark.axis is not None and benchmark.axis.limits_prompt and settings.method == PLAIN
+    )
     prompt, second = task.prompt(example, task.variant(settings).system), example.follow_up
     is_program = settings.method != PLAIN and METHODS[settings.method].answer is not None
     sample = Sample(
@@ -128,8 +147,12 @@ def to_instance(
         record=dict(example.record),
         group=example.group,
         # Without an ending, the data is as in earlier versions.
-        follow_up={name: value for name, value in asdict(second).items() if value != ""} if second else None,
-        method={"name": settings.method, "arguments": dict(settings.method_arguments)} if is_program else None,
+        follow_up={name: value for name, value in asdict(second).items() if value != ""}
+        if second
+        else None,
+        method={"name": settings.method, "arguments": dict(settings.method_arguments)}
+        if is_program
+        else None,
         read=example.read,
         marks=[list(mark) for mark in example.marks] if is_program else (),
         answer_tokens=example.answer_tokens,
@@ -138,10 +161,14 @@ def to_instance(
     return Instance(
         # HELM's pages expect a single user turn as a text.
         input=(
-            Input(text=prompt.user_turn) if prompt.has_one_turn else Input(messages=list(map(dict, prompt.messages)))
+            Input(text=prompt.user_turn)
+            if prompt.has_one_turn
+            else Input(messages=list(map(dict, prompt.messages)))
         ),
         # HELM's pages show references with this tag as the correct answers.
-        references=[Reference(Output(text=text), tags=[CORRECT_TAG]) for text in example.references],
+        references=[
+            Reference(Output(text=text), tags=[CORRECT_TAG]) for text in example.references
+        ],
         split=TEST_SPLIT,
         sub_split=task.name,
         id=example.id,

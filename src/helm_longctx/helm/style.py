@@ -51,7 +51,11 @@ def deployment_style(name: str) -> Style | None:
     if style == "both":
         return None if _follows_instructions(deployment) else "completion"
     client = deployment.client_spec.class_name
-    template = deployment.client_spec.args.get("apply_chat_template") if client == HUGGING_FACE_CLIENT else None
+    template = (
+        deployment.client_spec.args.get("apply_chat_template")
+        if client == HUGGING_FACE_CLIENT
+        else None
+    )
     if style is not None:
         chats = style == "chat"
     elif client in RAW_TEXT_CLIENTS or template is not None:
@@ -69,7 +73,13 @@ def resolve_style(style: str, deployment: str) -> Style | None:
     long-document QA, summarization and citations. It always sends chats to API models. Most deployments support only
     one style, so users choose the deployment to get HELMET's style (docs/models.md).
     """
-    return deployment_style(deployment) if style == "auto" else "chat" if style == "chat" else "completion"
+    return (
+        deployment_style(deployment)
+        if style == "auto"
+        else "chat"
+        if style == "chat"
+        else "completion"
+    )
 
 
 def takes_both_styles(deployment: str) -> bool:
@@ -85,7 +95,9 @@ def sends_messages(deployment: str) -> bool:
         return True
     if _declared_style(record) is not None or record.client_spec.class_name == HUGGING_FACE_CLIENT:
         return deployment_style(deployment) != "completion"
-    names = MESSAGE_CLIENTS.union(name for name, helm_client in helm_clients() if helm_client.sends_messages)
+    names = MESSAGE_CLIENTS.union(
+        name for name, helm_client in helm_clients() if helm_client.sends_messages
+    )
     return any(base.__name__ in names for base in client.__mro__)
 
 

@@ -72,7 +72,9 @@ class Truncator:
         if window is not None and not deployment.tokenizer_name:
             about = f"deployment {name!r} has a window of {window} tokens and no tokenizer_name"
             named = "name a tokenizer in model_deployments.yaml (helm-longctx run: --tokenizer)"
-            warn_once(f"{about}, so prompts are never cut; {named} to cut prompts that are too long")
+            warn_once(
+                f"{about}, so prompts are never cut; {named} to cut prompts that are too long"
+            )
             window = None
         # `cache` loads the tokenizer once, and only if a prompt could be too long.
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
@@ -103,23 +105,33 @@ class Truncator:
         if sample.cut == "context_middle":
             assert sample.context_span is not None
             start, end = sample.context_span
-            fitted = self._cutters[sample.cut](*self._context_and_limit(prompt, sample, max_tokens, others))
-            return FittedPrompt(prompt[:start] + fitted.prompt + prompt[end:] if fitted.cut else prompt, fitted.cut)
+            fitted = self._cutters[sample.cut](
+                *self._context_and_limit(prompt, sample, max_tokens, others)
+            )
+            return FittedPrompt(
+                prompt[:start] + fitted.prompt + prompt[end:] if fitted.cut else prompt, fitted.cut
+            )
         if sample.cut in MIDDLE:
             return self._around_middle(prompt, sample, limit)
         if sample.context_span is None:  # a conversation of which no part may be cut
             return FittedPrompt(prompt)
         # The header is counted with the prompt and then removed. It is never cut, because only the context is.
         header = len(counted) - len(prompt)
-        fitted = self._without_end(counted, [place + header for place in sample.context_span], limit)
+        fitted = self._without_end(
+            counted, [place + header for place in sample.context_span], limit
+        )
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
-    def excess(self, prompt: str, sample: Sample, max_tokens: int, style: Style, others: Sequence[str] = ()) -> int:
+    def excess(
+        self, prompt: str, sample: Sample, max_tokens: int, style: Style, others: Sequence[str] = ()
+    ) -> int:
         """Return the number of tokens by which a prompt is too long. Takes the arguments of `fit`."""
         if sample.cut == "context_middle":
             context, limit = self._context_and_limit(prompt, sample, max_tokens, others)
             return self._count(context) - limit
-        return self._count(_text_to_count(prompt, sample, style)) - self._limit(sample, max_tokens, style)
+        return self._count(_text_to_count(prompt, sample, style)) - self._limit(
+            sample, max_tokens, style
+        )
 
     def _around_middle(self, prompt: str, sample: Sample, limit: int) -> FittedPrompt:
         fitted = self._cutters[sample.cut](prompt, limit)
@@ -162,7 +174,9 @@ class Truncator:
             buffer = CHAT_BUFFER if style == "chat" else 0
             limit = min(self.window, sample.length or self.window) - max_tokens - buffer
         if limit <= 0:
-            raise InputError(f"a window of {self.window} tokens has no room for a prompt with max_tokens={max_tokens}")
+            raise InputError(
+                f"a window of {self.window} tokens has no room for a prompt with max_tokens={max_tokens}"
+            )
         return int(limit)
 
     @cached_property
@@ -206,7 +220,9 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
     try:
         if config and (tokenizer := load_tokenizer(config)):
             return tokenizer
-    except Exception as error:  # each library raises another kind if a file or the network is missing
+    except (
+        Exception
+    ) as error:  # each library raises another kind if a file or the network is missing
         raise InputError(
             f"deployment {deployment.name!r}: its tokenizer {deployment.tokenizer_name!r} cannot be loaded"
             f" ({type(error).__name__}); it is needed to cut prompts to the deployment's window"
@@ -236,7 +252,11 @@ def _hugging_face(config: TokenizerConfig) -> Any:
             return tokenizer
 
     name, revision = arguments["pretrained_model_name_or_path"], arguments.get("revision")
-    is_plain = arguments.keys() <= {"pretrained_model_name_or_path", "revision", "trust_remote_code"}
+    is_plain = arguments.keys() <= {
+        "pretrained_model_name_or_path",
+        "revision",
+        "trust_remote_code",
+    }
     return (read_fast_tokenizer(name, load, revision) if is_plain else None) or load()
 
 
@@ -283,7 +303,9 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
             " tokenizer, or arguments={'count_with': NAME})"
         )
     scenario = spec.scenario_spec
-    return replace(spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name}))
+    return replace(
+        spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name})
+    )
 
 
 def check_tokenizers(entry: Entry, deployment: str, root: DataRoot) -> None:
@@ -300,7 +322,9 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     if config := get_tokenizer_config(name):
         try:
             tokenizer = load_tokenizer(config)
-        except Exception as error:  # each library raises another kind if a file or the network is missing
+        except (
+            Exception
+        ) as error:  # each library raises another kind if a file or the network is missing
             raise InputError(
                 f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); give a tokenizer whose files"
                 " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
@@ -319,6 +343,8 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
             f"count_with={shorten(name)} is not a tokenizer; give a tokenizer of HELM, the name of a model on the"
             " hub, or a folder with tokenizer.json"
         )
-    file = HubFile(name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model")
+    file = HubFile(
+        name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model"
+    )
     ensure([file], root, f"the same command, with a login that can read {name}")
     return read_tokenizer(root / file.path)

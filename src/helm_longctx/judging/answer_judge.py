@@ -18,7 +18,15 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
-from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, ask_judges, check_settings, find_judges, parse_judges
+from helm_longctx.judging.judge import (
+    Judge,
+    JudgeRequest,
+    Reply,
+    ask_judges,
+    check_settings,
+    find_judges,
+    parse_judges,
+)
 from helm_longctx.judging.keys.client import UnavailableClient, check_judge, find_official_judge
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.judgement import ANSWER, Judgement
@@ -59,7 +67,11 @@ class AnswerAnnotator(JudgeAnnotator):
     def _judges(self) -> list[Judge]:
         """The judges. They are found when answers are judged, so that questions can be made without a key."""
         try:
-            found = None if self._is_named else find_official_judge(self.official, self._client.credentials)
+            found = (
+                None
+                if self._is_named
+                else find_official_judge(self.official, self._client.credentials)
+            )
         except InputError as error:  # the answers are paid for, so no error may end the run
             _log.error("answers are not judged: %s", error)
             found = None
@@ -101,7 +113,9 @@ class AnswerAnnotator(JudgeAnnotator):
         has_judge = judge != "auto" or find_official_judge(cls.official, credentials)
         for name in names:
             check_judge(name, credentials)
-        for prepare in {own.prepare for own in cls.judgements.values() if own.prepare and has_judge}:
+        for prepare in {
+            own.prepare for own in cls.judgements.values() if own.prepare and has_judge
+        }:
             prepare(DataRoot.find(get_benchmark_output_path()))
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
@@ -114,11 +128,17 @@ class AnswerAnnotator(JudgeAnnotator):
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
         questions_by_answer = [self._questions(state) for state in states]
-        replies_by_answer = ask_judges(self._judges, [questions or {} for questions in questions_by_answer])
+        replies_by_answer = ask_judges(
+            self._judges, [questions or {} for questions in questions_by_answer]
+        )
         annotations: list[dict[str, Any]] = []
-        for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True):
+        for state, questions, replies in zip(
+            states, questions_by_answer, replies_by_answer, strict=True
+        ):
             own = self.judgements.get(state.instance.sub_split or "")
-            has_verdict = questions or (own and own.counts_silence and replies and is_answered(state))
+            has_verdict = questions or (
+                own and own.counts_silence and replies and is_answered(state)
+            )
             judged = self._verdicts(state, replies) if has_verdict else {}
             annotations.append(_NO_VERDICT if questions is None else judged)
         return annotations
@@ -137,14 +157,25 @@ class AnswerAnnotator(JudgeAnnotator):
     def _verdicts(self, state: RequestState, replies: Replies) -> dict[str, Any]:
         """Return the judges' replies and verdicts on one answer, as JSON data."""
         texts = {
-            judge: parts[ANSWER].text if ANSWER in parts else {part: reply.text for part, reply in parts.items()}
+            judge: parts[ANSWER].text
+            if ANSWER in parts
+            else {part: reply.text for part, reply in parts.items()}
             for judge, parts in replies.items()
         }
-        failed = [judge for judge, parts in replies.items() if any(reply.verdict is None for reply in parts.values())]
-        errors = {judge: sorted({r.error for r in replies[judge].values() if r.error}) for judge in failed}
+        failed = [
+            judge
+            for judge, parts in replies.items()
+            if any(reply.verdict is None for reply in parts.values())
+        ]
+        errors = {
+            judge: sorted({r.error for r in replies[judge].values() if r.error}) for judge in failed
+        }
         return {
             "replies": texts,
-            "verdicts": {judge: {part: r.verdict for part, r in parts.items()} for judge, parts in replies.items()},
+            "verdicts": {
+                judge: {part: r.verdict for part, r in parts.items()}
+                for judge, parts in replies.items()
+            },
             "judges": {judge.name: judge.model for judge in self._judges},
             "rubric": self.digest(*_task_and_record(state)),
             "failed": len(failed) / len(replies),
@@ -200,13 +231,19 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
     if not issubclass(annotator, AnswerAnnotator):
         return []
     asks_nobody = AutoClient({}, "", BlackHoleCacheBackendConfig())
-    return [*annotator(**spec.args, auto_client=asks_nobody).questions(*_task_and_record(state)).values()]
+    return [
+        *annotator(**spec.args, auto_client=asks_nobody)
+        .questions(*_task_and_record(state))
+        .values()
+    ]
 
 
 def typical_answer(spec: AnnotatorSpec, task: str, record: Record, tokens: int) -> str:
     """Return a text of about so many tokens in place of an answer of a task, for estimates."""
     own = getattr(get_class_by_name(spec.class_name), "judgements", {}).get(task)
-    return str(own.typical_answer(record, tokens)) if own and own.typical_answer else "word " * tokens
+    return (
+        str(own.typical_answer(record, tokens)) if own and own.typical_answer else "word " * tokens
+    )
 
 
 def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None) -> list[str]:
@@ -220,7 +257,11 @@ def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = Non
         return []
     if (judge := spec.args["judge"]) != "auto":
         return list(dict.fromkeys(judge.split("+")))
-    found = annotator.official if credentials is None else find_official_judge(annotator.official, credentials)
+    found = (
+        annotator.official
+        if credentials is None
+        else find_official_judge(annotator.official, credentials)
+    )
     return [found] if found else []
 
 
@@ -246,7 +287,10 @@ def log_once(logged: set[str], state: RequestState, error: Exception) -> None:
 def _task_and_record(state: RequestState) -> tuple[str, Record]:
     """Return an answer's task, and its scored record with the question."""
     sample = Sample.from_json(state.instance.extra_data)
-    return state.instance.sub_split or "", {**scored_record(state, sample), "question": sample.question}
+    return state.instance.sub_split or "", {
+        **scored_record(state, sample),
+        "question": sample.question,
+    }
 
 
 def _find_judge(name: str, client: AutoClient) -> Judge:

@@ -78,7 +78,9 @@ def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> p
     rows = [
         {"judge": judge, "repeat": repeat, **_row(check, replies)}
         for repeat in range(repeats)
-        for check, by_judge in zip(checks, ask_judges(judges, [c.requests for c in checks], repeat), strict=True)
+        for check, by_judge in zip(
+            checks, ask_judges(judges, [c.requests for c in checks], repeat), strict=True
+        )
         for judge, replies in by_judge.items()
     ]
     # A column in which all values are missing would else have the type object.
@@ -88,15 +90,25 @@ def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> p
 def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
     item, missing = check.item, [reply for reply in replies.values() if reply.verdict is None]
     # The verdicts of all parts are one. Without the verdict of a part there is none.
-    verdict = None if missing else {name: grade for r in replies.values() for name, grade in (r.verdict or {}).items()}
+    verdict = (
+        None
+        if missing
+        else {name: grade for r in replies.values() for name, grade in (r.verdict or {}).items()}
+    )
     unread = "failed" if any(reply.text is None for reply in missing) else "unreadable"
-    about = {name: value for name, value in asdict(item).items() if name in ("id", "task", "kind", "like", "place")}
+    about = {
+        name: value
+        for name, value in asdict(item).items()
+        if name in ("id", "task", "kind", "like", "place")
+    }
     return {
         **about,
         "state": unread if missing else "judged",
         "verdict": verdict,
         "right": None if verdict is None else item.accepts(verdict),
-        "score": None if verdict is None else check.score({part: reply.text or "" for part, reply in replies.items()}),
+        "score": None
+        if verdict is None
+        else check.score({part: reply.text or "" for part, reply in replies.items()}),
         "expected_score": check.expected_score,
         "error": next((reply.error for reply in replies.values() if reply.error), None),
     }

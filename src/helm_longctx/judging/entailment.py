@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT
 
-from helm_longctx.environment import dtype_argument, ignore_broken_torchvision, page_address, require
+from helm_longctx.environment import (
+    dtype_argument,
+    ignore_broken_torchvision,
+    page_address,
+    require,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
 from helm_longctx.tasks.judge_scores import TRUE_NLI
@@ -54,7 +59,9 @@ _log = logging.getLogger(__name__)
 def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJudge | None:
     """Create the judge that a `judge=` argument names, None for no judge, or raise an `InputError`."""
     if judge == "auto" and not gpu_has_room(TRUE_NLI_BYTES):
-        _log.warning("citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI)
+        _log.warning(
+            "citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI
+        )
         return None
     if judge == "none":
         return None
@@ -100,7 +107,11 @@ class HubModel:
     def _version(self) -> str | None:
         # The version is determined without the weights: if a cache has all results under this name, no model need be
         # loaded.
-        return digest_folder(self._folder) if self._folder else find_commit(self._model, self._revision)
+        return (
+            digest_folder(self._folder)
+            if self._folder
+            else find_commit(self._model, self._revision)
+        )
 
     def _find(self) -> Any:
         """Return the loaded model, or raise the `InputError` of the first attempt. The caller has the lock."""
@@ -146,7 +157,12 @@ class HubEntailment(HubModel):
     def _load(self) -> _NliModel:
         ignore_broken_torchvision()
         import torch
-        from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
+        from transformers import (
+            AutoConfig,
+            AutoModelForSeq2SeqLM,
+            AutoModelForSequenceClassification,
+            AutoTokenizer,
+        )
 
         gpu = torch.cuda.is_available()
         # transformers ignores the revision if the name is a folder.
@@ -180,12 +196,17 @@ class _NliModel:
         tables = [
             module
             for name, module in model.named_modules()
-            if name.endswith(("position_embeddings", "embed_positions")) and hasattr(module, "num_embeddings")
+            if name.endswith(("position_embeddings", "embed_positions"))
+            and hasattr(module, "num_embeddings")
         ]
         # RoBERTa's positions begin after the number of the padding token, BART's after an offset.
-        unused = [getattr(t, "offset", 0 if t.padding_idx is None else t.padding_idx + 1) for t in tables]
+        unused = [
+            getattr(t, "offset", 0 if t.padding_idx is None else t.padding_idx + 1) for t in tables
+        ]
         # Models with several tables (encoder and decoder) are limited by the smallest.
-        lengths = (table.num_embeddings - skipped for table, skipped in zip(tables, unused, strict=True))
+        lengths = (
+            table.num_embeddings - skipped for table, skipped in zip(tables, unused, strict=True)
+        )
         self.longest: float = min(lengths, default=math.inf)
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
@@ -194,13 +215,18 @@ class _NliModel:
         verdicts: list[bool | None] = [None] * len(pairs)
         # The official words (HELMET eval_alce.py _run_nli_autoais).
         form = "premise: {} hypothesis: {}"
-        inputs = [self.tokenizer(*([form.format(*pair)] if self.entailed is None else pair)) for pair in pairs]
+        inputs = [
+            self.tokenizer(*([form.format(*pair)] if self.entailed is None else pair))
+            for pair in pairs
+        ]
         lengths = [len(encoded["input_ids"]) for encoded in inputs]
         # An input beyond the model's positions makes the whole batch fail, and on a GPU all later calls too.
         fitting = [i for i, length in enumerate(lengths) if length <= self.longest]
         for batch in _batches([lengths[i] for i in fitting]):
             places = [fitting[i] for i in batch]
-            padded = self.tokenizer.pad([inputs[i] for i in places], return_tensors="pt").to(self.model.device)
+            padded = self.tokenizer.pad([inputs[i] for i in places], return_tensors="pt").to(
+                self.model.device
+            )
             with torch.inference_mode():
                 if self.entailed is None:
                     # The official max_new_tokens; exactly "1" is entailment there, too.
@@ -208,7 +234,10 @@ class _NliModel:
                     texts = self.tokenizer.batch_decode(written, skip_special_tokens=True)
                     found = [text == "1" for text in texts]
                 else:
-                    found = [int(best) == self.entailed for best in self.model(**padded).logits.argmax(dim=-1)]
+                    found = [
+                        int(best) == self.entailed
+                        for best in self.model(**padded).logits.argmax(dim=-1)
+                    ]
             for i, verdict in zip(places, found, strict=True):
                 verdicts[i] = verdict
         return verdicts
@@ -228,7 +257,9 @@ def find_commit(model: str, revision: str) -> str | None:
 
 def digest_folder(folder: Path) -> str:
     """Return a version for a local model, which changes when a file of its folder changes."""
-    files = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.iterdir())
+    files = sorted(
+        (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.iterdir()
+    )
     return "local-" + hashlib.sha256(repr(files).encode()).hexdigest()[:12]
 
 
@@ -240,7 +271,9 @@ def _entailment_label(name: str, config: Any) -> int | None:
             return int(number)
     if config.is_encoder_decoder:
         return None
-    raise InputError(f"judge={name!r} has no label 'entailment', only {', '.join(config.id2label.values())}")
+    raise InputError(
+        f"judge={name!r} has no label 'entailment', only {', '.join(config.id2label.values())}"
+    )
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -277,7 +310,9 @@ class DeploymentEntailment:
 
     def _verdict(self, pair: Pair) -> bool | None:
         prompt = PROMPT.format(passage=pair[0], claim=pair[1])
-        request = JudgeRequest(prompt, _parse_reply, max_tokens=16, temperature=0.0, top_p=1.0, seed=0)
+        request = JudgeRequest(
+            prompt, _parse_reply, max_tokens=16, temperature=0.0, top_p=1.0, seed=0
+        )
         verdict = self._judge.ask(request).verdict
         return verdict["entails"] if verdict else None
 
@@ -298,7 +333,9 @@ class CachedEntailment:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Several threads use the connection, one at a time under the lock; 60 seconds are for other processes' writes.
         self._database = sqlite3.connect(path, check_same_thread=False, timeout=60)
-        self._database.execute("CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, entailed INTEGER)")
+        self._database.execute(
+            "CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, entailed INTEGER)"
+        )
 
     @property
     def name(self) -> str:
@@ -307,17 +344,23 @@ class CachedEntailment:
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """Judge each pair. Pairs without a verdict are not stored, so the next call asks for them again."""
-        texts = ("\0".join((self._judge.name, *pair)).encode("utf-8", "surrogatepass") for pair in pairs)
+        texts = (
+            "\0".join((self._judge.name, *pair)).encode("utf-8", "surrogatepass") for pair in pairs
+        )
         keys = [hashlib.sha256(text).hexdigest() for text in texts]
         with self._lock:
             select = "SELECT key, entailed FROM verdicts WHERE key = ?"
-            rows = [self._database.execute(select, (key,)).fetchone() for key in dict.fromkeys(keys)]
+            rows = [
+                self._database.execute(select, (key,)).fetchone() for key in dict.fromkeys(keys)
+            ]
         stored = {row[0]: bool(row[1]) for row in rows if row}
         # New pairs are collected by key, so that a pair that occurs several times in one call is judged once.
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in stored}
         # Judging takes minutes, so it happens outside the lock. Two threads may judge the same pair; both verdicts are
         # equal.
-        verdicts = dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
+        verdicts = (
+            dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
+        )
         known = [(key, verdict) for key, verdict in verdicts.items() if verdict is not None]
         with self._lock, self._database:
             self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known)

@@ -154,14 +154,20 @@ class Judge:
                 return Reply(text, None, result, usages)
             text, error = reply_text(result)
             if result.success and not result.cached:
-                estimate = Usage(len(request.text) // CHARACTERS, output_tokens=len(text or "") // CHARACTERS)
+                estimate = Usage(
+                    len(request.text) // CHARACTERS, output_tokens=len(text or "") // CHARACTERS
+                )
                 usages.append(usage_of(result) or estimate)
             verdict = _parse(request, text) if text else None
             # A verdict at the very end of a cut reply could be only its beginning, as `GRADE: 1` of `GRADE: 10`.
             is_open = text and output_truncated(result) and (text[-1].isalnum() or text[-1] == ".")
             if is_open and verdict is not None and _parse(request, f"{text}0") != verdict:
                 # Scorers read the text, so it is not kept.
-                text, verdict, error = None, None, "the reply ended at the token limit, perhaps within its verdict"
+                text, verdict, error = (
+                    None,
+                    None,
+                    "the reply ended at the token limit, perhaps within its verdict",
+                )
             if verdict is not None:
                 return Reply(text, verdict, None, usages)
         return Reply(text, None, error, usages)
@@ -172,7 +178,10 @@ class Judge:
         if request.system and self._takes_system:
             # HELM's clients ignore a prompt that comes with messages, or refuse it.
             turns = {"system": request.system, "user": request.prompt}
-            prompt, messages = "", [{"role": role, "content": content} for role, content in turns.items()]
+            prompt, messages = (
+                "",
+                [{"role": role, "content": content} for role, content in turns.items()],
+            )
         seeded = SampledRequest(
             model=self.model,
             model_deployment=self.name,
@@ -208,10 +217,14 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     if completion is None or not completion.text:
         error = redact(result.error or "")
         empty = (
-            f"the reply ended at the token limit before its answer; {MORE_TOKENS}" if is_cut else "the reply is empty"
+            f"the reply ended at the token limit before its answer; {MORE_TOKENS}"
+            if is_cut
+            else "the reply is empty"
         )
         return None, f"the reply cannot be used: {abbreviate(error)}" if error else empty
-    if not isinstance(completion.text, str):  # HELM's clients pass on any JSON value in the place of the text
+    if not isinstance(
+        completion.text, str
+    ):  # HELM's clients pass on any JSON value in the place of the text
         return None, "the reply is not text"
     text = remove_thinking(completion.text)
     if is_cut and text.lstrip().startswith(THINKING_START):
@@ -265,7 +278,9 @@ def make_judge(name: str, client: Client) -> Judge:
     """Return the judge of a deployment, which is asked through a client."""
     deployment = registry.get_model_deployment(name)
     model = deployment.model_name or name
-    return Judge(name, model, client, messages_before(deployment), takes_system=sends_messages(name))
+    return Judge(
+        name, model, client, messages_before(deployment), takes_system=sends_messages(name)
+    )
 
 
 class Spending:
@@ -287,7 +302,9 @@ class Spending:
                 self.input_tokens += usage.input_tokens
                 self.output_tokens += usage.output_tokens
                 # One unknown price makes the sum unknown: a part of it would look like the whole.
-                self.dollars = None if dollars is None or self.dollars is None else self.dollars + dollars
+                self.dollars = (
+                    None if dollars is None or self.dollars is None else self.dollars + dollars
+                )
 
     def __str__(self) -> str:
         dollars = "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
@@ -299,9 +316,19 @@ def ask_judges(
 ) -> list[dict[str, dict[str, Reply]]]:
     """Send all requests to every judge, and show the cost. Returns for each item the replies by judge and name."""
     spending = Spending({judge.name: _prices(judge) for judge in judges})
-    places = [(number, judge, name) for number, item in enumerate(requests) for judge in judges for name in item]
+    places = [
+        (number, judge, name)
+        for number, item in enumerate(requests)
+        for judge in judges
+        for name in item
+    ]
     # A single item gets no bar, because an annotator judges one answer after the other during a run.
-    bar = tqdm(total=len(places), desc="judging", unit="questions", disable=None if len(requests) > 1 else True)
+    bar = tqdm(
+        total=len(places),
+        desc="judging",
+        unit="questions",
+        disable=None if len(requests) > 1 else True,
+    )
 
     def ask(place: tuple[int, Judge, str]) -> Reply:
         number, judge, name = place
@@ -314,7 +341,9 @@ def ask_judges(
 
     with bar, ThreadPoolExecutor(int(setting(PARALLEL))) as pool:
         replies = list(pool.map(ask, places))
-    by_item: list[dict[str, dict[str, Reply]]] = [{judge.name: {} for judge in judges} for _ in requests]
+    by_item: list[dict[str, dict[str, Reply]]] = [
+        {judge.name: {} for judge in judges} for _ in requests
+    ]
     for (number, judge, name), reply in zip(places, replies, strict=True):
         by_item[number][judge.name][name] = reply
     _log_outcome(by_item, spending)

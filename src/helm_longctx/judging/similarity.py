@@ -4,7 +4,12 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from helm_longctx.environment import dtype_argument, ignore_broken_torchvision, page_address, require
+from helm_longctx.environment import (
+    dtype_argument,
+    ignore_broken_torchvision,
+    page_address,
+    require,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.judging.entailment import HubModel, gpu_has_room
 
@@ -54,7 +59,9 @@ def find_embedding_model(judge: str, official: str, needed: int) -> EmbeddingMod
     `name@revision`.
     """
     if judge == "auto" and not gpu_has_room(needed):
-        _log.warning("similarity is not measured: no GPU has room for %s; name a model with judge=", official)
+        _log.warning(
+            "similarity is not measured: no GPU has room for %s; name a model with judge=", official
+        )
         return None
     if judge == "none":
         return None

@@ -44,16 +44,24 @@ def _find_vllm(engine: Any) -> Engine:
     tokenizer, config = engine.get_tokenizer(), engine.llm_engine.model_config
 
     def answer(prompts: list[Prompt]) -> list[str]:
-        settings = [SamplingParams(temperature=0, max_tokens=each.max_tokens, stop=list(each.stop)) for each in prompts]
+        settings = [
+            SamplingParams(temperature=0, max_tokens=each.max_tokens, stop=list(each.stop))
+            for each in prompts
+        ]
         ids = [{"prompt_token_ids": each.encode(tokenizer)} for each in prompts]
         return [each.outputs[0].text for each in engine.generate(ids, settings, use_tqdm=False)]
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
         settings = SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=0)
-        outputs = engine.generate([{"prompt_token_ids": ids} for ids in texts], settings, use_tqdm=False)
+        outputs = engine.generate(
+            [{"prompt_token_ids": ids} for ids in texts], settings, use_tqdm=False
+        )
         # At each place are the text's own token and others that are more likely; at the first one is nothing.
         return [
-            [place[token].logprob for token, place in list(zip(ids, output.prompt_logprobs, strict=True))[start:]]
+            [
+                place[token].logprob
+                for token, place in list(zip(ids, output.prompt_logprobs, strict=True))[start:]
+            ]
             for ids, start, output in zip(texts, starts, outputs, strict=True)
         ]
 
@@ -64,7 +72,10 @@ def _find_sglang(engine: Any) -> Engine:
     manager = engine.tokenizer_manager
 
     def answer(prompts: list[Prompt]) -> list[str]:
-        settings = [{"temperature": 0, "max_new_tokens": each.max_tokens, "stop": list(each.stop)} for each in prompts]
+        settings = [
+            {"temperature": 0, "max_new_tokens": each.max_tokens, "stop": list(each.stop)}
+            for each in prompts
+        ]
         ids = [each.encode(manager.tokenizer) for each in prompts]
         return [each["text"] for each in engine.generate(input_ids=ids, sampling_params=settings)]
 
@@ -73,9 +84,13 @@ def _find_sglang(engine: Any) -> Engine:
         asked = {"input_ids": list(texts), "return_logprob": True, "logprob_start_len": 0}
         outputs = engine.generate(sampling_params=settings, **asked)
         rows = [output["meta_info"]["input_token_logprobs"] for output in outputs]
-        return [[value for value, *_ in row[start:]] for start, row in zip(starts, rows, strict=True)]
+        return [
+            [value for value, *_ in row[start:]] for start, row in zip(starts, rows, strict=True)
+        ]
 
-    return Engine(answer, score, str(manager.server_args.model_path), manager.tokenizer, manager.context_len)
+    return Engine(
+        answer, score, str(manager.server_args.model_path), manager.tokenizer, manager.context_len
+    )
 
 
 class EngineFunction(Function):
@@ -115,7 +130,9 @@ class GivenEngineClient(FunctionClient):
             if request.messages is not None and not engine.tokenizer.chat_template:
                 raise InputError(f"{engine.path} has no chat template; give style=completion")
             text = make_prompt(request).render(engine.tokenizer)
-            return make_scored_result(request, respond(engine.tokenizer, engine.score, request, text), cached=False)
+            return make_scored_result(
+                request, respond(engine.tokenizer, engine.score, request, text), cached=False
+            )
 
 
 class EngineClient(GivenEngineClient):
@@ -147,7 +164,11 @@ class EngineClient(GivenEngineClient):
         options = {"revision": revision, "dtype": dtype, window_argument: window, **(load or {})}
         self._options = {name: value for name, value in options.items() if value is not None}
         self._options["trust_remote_code"] = remote_code
-        self._path, self._engine, self.concurrency = find_model(pretrained_model_name_or_path), engine, batch
+        self._path, self._engine, self.concurrency = (
+            find_model(pretrained_model_name_or_path),
+            engine,
+            batch,
+        )
         self._loaded: Any = None
         self._failure: Exception | None = None
         self._answer = Function(lambda prompts: self._find_engine().answer(prompts), batch)  # type: ignore[assignment]

@@ -52,7 +52,9 @@ class FastTokenizer:
 
     is_fast = True
 
-    def __init__(self, backend_tokenizer: Tokenizer, config: Mapping[str, Any], load: Callable[[], Any]):
+    def __init__(
+        self, backend_tokenizer: Tokenizer, config: Mapping[str, Any], load: Callable[[], Any]
+    ):
         self.backend_tokenizer, self._config, self._load = backend_tokenizer, config, load
 
     @property
@@ -85,7 +87,9 @@ class FastTokenizer:
         return self._whole(*args, **kwargs)
 
 
-def read_fast_tokenizer(name: str, load: Callable[[], Any], revision: str | None = None) -> FastTokenizer | None:
+def read_fast_tokenizer(
+    name: str, load: Callable[[], Any], revision: str | None = None
+) -> FastTokenizer | None:
     """Read a tokenizer without transformers; None if it cannot be read so with certainty.
 
     Args:
@@ -99,7 +103,9 @@ def read_fast_tokenizer(name: str, load: Callable[[], Any], revision: str | None
 
     folder = Path(name)
     if not folder.is_dir():
-        found = try_to_load_from_cache(name, FILE, revision=revision) if name.count("/") == 1 else None
+        found = (
+            try_to_load_from_cache(name, FILE, revision=revision) if name.count("/") == 1 else None
+        )
         if not isinstance(found, str):
             return None
         folder = Path(found).parent
@@ -134,13 +140,24 @@ def _add_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> bool:
         token = added.get(int(number))
         if token is None or any(getattr(token, name) != value for name, value in record.items()):
             return False
-    named = {key: value for key, value in config.items() if key.endswith("_token") and value is not None}
+    named = {
+        key: value for key, value in config.items() if key.endswith("_token") and value is not None
+    }
     lists = (config.get(key) or () for key in ("additional_special_tokens", "extra_special_tokens"))
-    others = [value for key, value in named.items() if key not in _SPECIAL or not isinstance(value, str)]
-    if not {_content(token) for token in (*others, *(each for tokens in lists for each in tokens))} <= known:
+    others = [
+        value for key, value in named.items() if key not in _SPECIAL or not isinstance(value, str)
+    ]
+    if (
+        not {_content(token) for token in (*others, *(each for tokens in lists for each in tokens))}
+        <= known
+    ):
         return False
-    special = dict.fromkeys(named[key] for key in _SPECIAL if key in named and isinstance(named[key], str))
-    tokenizer.add_tokens([AddedToken(token, special=True) for token in special if token not in known])
+    special = dict.fromkeys(
+        named[key] for key in _SPECIAL if key in named and isinstance(named[key], str)
+    )
+    tokenizer.add_tokens(
+        [AddedToken(token, special=True) for token in special if token not in known]
+    )
     return True
 
 

@@ -107,20 +107,26 @@ class Prompt:
     @property
     def _rest(self) -> int:
         if self.rest is None:
-            raise InputError(f"{self.task}: the prompt {self.id} has no context apart from its question; use text")
+            raise InputError(
+                f"{self.task}: the prompt {self.id} has no context apart from its question; use text"
+            )
         return self.rest
 
     def render(self, tokenizer: Any) -> str:
         """Return the text that a model reads: in its chat template if the prompt is a chat and it has a template."""
         if not self._is_rendered(tokenizer):
             return self.text
-        return str(tokenizer.apply_chat_template(list(self.messages), tokenize=False, add_generation_prompt=True))
+        return str(
+            tokenizer.apply_chat_template(
+                list(self.messages), tokenize=False, add_generation_prompt=True
+            )
+        )
 
     def encode(self, tokenizer: Any) -> list[int]:
         """Return the token ids of what a model reads. A chat template has the special tokens already."""
-        ids: list[int] = tokenizer(self.render(tokenizer), add_special_tokens=not self._is_rendered(tokenizer))[
-            "input_ids"
-        ]
+        ids: list[int] = tokenizer(
+            self.render(tokenizer), add_special_tokens=not self._is_rendered(tokenizer)
+        )["input_ids"]
         return ids
 
     def _is_rendered(self, tokenizer: Any) -> bool:
@@ -132,7 +138,9 @@ def make_prompt(request: Request) -> Prompt:
     facts = getattr(request, "facts", None) or PromptFacts("", "")
     turns = request.messages or [{"role": "user", "content": request.prompt}]
     stop, is_chat = tuple(request.stop_sequences), request.messages is not None
-    return Prompt(turns[-1]["content"], turns, request.max_tokens, stop, **vars(facts), is_chat=is_chat)
+    return Prompt(
+        turns[-1]["content"], turns, request.max_tokens, stop, **vars(facts), is_chat=is_chat
+    )
 
 
 class Gatherer(Generic[Item, Answer]):
@@ -258,7 +266,9 @@ class FunctionClient(Client):
             raise
         except Exception as error:  # of the user's code
             # A failing question must not be asked again and again, as a server's temporary failure is.
-            return failure_result(Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}")
+            return failure_result(
+                Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}"
+            )
         if not isinstance(text, str):
             raise InputError(f"the function returned {_describe(text)}; it must return a text")
         for stop in request.stop_sequences:
@@ -276,5 +286,7 @@ class FunctionClient(Client):
 def find_object(deployment: str) -> Any:
     """Return the object of a deployment. Raises an `InputError` if no call of `evaluate` has given it."""
     if deployment not in OBJECTS:
-        raise InputError(f"{shorten(deployment)} is an object of an earlier call; give it to helm_longctx.evaluate")
+        raise InputError(
+            f"{shorten(deployment)} is an object of an earlier call; give it to helm_longctx.evaluate"
+        )
     return OBJECTS[deployment]

@@ -37,8 +37,14 @@ with it. It needs no download."""
 def register() -> None:
     """Register `longctx/lexical`, `longctx/null` and their tokenizer with HELM. Idempotent."""
     if WORDS not in tokenizers.TOKENIZER_NAME_TO_CONFIG:
-        folder = {"pretrained_model_name_or_path": str(resources.files("helm_longctx") / "models/baselines/words")}
-        spec = tokenizers.TokenizerSpec("helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", folder)
+        folder = {
+            "pretrained_model_name_or_path": str(
+                resources.files("helm_longctx") / "models/baselines/words"
+            )
+        }
+        spec = tokenizers.TokenizerSpec(
+            "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", folder
+        )
         tokenizers.register_tokenizer_config(
             tokenizers.TokenizerConfig(WORDS, spec, end_of_text_token="", prefix_token="")
         )
@@ -63,7 +69,9 @@ def register() -> None:
                 client_spec=deployments.ClientSpec(f"{client.__module__}.{client.__name__}"),
                 tokenizer_name=WORDS,
                 # Other window services would tokenize each prompt to compare its length with a limit. There is none.
-                window_service_spec=deployments.WindowServiceSpec(f"{window.__module__}.{window.__name__}"),
+                window_service_spec=deployments.WindowServiceSpec(
+                    f"{window.__module__}.{window.__name__}"
+                ),
             )
         )
 
@@ -80,7 +88,9 @@ def register_ready() -> None:
     known = {deployment.model_name for deployment in deployments.ALL_MODEL_DEPLOYMENTS}
     for row in _read_ready("model_deployments"):
         if row["model_name"] not in known:
-            deployments.register_model_deployment(dacite.from_dict(deployments.ModelDeployment, row))
+            deployments.register_model_deployment(
+                dacite.from_dict(deployments.ModelDeployment, row)
+            )
     for row in _read_ready("tokenizer_configs"):
         if row["name"] not in tokenizers.TOKENIZER_NAME_TO_CONFIG:
             tokenizers.register_tokenizer_config(dacite.from_dict(tokenizers.TokenizerConfig, row))

@@ -44,7 +44,11 @@ def with_sampling(request: Request, arguments: Mapping[str, float], trial: int =
 
 def with_fields(kind: type[Kind], request: Request, **others: Any) -> Kind:
     """Return a request of another class, with the fields of the given one that it has, too, and with others."""
-    own = {field.name: getattr(request, field.name) for field in fields(kind) if hasattr(request, field.name)}
+    own = {
+        field.name: getattr(request, field.name)
+        for field in fields(kind)
+        if hasattr(request, field.name)
+    }
     return kind(**{**own, **others})
 
 

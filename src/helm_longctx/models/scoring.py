@@ -39,7 +39,9 @@ class ScoringRequest(Request):
     context: tuple[int, int] | None = None
 
 
-def with_answers(request: Request, answers: Sequence[str], context: tuple[int, int] | None) -> ScoringRequest:
+def with_answers(
+    request: Request, answers: Sequence[str], context: tuple[int, int] | None
+) -> ScoringRequest:
     """Make the request for the log-probabilities of gold answers after the prompt of a request."""
     greedy = {"echo_prompt": True, "max_tokens": 0, "stop_sequences": [], "temperature": 0.0}
     return with_fields(ScoringRequest, request, **greedy, answers=tuple(answers), context=context)
@@ -89,14 +91,23 @@ class Distribution(NamedTuple):
 
     def find_logprob(self, text: str) -> float:
         """Return a token's log-probability, or if it is not known, the least known one, which is larger."""
-        return self.logprob if text == self.text else self.top.get(text, min([self.logprob, *self.top.values()]))
+        return (
+            self.logprob
+            if text == self.text
+            else self.top.get(text, min([self.logprob, *self.top.values()]))
+        )
 
 
-def with_distributions(result: RequestResult, parts: Sequence[Sequence[Sequence[Any]]]) -> RequestResult:
+def with_distributions(
+    result: RequestResult, parts: Sequence[Sequence[Sequence[Any]]]
+) -> RequestResult:
     """Return a result of a `SpanRequest` or an `AnswerRequest` with the fields of `Distribution` at each token."""
     output = result.completions[0]
     return replace(
-        result, completions=[replace(output, finish_reason={**(output.finish_reason or {}), "spans": parts})]
+        result,
+        completions=[
+            replace(output, finish_reason={**(output.finish_reason or {}), "spans": parts})
+        ],
     )
 
 
@@ -125,9 +136,13 @@ def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[tuple[str, st
     if request.context:
         # In a chat template, other text stands before and after the turn with the context.
         start, end = request.context
-        shift = prompt.find(str(request.messages[-1]["content"]) if request.messages else request.prompt)
+        shift = prompt.find(
+            str(request.messages[-1]["content"]) if request.messages else request.prompt
+        )
         if shift < 0:
-            raise InputError("the chat template changes the prompt, so its context is not known; give style=completion")
+            raise InputError(
+                "the chat template changes the prompt, so its context is not known; give style=completion"
+            )
         prompts.append(prompt[: shift + start] + prompt[shift + end :])
     for text in prompts:
         gap = SEPARATOR if text and not text[-1].isspace() and not request.messages else ""
@@ -142,7 +157,9 @@ def scored_output(answer: str, tokens: Sequence[tuple[str, float]]) -> Generated
         tokens: text and log-probability of each of its tokens.
     """
     found = [Token(text, logprob) for text, logprob in tokens]
-    return GeneratedOutput(answer, math.fsum(token.logprob for token in found), found, {"reason": "endoftext"})
+    return GeneratedOutput(
+        answer, math.fsum(token.logprob for token in found), found, {"reason": "endoftext"}
+    )
 
 
 def windows(logprobs: Sequence[float]) -> list[tuple[str, float]]:
@@ -153,7 +170,9 @@ def windows(logprobs: Sequence[float]) -> list[tuple[str, float]]:
     """
     starts = range(0, len(logprobs) + 1, WINDOW)
     parts = [logprobs[max(start - 1, 0) : start + WINDOW - 1] for start in starts]
-    found = [("", math.fsum(part) / len(part)) for part in parts if part and len(part) >= WINDOW // 2 - 1]
+    found = [
+        ("", math.fsum(part) / len(part)) for part in parts if part and len(part) >= WINDOW // 2 - 1
+    ]
     return found or [("", math.fsum(logprobs) / len(logprobs))]
 
 
@@ -172,7 +191,10 @@ def input_tokens(request: Request, prompt_tokens: int, characters: int) -> int:
     rest = round(prompt_tokens * (characters - (end - start)) / max(characters, 1))
     # No tokenizer makes more tokens of an answer than it has bytes.
     ends = sum(len(answer.encode("utf-8", "replace")) for answer in request.answers)
-    return len(request.answers) * (prompt_tokens + rest) + count_texts(request) // len(request.answers) * ends
+    return (
+        len(request.answers) * (prompt_tokens + rest)
+        + count_texts(request) // len(request.answers) * ends
+    )
 
 
 def check_scoring(client: Any, deployment: str, argument: str = "metric=likelihood") -> None:
@@ -188,4 +210,6 @@ def check_scoring(client: Any, deployment: str, argument: str = "metric=likeliho
             " llama-cpp-python with type: completions"
         )
     if reason := client.score_support():
-        raise InputError(f"{argument}: {deployment} gives no log-probabilities of given texts: {reason}")
+        raise InputError(
+            f"{argument}: {deployment} gives no log-probabilities of given texts: {reason}"
+        )

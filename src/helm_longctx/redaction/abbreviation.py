@@ -82,7 +82,10 @@ class AbbreviatingFilter(logging.Filter):
             # HELM also logs tracebacks as text while it handles an exception, so the messages can stand in the text.
             message = _abbreviate_messages(message, sys.exc_info()[1])
             is_long = len(message) > LOG_LIMIT
-            record.msg, record.args = f"{abbreviate(message)} … {message[-TAIL:]}" if is_long else message, ()
+            record.msg, record.args = (
+                f"{abbreviate(message)} … {message[-TAIL:]}" if is_long else message,
+                (),
+            )
         # Formatters print `exc_text` if it is set, so the long message of the exception is never formatted.
         if record.exc_info and record.exc_info[1] and not record.exc_text:
             record.exc_text = format_traceback(record.exc_info[1]).rstrip()
@@ -99,7 +102,10 @@ def add_log_filter() -> None:
 def abbreviate_request(request: Any) -> str:
     """Return the `repr` of a HELM request with its long values abbreviated."""
     values = {field.name: getattr(request, field.name) for field in fields(request)}
-    texts = {n: repr(abbreviate(v)) if isinstance(v, str) else abbreviate(repr(v)) for n, v in values.items()}
+    texts = {
+        n: repr(abbreviate(v)) if isinstance(v, str) else abbreviate(repr(v))
+        for n, v in values.items()
+    }
     return f"Request({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
 
@@ -111,6 +117,8 @@ def is_invisible(character: str) -> bool:
 def escape_invisible(text: str) -> str:
     """Return a text for a terminal: invisible characters except line breaks are escapes, such as `\\x1b`."""
     return "".join(
-        character.encode("unicode_escape").decode() if is_invisible(character) and character != "\n" else character
+        character.encode("unicode_escape").decode()
+        if is_invisible(character) and character != "\n"
+        else character
         for character in text
     )

@@ -43,7 +43,10 @@ class _RedactingFactory:
         if record.exc_info:
             text = logging.Formatter().formatException(record.exc_info)
             if (clean := redact(text)) != text:
-                record.exc_text, record.exc_info = clean, None  # formatters print `exc_text` instead of the exception
+                record.exc_text, record.exc_info = (
+                    clean,
+                    None,
+                )  # formatters print `exc_text` instead of the exception
         if record.stack_info:
             record.stack_info = redact(record.stack_info)
         return record

@@ -25,7 +25,8 @@ SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
 """Names of environment variables and credentials whose values are secrets."""
 
 SECRET_ARGUMENT = re.compile(
-    r"(keys?|tokens?|secrets?|passw(or)?d|passphrase|credentials?|auth|authorization|cookies?|sig(nature)?)$", re.I
+    r"(keys?|tokens?|secrets?|passw(or)?d|passphrase|credentials?|auth|authorization|cookies?|sig(nature)?)$",
+    re.I,
 )
 """Names of client arguments and of URL parameters whose values are secrets."""
 
@@ -63,17 +64,45 @@ _WITH_DIGIT = r"(?=[\w.*~+/=%-]{0,200}\d)"
 _PATTERNS = [
     (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
     (["AIza", "ya29.", "AQ."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}", MARK),  # Google
-    (["AKIA", "ASIA", "ABSK"], r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}", MARK),  # Amazon
+    (
+        ["AKIA", "ASIA", "ABSK"],
+        r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}",
+        MARK,
+    ),  # Amazon
     (["nvapi-", "xai-"], r"(?:nvapi|xai)-[\w-]{20,}", MARK),
-    (["fw_", "dapi"], r"fw_(?=[A-Za-z]{0,99}\d)[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}", MARK),  # Fireworks, Databricks
+    (
+        ["fw_", "dapi"],
+        r"fw_(?=[A-Za-z]{0,99}\d)[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}",
+        MARK,
+    ),  # Fireworks, Databricks
     (["gsk_", "pplx-", "tgp_v1_", "r8_"], r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}", MARK),
-    (["gh", "github_pat_", "glpat-"], r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}", MARK),
+    (
+        ["gh", "github_pat_", "glpat-"],
+        r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}",
+        MARK,
+    ),
     (["xox"], r"xox[abeoprs]-(?=[A-Za-z-]{0,99}\d)[\w-]{10,}", MARK),  # Slack
     (["eyJ"], r"eyJ[\w-]{8,400}\.[\w-]{8,}(?:\.[\w-]*)?", MARK),  # a JSON web token
-    (["PRIVATE KEY-"], r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?", MARK),
-    (["://"], r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@", f"://{MARK}@"),  # user and password in an address
-    (["earer ", "EARER "], r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}", rf"\1 {MARK}"),
-    (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
+    (
+        ["PRIVATE KEY-"],
+        r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?",
+        MARK,
+    ),
+    (
+        ["://"],
+        r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@",
+        f"://{MARK}@",
+    ),  # user and password in an address
+    (
+        ["earer ", "EARER "],
+        r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}",
+        rf"\1 {MARK}",
+    ),
+    (
+        ["asic ", "ASIC "],
+        r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}",
+        rf"\1 {MARK}",
+    ),
     # A key that a provider quotes with stars in the place of a part: the rest is secret too.
     (["****"], r"[\w.-]{2,40}\*{4,}[\w-]{0,40}|(?<!\*)\*{4,}[\w-]{2,40}", MARK),
     (
@@ -82,7 +111,11 @@ _PATTERNS = [
         rf"\1{MARK}",
     ),
     (["secret", "token"], rf"([\"'](?:secret|token){_IS}){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
-    (["?", "&"], rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
+    (
+        ["?", "&"],
+        rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}",
+        rf"\1{MARK}",
+    ),
     ([":", "="], rf"({_NAMED}{_IS}){_VALUE}", rf"\1{MARK}"),
 ]
 
@@ -127,7 +160,9 @@ def redact(text: str) -> str:
         text = _compile(_format_pattern).sub(MARK, text)
     if any(sign in text for sign in _OMISSIONS):
         # The beginning of a registered value is replaced; other words stay.
-        text = _compile(_QUOTED).sub(lambda m: MARK if any(form.startswith(m[1]) for form in _forms) else m[0], text)
+        text = _compile(_QUOTED).sub(
+            lambda m: MARK if any(form.startswith(m[1]) for form in _forms) else m[0], text
+        )
     for hints, pattern, replacement in _PATTERNS:
         if any(hint in text for hint in hints):
             text = _compile(pattern).sub(replacement, text)
@@ -143,7 +178,11 @@ def register_secret(value: str) -> None:
     # Its encodings in URLs, JSON, Python's `repr` and base64.
     forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
     forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    forms |= {form for before in range(3) for form in _base64(value.encode("utf-8", "surrogatepass"), before)}
+    forms |= {
+        form
+        for before in range(3)
+        for form in _base64(value.encode("utf-8", "surrogatepass"), before)
+    }
     with _lock:
         # The longest form comes first, because replacing a part of a longer value would leave the rest of it.
         forms = {form for form in (*_forms, *forms) if len(form) >= SHORTEST}
@@ -173,7 +212,9 @@ def register_arguments(value: object, name: str = "", secret: bool = False) -> N
     if isinstance(value, Mapping):
         headers = bool(_HEADERS.search(name))
         for key, item in value.items():
-            register_arguments(item, str(key), secret or (headers and not _PLAIN_HEADER.match(str(key))))
+            register_arguments(
+                item, str(key), secret or (headers and not _PLAIN_HEADER.match(str(key)))
+            )
     elif isinstance(value, list | tuple):
         for item in value:
             register_arguments(item, name, secret)
@@ -193,7 +234,9 @@ def _register_address(address: str) -> None:
     if parts.password:
         register_secret(unquote(parts.password))
     for name, value in parse_qsl(parts.query):
-        register_arguments(value, name, secret=name == "code")  # Azure Functions pass their key as `code`
+        register_arguments(
+            value, name, secret=name == "code"
+        )  # Azure Functions pass their key as `code`
 
 
 def register_credentials(credentials: Mapping[str, Any]) -> None:
@@ -220,4 +263,6 @@ register_format(  # OpenAI
         r"|sk-(?=[A-Za-z]{0,60}[\d*])[A-Za-z0-9*]{16,}|(?<![A-Za-z])sk-(?=[\w*-]{0,60}[\d*])[\w*-]{24,}",
     )
 )
-register_format(SecretFormat(("sk-",), r"sk-(?:or|lf)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"))  # OpenRouter, Langfuse
+register_format(
+    SecretFormat(("sk-",), r"sk-(?:or|lf)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}")
+)  # OpenRouter, Langfuse

@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 from helm_longctx.documents.numbers import one_line
 from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import Caveat
-from helm_longctx.results.reading import PUBLISHED, Result, Run, published_results, read_results, read_runs
+from helm_longctx.results.reading import (
+    PUBLISHED,
+    Result,
+    Run,
+    published_results,
+    read_results,
+    read_runs,
+)
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
@@ -90,7 +97,9 @@ class Board:
     @cached_property
     def results(self) -> Mapping[ScoreKey, Result]:
         """The result of each place that was run, with or without a score: of several judges the one that counts."""
-        rows = sorted((*self.tasks, *self.categories, *self.overalls), key=lambda each: not each.has_score)
+        rows = sorted(
+            (*self.tasks, *self.categories, *self.overalls), key=lambda each: not each.has_score
+        )
         return {score_key(each): each for each in choose_results(rows, score_key)}
 
     @cached_property
@@ -98,11 +107,15 @@ class Board:
         """The result of each place that has a score."""
         return {place: each for place, each in self.results.items() if each.has_score}
 
-    def score(self, model: str, part: str, length: int | None, context: str = "full") -> Result | None:
+    def score(
+        self, model: str, part: str, length: int | None, context: str = "full"
+    ) -> Result | None:
         """Return the score of a part, which can be `OVERALL`; None if the model lacks one."""
         return self.scores.get(ScoreKey(model, part, length, context))
 
-    def find(self, model: str, part: str, length: int | None, context: str = "full") -> Result | None:
+    def find(
+        self, model: str, part: str, length: int | None, context: str = "full"
+    ) -> Result | None:
         """Return the result of a part, whose `caveats` say why it has no score; None if the part was not run."""
         return self.results.get(ScoreKey(model, part, length, context))
 
@@ -127,7 +140,11 @@ class Board:
             for each in self._scores_by_judge.get(ScoreKey(model, task, length, context), ()):
                 found[each.conditions].append(each)
         whole = [rows for rows in found.values() if len(rows) == len(models)]
-        return max(whole, key=lambda rows: (min(row.interval.n for row in rows), rows[0].is_official), default=[])
+        return max(
+            whole,
+            key=lambda rows: (min(row.interval.n for row in rows), rows[0].is_official),
+            default=[],
+        )
 
     @cached_property
     def models(self) -> list[str]:
@@ -163,7 +180,9 @@ class Board:
     @cached_property
     def columns(self) -> list[str]:
         """The parts whose mean is the overall score: the averaged categories, or the tasks of a single one."""
-        averaged = [entry for entry, category in self.benchmark.entries.items() if category.averaged]
+        averaged = [
+            entry for entry, category in self.benchmark.entries.items() if category.averaged
+        ]
         if len(averaged) == 1:
             return [task.name for task in self.benchmark.entries[averaged[0]].tasks]
         return averaged
@@ -179,7 +198,10 @@ class Board:
     def titles(self) -> dict[str, str]:
         """The title of each part."""
         tasks = {task.name: task.title for task in self.benchmark.tasks}
-        categories = {name: category.title or self.benchmark.title for name, category in self.benchmark.entries.items()}
+        categories = {
+            name: category.title or self.benchmark.title
+            for name, category in self.benchmark.entries.items()
+        }
         return {OVERALL: self.benchmark.overall or "Overall", **categories, **tasks}
 
     def parts_at(self, length: int | None, context: str = "full") -> list[str]:
@@ -190,7 +212,9 @@ class Board:
         found = [part for part in parts if self._has_scores(part, length, context)]
         return [part for part in found if part != OVERALL or len(self.columns) > 1]
 
-    def table_parts(self, models: Collection[str], length: int | None, context: str = "full") -> list[str]:
+    def table_parts(
+        self, models: Collection[str], length: int | None, context: str = "full"
+    ) -> list[str]:
         """Return the parts that models have in tables with all tasks: each category comes before its tasks."""
         parts = [OVERALL] if len(self.benchmark.categories) > 1 else []
         for entry, category in self.benchmark.entries.items():
@@ -199,14 +223,20 @@ class Board:
             part
             for part in dict.fromkeys(parts)
             if any(
-                (each := self.find(model, part, length, context)) and not self.repeats_task(each) for model in models
+                (each := self.find(model, part, length, context)) and not self.repeats_task(each)
+                for model in models
             )
         ]
 
     def repeats_task(self, result: Result) -> bool:
         """Whether a result is the mean of a category's only task. A published score of the category is not."""
         category = self.benchmark.entries.get(result.part)
-        return category is not None and not result.task and bool(result.parts) and len(category.tasks) < 2
+        return (
+            category is not None
+            and not result.task
+            and bool(result.parts)
+            and len(category.tasks) < 2
+        )
 
     def columns_at(self, length: int | None, context: str = "full") -> list[str]:
         """Return the columns of the mean that exist at a length."""
@@ -218,7 +248,9 @@ class Board:
     def tasks_of(self, part: str, length: int | None) -> list[str]:
         """Return the tasks of a part."""
         if part == OVERALL:
-            return [task for column in self.columns_at(length) for task in self.tasks_of(column, length)]
+            return [
+                task for column in self.columns_at(length) for task in self.tasks_of(column, length)
+            ]
         if category := self.benchmark.entries.get(part):
             return [task.name for task in category.tasks_at(length)]
         return [part]
@@ -233,7 +265,9 @@ class Board:
             return None
         models = self.own_models or self.models
         places = {(place.model, place.length) for place in self.scores}
-        having = {length: sum((model, length) in places for model in models) for length in self.lengths}
+        having = {
+            length: sum((model, length) in places for model in models) for length in self.lengths
+        }
         # The lengths are ascending, so the last one is the longest.
         return [length for length, count in having.items() if 2 * count > max(having.values())][-1]
 
@@ -264,11 +298,21 @@ class Board:
         sets = list(map(self.tasks_behind, own))
         whole = frozenset(self.tasks_of(part, length))
         # A score of one task with 100 is not above a mean of four tasks with 99.
-        ranked = whole if whole in sets else max(sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole)
+        ranked = (
+            whole
+            if whole in sets
+            else max(sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole)
+        )
         judged = [each for each, tasks in zip(own, sets, strict=True) if tasks == ranked]
         judges = [each.judges for each in judged]
-        chosen = max(judged, key=lambda each: (judges.count(each.judges), each.is_official), default=None)
-        return [each for each in found if chosen and (self.tasks_behind(each), each.judges) == (ranked, chosen.judges)]
+        chosen = max(
+            judged, key=lambda each: (judges.count(each.judges), each.is_official), default=None
+        )
+        return [
+            each
+            for each in found
+            if chosen and (self.tasks_behind(each), each.judges) == (ranked, chosen.judges)
+        ]
 
     def without_rank(self, length: int | None, part: str = OVERALL) -> list[Result]:
         """Return the scores of a part without a rank: of other tasks than those with one, or by another judge."""
@@ -283,11 +327,19 @@ class Board:
     def tasks_behind(self, score: Result) -> frozenset[str]:
         """Return the tasks of which a score is the mean: all of its part if a publication has only the mean."""
         parts = [self.tasks_behind(each) for each in score.parts if each.has_score]
-        return frozenset().union(*parts) if parts else frozenset(self.tasks_of(score.part, score.length))
+        return (
+            frozenset().union(*parts)
+            if parts
+            else frozenset(self.tasks_of(score.part, score.length))
+        )
 
     def floors(self, part: str, length: int | None) -> list[Result]:
         """Return the scores of a part that need no understanding of the context."""
-        return [score for model in self.models if self.is_floor(model) and (score := self.score(model, part, length))]
+        return [
+            score
+            for model in self.models
+            if self.is_floor(model) and (score := self.score(model, part, length))
+        ]
 
     def floor(self, part: str, length: int | None) -> float | None:
         """Return the best score that needs no understanding of the context; None if there is none."""
@@ -307,7 +359,11 @@ class Suite(NamedTuple):
 
 
 def read_suite(
-    suite: Path, benchmarks: Iterable[Benchmark], *, published: bool = False, keep_answers: bool = True
+    suite: Path,
+    benchmarks: Iterable[Benchmark],
+    *,
+    published: bool = False,
+    keep_answers: bool = True,
 ) -> Suite:
     """Read the results of a suite's folder, and make the boards in the order in which they are shown.
 
@@ -323,7 +379,9 @@ def read_suite(
     return Suite(results, boards)
 
 
-def make_boards(results: Iterable[Result], benchmarks: Iterable[Benchmark], published: bool = False) -> list[Board]:
+def make_boards(
+    results: Iterable[Result], benchmarks: Iterable[Benchmark], published: bool = False
+) -> list[Board]:
     """Return a board for each benchmark and each set of own questions: with own runs first, then by `leads`."""
     results, groups = list(results), defaultdict(list)
     sets = find_question_sets((each.folder, each.length) for each in results)
@@ -337,26 +395,50 @@ def make_boards(results: Iterable[Result], benchmarks: Iterable[Benchmark], publ
                 others = published_results(each) if published and not metric else []
                 benchmark, rows = _restrict(each, metric, [*groups[name, metric, folder], *others])
                 # Only one of several runs of a task counts, but a task can be in several categories.
-                tasks, categories = choose_tasks(row for row in rows if row.task), category_results(rows, benchmark)
+                tasks, categories = (
+                    choose_tasks(row for row in rows if row.task),
+                    category_results(rows, benchmark),
+                )
                 overalls, runs = overall_results(categories, benchmark), list(read_runs(rows))
-                folders = {row.length: row.folder for row in rows if row.folder != folder and not row.is_published}
-                about = (benchmark, folder, short[folder], tasks, categories, overalls, runs, folders, metric)
+                folders = {
+                    row.length: row.folder
+                    for row in rows
+                    if row.folder != folder and not row.is_published
+                }
+                about = (
+                    benchmark,
+                    folder,
+                    short[folder],
+                    tasks,
+                    categories,
+                    overalls,
+                    runs,
+                    folders,
+                    metric,
+                )
                 boards.append(Board(*about))
     # The sort is stable.
     boards.sort(key=lambda board: (not board.runs, not board.benchmark.leads))
     return [board for board in boards if board.runs or board.scores]
 
 
-def _restrict(benchmark: Benchmark, metric: str, results: Sequence[Result]) -> tuple[Benchmark, Sequence[Result]]:
+def _restrict(
+    benchmark: Benchmark, metric: str, results: Sequence[Result]
+) -> tuple[Benchmark, Sequence[Result]]:
     """Return the benchmark and the results that a board shows: of the user's questions, the tasks that ran."""
     if metric:  # nothing was published, and likelihoods are on another scale
         benchmark = replace(benchmark, published=tuple, protocols=tuple, effective_score=None)
     own = {each.entry for each in results if not each.is_published}
     if own:  # beside own models, a category in no mean that only published models have would be an empty column
-        entries = {*own, *(entry for entry, category in benchmark.entries.items() if category.averaged)}
+        entries = {
+            *own,
+            *(entry for entry, category in benchmark.entries.items() if category.averaged),
+        }
         results = [each for each in results if each.entry in entries]
     categories = tuple(
-        replace(category, tasks=tasks_of(category, results), variants=()) if category.needs_path else category
+        replace(category, tasks=tasks_of(category, results), variants=())
+        if category.needs_path
+        else category
         for category in benchmark.categories
     )
     return replace(benchmark, categories=categories), results
@@ -365,7 +447,9 @@ def _restrict(benchmark: Benchmark, metric: str, results: Sequence[Result]) -> t
 def published_boards(benchmarks: Iterable[Benchmark]) -> list[Board]:
     """Return a board of the published results of each benchmark that has some."""
     benchmarks = tuple(benchmarks)
-    return make_boards([result for each in benchmarks for result in published_results(each)], benchmarks)
+    return make_boards(
+        [result for each in benchmarks for result in published_results(each)], benchmarks
+    )
 
 
 def find_question_sets(places: Iterable[tuple[str, int | None]]) -> dict[str, str]:
@@ -408,7 +492,8 @@ def shorten_folders(folders: Iterable[str]) -> dict[str, str]:
         ends = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
         # The whole folder is the last one, which no other folder ends in unless it is longer.
         short[folder] = next(
-            (end for end in ends if sum(f"/{other}".endswith(f"/{end}") for other in paths) == 1), folder
+            (end for end in ends if sum(f"/{other}".endswith(f"/{end}") for other in paths) == 1),
+            folder,
         )
     return short
 
@@ -434,7 +519,9 @@ def _weight(result: Result) -> tuple[bool, bool, int, bool]:
 
 def choose_tasks(results: Iterable[Result]) -> list[Result]:
     """Return the results of tasks that count, for each judge apart."""
-    return choose_results(results, lambda each: (each.benchmark, each.folder, *score_key(each), each.other_judge))
+    return choose_results(
+        results, lambda each: (each.benchmark, each.folder, *score_key(each), each.other_judge)
+    )
 
 
 def _place(result: Result) -> tuple[str, int | None, str]:
@@ -455,7 +542,9 @@ def mean_over_tasks(
     for task in expected:
         if result := chosen.get(task.name):
             statistic = result.statistics.get(metric)
-            interval = result.interval if metric == MAIN_METRIC else statistic and statistic.interval
+            interval = (
+                result.interval if metric == MAIN_METRIC else statistic and statistic.interval
+            )
             if interval and not math.isnan(interval.mean):
                 found[task.name] = interval
     missing = [Caveat("missing", task.name) for task in expected if task.name not in found]
@@ -498,7 +587,14 @@ def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result
     chosen = choose_results(rows, lambda each: each.task)
     interval, caveats = mean_over_tasks(tasks, chosen)
     about = (rows[0].benchmark, entry, "", *_place(rows[0]))
-    return Result(*about, interval, caveats=caveats, folder=rows[0].folder, metric=rows[0].metric, **_of_parts(chosen))
+    return Result(
+        *about,
+        interval,
+        caveats=caveats,
+        folder=rows[0].folder,
+        metric=rows[0].metric,
+        **_of_parts(chosen),
+    )
 
 
 def _of_parts(parts: Sequence[Result]) -> dict[str, Any]:
@@ -517,7 +613,9 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
     Args:
         categories: results of `category_results`, of which the best of each category counts.
     """
-    averaged = [(entry, category) for entry, category in benchmark.entries.items() if category.averaged]
+    averaged = [
+        (entry, category) for entry, category in benchmark.entries.items() if category.averaged
+    ]
     if len(averaged) > 1 and not benchmark.overall:
         return []
     groups: dict[tuple[object, ...], dict[str, Result]] = defaultdict(dict)
@@ -528,27 +626,39 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
     overalls = []
     for found in groups.values():
         caveats = (
-            *(Caveat("missing", category.name or entry) for entry, category in averaged if entry not in found),
+            *(
+                Caveat("missing", category.name or entry)
+                for entry, category in averaged
+                if entry not in found
+            ),
             *(caveat for each in found.values() for caveat in each.caveats),
             *_mixed_judges(averaged, found),
         )
         is_whole = all(caveat.kind not in ("missing", "judges") for caveat in caveats)
         parts = [found[entry] for entry, _ in averaged] if is_whole else []
-        interval = mean_of_means([each.interval for each in parts], [each.clusters_of() for each in parts])
+        interval = mean_of_means(
+            [each.interval for each in parts], [each.clusters_of() for each in parts]
+        )
         about = {"interval": interval, "caveats": caveats, **_of_parts(list(found.values()))}
         first = next(iter(found.values()))
         overalls.append(replace(first, entry=OVERALL, task="", run=None, statistics={}, **about))
     return overalls
 
 
-def _mixed_judges(averaged: Sequence[tuple[str, Category]], found: Mapping[str, Result]) -> list[Caveat]:
+def _mixed_judges(
+    averaged: Sequence[tuple[str, Category]], found: Mapping[str, Result]
+) -> list[Caveat]:
     """Return a lack for each official judge in whose place several judged, as one judge gave the published scores."""
     judges: dict[str, set[str]] = defaultdict(set)
     for entry, category in averaged:
         for official in {task.official_judge for task in category.tasks if task.official_judge}:
             if entry in found:
                 judges[official] |= found[entry].judges
-    return [Caveat("judges", "", " and ".join(sorted(used))) for used in judges.values() if len(used) > 1]
+    return [
+        Caveat("judges", "", " and ".join(sorted(used)))
+        for used in judges.values()
+        if len(used) > 1
+    ]
 
 
 def own_boards(boards: Iterable[Board]) -> list[Board]:

@@ -23,7 +23,16 @@ from helm_longctx.documents.numbers import (
 )
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.redaction.abbreviation import escape_invisible
-from helm_longctx.results.boards import FLOORS, OVERALL, Board, ScoreKey, label, own_boards, score_key, show_model
+from helm_longctx.results.boards import (
+    FLOORS,
+    OVERALL,
+    Board,
+    ScoreKey,
+    label,
+    own_boards,
+    score_key,
+    show_model,
+)
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import CUT, VALUES, WITHOUT_ERRORS, Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
@@ -65,20 +74,29 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = [row for board in boards for row in score_rows(board)]
     (folder / "scores.json").write_bytes(dump_json(rows))
-    cells = [[";".join(each) if isinstance(each, list) else each for each in row.values()] for row in rows]
+    cells = [
+        [";".join(each) if isinstance(each, list) else each for each in row.values()]
+        for row in rows
+    ]
     write_csv(folder / "scores.csv", list(rows[0]), cells)
 
 
 def own_scores(board: Board) -> list[Result]:
     """Return the scores of the user's models, without means of a single score, which would repeat it."""
-    return [each for each in board.scores.values() if not each.is_published and len(each.parts) != 1]
+    return [
+        each for each in board.scores.values() if not each.is_published and len(each.parts) != 1
+    ]
 
 
 def score_notes(result: Result) -> list[str]:
     """Return a sentence each about cut answers and about known errors, if they matter."""
     cut, right = find_wide_bounds(result), without_errors(result)
     notes = [cut.text] if cut else []
-    return [*notes, f"{percent(right.mean)} without questions with known errors (n = {right.n})"] if right else notes
+    return (
+        [*notes, f"{percent(right.mean)} without questions with known errors (n = {right.n})"]
+        if right
+        else notes
+    )
 
 
 def score_numbers(result: Result) -> dict[str, Any]:
@@ -88,7 +106,10 @@ def score_numbers(result: Result) -> dict[str, Any]:
     not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
     """
     cut, right = bounds(result), without_errors(result)
-    values = {f"cut_{name}": getattr(cut, name) if cut else math.nan for name in ("wrong", "left_out", "best")}
+    values = {
+        f"cut_{name}": getattr(cut, name) if cut else math.nan
+        for name in ("wrong", "left_out", "best")
+    }
     values["without_errors"] = right.mean if right else math.nan
     return {name: None if math.isnan(value) else value for name, value in values.items()}
 
@@ -140,7 +161,9 @@ def bounds(result: Result) -> CutBounds | None:
     if result.run is None or not result.run.tasks or CUT not in result.statistics:
         return None
     score, found = result.interval.mean, result.statistics
-    wrong, left_out, best = (found[name].interval.mean if name in found else score for name in VALUES)
+    wrong, left_out, best = (
+        found[name].interval.mean if name in found else score for name in VALUES
+    )
     # A sum in another order can differ in its last digit.
     return CutBounds(min(wrong, score), left_out, max(best, score), found[CUT].interval.mean)
 
@@ -165,7 +188,11 @@ def without_errors(result: Result) -> Interval | None:
     parts = [part for part in result.parts if part.has_score]
     intervals = [without_errors(part) if _has_errors(part) else part.interval for part in parts]
     known = [each for each in intervals if each is not None]
-    return mean_of_means(known, [part.clusters_of() for part in parts]) if len(known) == len(parts) else None
+    return (
+        mean_of_means(known, [part.clusters_of() for part in parts])
+        if len(known) == len(parts)
+        else None
+    )
 
 
 def _has_errors(result: Result) -> bool:
@@ -215,9 +242,14 @@ def score_columns(
             # A score that is not comparable cannot be the best of its column, and a single one is none.
             comparable = [each for each in board.ranking(length, part) if not each.caveats]
             best = comparable[0].interval.mean if len(comparable) > 1 else None
-            head = Column(title, "The ranks are by this column." if is_ranked else "", is_ranked=is_ranked)
+            head = Column(
+                title, "The ranks are by this column." if is_ranked else "", is_ranked=is_ranked
+            )
             pairs = zip(results, lines, strict=True)
-            cells = [score_cell(each, best if context == "full" else None) for each, (_, context) in pairs]
+            cells = [
+                score_cell(each, best if context == "full" else None)
+                for each, (_, context) in pairs
+            ]
             yield ScoreColumn(head, cells, [each.interval if each else None for each in scores])
         right = [without_errors(each) if each else None for each in scores]
         if with_errata and any(right):
@@ -235,12 +267,18 @@ def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> 
             models = _choose_models(board, length, context, published)
             if not models:
                 continue
-            own = [model for model in models if model in board.own_models and not board.is_floor(model)]
+            own = [
+                model for model in models if model in board.own_models and not board.is_floor(model)
+            ]
             folders = {model.rpartition("/")[0] for model in own}
             # The models of one endpoint share the first part of their names, e.g. `my/`.
             shared = f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
-            title = " ".join(filter(None, (board.title, "closed book" * (context == "none"), label(length))))
-            about = f"{title}: scores in % (95 % intervals)" + (f", models of {shared}" if shared else "")
+            title = " ".join(
+                filter(None, (board.title, "closed book" * (context == "none"), label(length)))
+            )
+            about = f"{title}: scores in % (95 % intervals)" + (
+                f", models of {shared}" if shared else ""
+            )
             categories = board.benchmark.entries
             parts = board.table_parts(models, length, context)
             # With a single category, the overall score is that category's.
@@ -249,7 +287,10 @@ def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> 
             parts.sort(key=lambda part: part != OVERALL and part not in categories)
             lines = [(model, context) for model in models]
             columns = list(score_columns(board, length, parts, lines, with_errata=True))
-            heads = [Column("", is_number=False), *(Column(_title_with_count(each)) for each in columns)]
+            heads = [
+                Column("", is_number=False),
+                *(Column(_title_with_count(each)) for each in columns),
+            ]
             names = [Cell(model.removeprefix(shared)) for model in models]
             rows = list(zip(names, *(each.cells for each in columns), strict=True))
             yield Table(f"scores-{board.file_name}", about, heads, rows)
@@ -264,9 +305,14 @@ def _title_with_count(column: ScoreColumn) -> str:
 
 def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
     """Return the user's models with a score, and the best published ones if there is one of the user's."""
-    part, having = board.main_part(length), [place for place in board.scores if place.length == length]
+    part, having = (
+        board.main_part(length),
+        [place for place in board.scores if place.length == length],
+    )
     models = {place.model for place in having if place.context == context}
-    ranked = [each.model for each in (*board.ranking(length, part), *board.without_rank(length, part))]
+    ranked = [
+        each.model for each in (*board.ranking(length, part), *board.without_rank(length, part))
+    ]
     floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
     order = dict.fromkeys([*ranked, *(each.model for each in floors), *board.own_models])
     own = [model for model in order if model in board.own_models and model in models]
@@ -299,7 +345,10 @@ def all_models(board: Board) -> list[str]:
     scores = [*board.ranking(board.main_length, part), *board.without_rank(board.main_length, part)]
     ranked = [each.model for each in scores]
     kinds = ("own", "floor", "published")
-    return sorted(dict.fromkeys([*ranked, *board.models]), key=lambda model: kinds.index(kind_of(board, model)))
+    return sorted(
+        dict.fromkeys([*ranked, *board.models]),
+        key=lambda model: kinds.index(kind_of(board, model)),
+    )
 
 
 def kind_of(board: Board, model: str) -> str:
@@ -325,13 +374,19 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     """Return a score with its interval and mark. `best` is the best of its column. The note of a dash explains it."""
     if result is None or not result.has_score:
         return Cell(
-            DASH, note="not run" if result is None else "; ".join(describe(result.caveats)) or "no scored answer"
+            DASH,
+            note="not run"
+            if result is None
+            else "; ".join(describe(result.caveats)) or "no scored answer",
         )
     interval = result.interval
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
-    text, ends = add_mark(percent(interval.mean), result.caveats), range_text(interval.low, interval.high)
+    text, ends = (
+        add_mark(percent(interval.mean), result.caveats),
+        range_text(interval.low, interval.high),
+    )
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 
@@ -339,21 +394,36 @@ def rho_cell(each: Correlation) -> Cell:
     """Return a correlation with its interval; its p-value is a tooltip."""
     if math.isnan(each.rho):
         return Cell(DASH, note="too few different values")
-    return Cell(decimals(each.rho), each.rho, range_text(each.low, each.high, decimals), note=p_sentence(each.p_value))
+    return Cell(
+        decimals(each.rho),
+        each.rho,
+        range_text(each.low, each.high, decimals),
+        note=p_sentence(each.p_value),
+    )
 
 
 def rank_cell(rank: Rank | None, note: str = "no rank") -> Cell:
     """Return a rank with its range, or a dash for None, with a note that says why there is none."""
     if rank is None:
         return Cell(DASH, note=note)
-    return Cell(f"{rank.rank:g}", rank.rank, detail=f"{rank.low}–{rank.high}" if rank.high > rank.low else "")
+    return Cell(
+        f"{rank.rank:g}",
+        rank.rank,
+        detail=f"{rank.low}–{rank.high}" if rank.high > rank.low else "",
+    )
 
 
 def plot_row(board: Board, result: Result, **about: str) -> dict[str, Any]:
     """Return a score with its model, its interval and its mark for the data of a plot."""
     marks = {"mark": MARK, "note": caveat_kinds(result.caveats)} if result.caveats else {}
     kind = kind_of(board, result.model)
-    return {"model": short_name(result.model), **about, **interval_row(result.interval), **marks, "kind": kind}
+    return {
+        "model": short_name(result.model),
+        **about,
+        **interval_row(result.interval),
+        **marks,
+        "kind": kind,
+    }
 
 
 def interval_row(interval: Interval) -> dict[str, float | None]:
@@ -378,7 +448,9 @@ def print_scores(folder: Path, boards: Sequence[Board]) -> None:
     print_blocks(score_tables(boards))
     for line in (*map(escape_invisible, notes(boards)), *answer_addresses(folder, boards)):
         print(line)
-    print(f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path {folder.parent.parent}")
+    print(
+        f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path {folder.parent.parent}"
+    )
 
 
 def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
@@ -390,9 +462,15 @@ def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
                 "leaderboard": board.title,
                 "model": model,
                 "scores": {name: score.interval.mean for name, score in found.items()},
-                "cut_answers": {name: asdict(cut) for name, score in found.items() if (cut := find_wide_bounds(score))},
+                "cut_answers": {
+                    name: asdict(cut)
+                    for name, score in found.items()
+                    if (cut := find_wide_bounds(score))
+                },
                 "without_known_errors": {
-                    name: right.mean for name, score in found.items() if (right := without_errors(score))
+                    name: right.mean
+                    for name, score in found.items()
+                    if (right := without_errors(score))
                 },
                 "notes": _notes(found),
             }
@@ -408,12 +486,18 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
             if text := _notes(_columns(board, model)):
                 reasons[text].append(model)
         for text, models in reasons.items():
-            names = f"all {len(models)} models" if len(models) == len(board.own_models) > 1 else ", ".join(models)
+            names = (
+                f"all {len(models)} models"
+                if len(models) == len(board.own_models) > 1
+                else ", ".join(models)
+            )
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
         yield from _notes_on_results(board)
         rows = (each for _, results in board.runs for each in results)
         shares = ((row.task, row.statistics.get("generated_data")) for row in rows)
-        generated |= dict.fromkeys(task for task, share in shares if share and share.interval.mean > 0)
+        generated |= dict.fromkeys(
+            task for task, share in shares if share and share.interval.mean > 0
+        )
     if generated:
         yield f"Generated data, not official files: {', '.join(generated)}"
 

@@ -76,7 +76,11 @@ class Caveat(NamedTuple):
             return f"{SHARES[self.kind]}: {amount(100 * float(self.detail))} %"
         if self.kind == "num_samples":
             samples, _, official = self.detail.partition("/")
-            return f"{samples} of the benchmark's {official} examples" if official else f"{samples} of your questions"
+            return (
+                f"{samples} of the benchmark's {official} examples"
+                if official
+                else f"{samples} of your questions"
+            )
         return {
             "missing": "no score",
             "length": f"{self.detail} is not a length of the benchmark",
@@ -132,10 +136,14 @@ def find_outcome(
     category = benchmark.entries[arguments["entry"]]
     chosen = arguments.get(benchmark.task_argument)
     given = {
-        name: int(arguments[name]) for name in ("length", "num_samples", "stream") if arguments.get(name) is not None
+        name: int(arguments[name])
+        for name in ("length", "num_samples", "stream")
+        if arguments.get(name) is not None
     }
     length = given.get("length")
-    own = tuple(task for task in (*category.tasks, *category.variants) if task.argument == str(chosen))
+    own = tuple(
+        task for task in (*category.tasks, *category.variants) if task.argument == str(chosen)
+    )
     tasks = own or category.tasks_at(length)
     annotators = spec.get("annotators") or []
     # Files that are not on this machine have not changed.
@@ -165,7 +173,9 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     # The user's own questions have no published scores, whatever their length.
     if length is not None and length not in task.sizes and not is_own:
         yield Caveat("length", task.name, length_label(length))
-    if (samples := task.sample(outcome.settings)) < (official := task.official_sample(outcome.settings)):
+    if (samples := task.sample(outcome.settings)) < (
+        official := task.official_sample(outcome.settings)
+    ):
         # Only the data says how many questions a user's file has.
         yield Caveat("num_samples", task.name, str(samples) if is_own else f"{samples}/{official}")
     if outcome.means.get(("subsampled", task.name)):
@@ -183,7 +193,9 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     if outcome.files_changed:
         yield Caveat("files", task.name)
     share_of_answers = 1 - sum(outcome.means.get((name, task.name), 0) for name in FAILURES)
-    answers = round(outcome.means.get(("num_instances", task.name), 0) * outcome.repeats * share_of_answers)
+    answers = round(
+        outcome.means.get(("num_instances", task.name), 0) * outcome.repeats * share_of_answers
+    )
     for name in SHARES:
         if share := outcome.means.get((name, task.name)):
             detail = f"{share * answers:.0f}/{answers}" if name == EMPTY else f"{share:.4g}"

@@ -63,15 +63,23 @@ def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[str,
     """Return each model's rank, with those that differences leave open; published ones are not compared."""
     scores = {result.model: result.interval.mean for result in ranking}
     # Each pair counts once, but the differences have both directions.
-    return rank_ranges(scores, {pair: differences[pair] for pair in combinations(scores, 2) if pair in differences})
+    return rank_ranges(
+        scores, {pair: differences[pair] for pair in combinations(scores, 2) if pair in differences}
+    )
 
 
 def describe_best(best: str, others: Iterable[str], differences: Differences) -> str:
     """Say with which models the best one is tied, or that it is better than all; nothing if there is no other."""
     decisions = {other: differences[best, other] for other in others}
-    if tied := [show_model(other) for other, decision in decisions.items() if not decision.is_different]:
+    if tied := [
+        show_model(other) for other, decision in decisions.items() if not decision.is_different
+    ]:
         rest = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
-        worse = f" It is better than {len(decisions) - len(tied)} of the models." if len(tied) < len(decisions) else ""
+        worse = (
+            f" It is better than {len(decisions) - len(tied)} of the models."
+            if len(tied) < len(decisions)
+            else ""
+        )
         return f"Statistical tie with {', '.join(tied[:4])}{rest}.{worse}"
     largest = max((decision.adjusted for decision in decisions.values()), default=1.0)
     return f"It is better than all others (adjusted {p_sentence(largest)})." if decisions else ""
@@ -82,10 +90,10 @@ def describe_pair(one: str, other: str, decision: Decision) -> str:
     effect = decision.comparison.effect
     is_higher = "better than" if effect.mean > 0 else "worse than"
     outcome = is_higher if decision.is_different else "in a statistical tie with"
-    difference = f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
-    return (
-        f"{show_model(one)} is {outcome} {show_model(other)} ({difference}; adjusted {p_sentence(decision.adjusted)})"
+    difference = (
+        f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
     )
+    return f"{show_model(one)} is {outcome} {show_model(other)} ({difference}; adjusted {p_sentence(decision.adjusted)})"
 
 
 @cache
@@ -105,13 +113,17 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
         shared = board.tasks_behind(one) & board.tasks_behind(other)
         tasks = [task for task in board.tasks_of(part, length) if task in shared]
         # A published score has no instances to pair.
-        comparison = _compare_answers(board, one, other, tasks) if tasks and not has_published else None
+        comparison = (
+            _compare_answers(board, one, other, tasks) if tasks and not has_published else None
+        )
         if comparison or (comparison := _compare_means(board, one, other, tasks)):
             families[has_published][one.model, other.model] = comparison
     return add_reverses(decide_differences(families[False]) | decide_differences(families[True]))
 
 
-def _compare_answers(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
+def _compare_answers(
+    board: Board, one: Result, other: Result, tasks: Sequence[str]
+) -> Comparison | None:
     """Compare two scores on the instances of tasks that both have; None if they share none of a task by one judge."""
     models = (one.model, other.model)
     cells = _find_cells(board, models, [(task, one.length, "full") for task in tasks])
@@ -123,7 +135,9 @@ def _compare_answers(board: Board, one: Result, other: Result, tasks: Sequence[s
     return shared.compare(range(len(shared.items)))
 
 
-def _compare_means(board: Board, one: Result, other: Result, tasks: Sequence[str]) -> Comparison | None:
+def _compare_means(
+    board: Board, one: Result, other: Result, tasks: Sequence[str]
+) -> Comparison | None:
     """Compare two scores by their intervals over tasks; None if there are no tasks, or if the judges differ."""
     if _judges_of(board, one, tasks) != _judges_of(board, other, tasks):
         return None
@@ -135,7 +149,9 @@ def _compare_means(board: Board, one: Result, other: Result, tasks: Sequence[str
         found = [each for task in tasks if (each := board.score(score.model, task, score.length))]
         if not tasks or len(found) < len(tasks):
             return None
-        ends.append(mean_of_means([each.interval for each in found], [each.clusters_of() for each in found]))
+        ends.append(
+            mean_of_means([each.interval for each in found], [each.clusters_of() for each in found])
+        )
     return compare_intervals(*ends)
 
 
@@ -144,7 +160,9 @@ def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[s
     if board.tasks_behind(score) == frozenset(tasks):
         return score.judges
     found = [board.score(score.model, task, score.length) for task in tasks]
-    return frozenset().union(*(each.judges for each in found if each)) if all(found) else score.judges
+    return (
+        frozenset().union(*(each.judges for each in found if each)) if all(found) else score.judges
+    )
 
 
 def by_instance(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
@@ -161,11 +179,15 @@ def mean_of(repeats: Iterable[InstanceScore]) -> float:
     return fmean(answer.score for answer in repeats if answer.score is not None)
 
 
-def task_weights(board: Board, tasks: Iterable[str], length: int | None, part: str = OVERALL) -> dict[str, float]:
+def task_weights(
+    board: Board, tasks: Iterable[str], length: int | None, part: str = OVERALL
+) -> dict[str, float]:
     """Return each task's weight in a part's score: equal columns, equal tasks in them; 0 if it is in no mean."""
     present = dict.fromkeys(tasks)
     columns = [part] if part != OVERALL else board.columns
-    found = [[task for task in board.tasks_of(column, length) if task in present] for column in columns]
+    found = [
+        [task for task in board.tasks_of(column, length) if task in present] for column in columns
+    ]
     filled = [each for each in found if each] or [[task] for task in present]
     weights: dict[str, float] = defaultdict(float)
     for column in filled:
@@ -277,12 +299,22 @@ class SharedAnswers:
 
     def __init__(self, models: Sequence[str], cells: Sequence[_Cell], weights: Sequence[float]):
         self.models = tuple(models)
-        rows = [(cell, weight, name) for cell, weight in zip(cells, weights, strict=True) for name in cell.instances]
-        self.items = [Item(cell.entry, cell.task, cell.length, cell.context, name) for cell, _, name in rows]
+        rows = [
+            (cell, weight, name)
+            for cell, weight in zip(cells, weights, strict=True)
+            for name in cell.instances
+        ]
+        self.items = [
+            Item(cell.entry, cell.task, cell.length, cell.context, name) for cell, _, name in rows
+        ]
         self.weights = [weight for _, weight, _ in rows]
         self._cells = [cell for cell, _, _ in rows]
-        self._rows = {model: [cell.answers[model][name] for cell, _, name in rows] for model in models}
-        self.scores = {model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()}
+        self._rows = {
+            model: [cell.answers[model][name] for cell, _, name in rows] for model in models
+        }
+        self.scores = {
+            model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()
+        }
         self.groups = [answers[0].group for answers in self._rows[models[0]]]
 
     def answers_of(self, model: str, place: int) -> Sequence[InstanceScore]:
@@ -321,7 +353,12 @@ class SharedAnswers:
         total = sum(weights)
         shares = [weight / total if total else 1 / len(cells) for weight in weights]
         return [
-            Pairs(self.scores[one][cell], self.scores[other][cell], [self.groups[place] for place in cell], share)
+            Pairs(
+                self.scores[one][cell],
+                self.scores[other][cell],
+                [self.groups[place] for place in cell],
+                share,
+            )
             for cell, share in zip(cells.values(), shares, strict=True)
             if share
         ]
@@ -332,7 +369,11 @@ class SharedTable(SharedAnswers):
 
     def __init__(self, boards: Iterable[Board], models: Sequence[str], length: int | None = None):
         boards = list(boards)
-        known = list(dict.fromkeys(each.model for board in boards for each in board.scores.values() if each.answers))
+        known = list(
+            dict.fromkeys(
+                each.model for board in boards for each in board.scores.values() if each.answers
+            )
+        )
         for model in models:
             if model not in known:
                 raise InputError(
@@ -341,23 +382,31 @@ class SharedTable(SharedAnswers):
                 )
         self._suite, self._length = boards, length
         places = {
-            board: dict.fromkeys((each.task, each.length, each.context) for each in board.tasks if each.answers)
+            board: dict.fromkeys(
+                (each.task, each.length, each.context) for each in board.tasks if each.answers
+            )
             for board in boards
         }
         cells = [
             cell
             for board, every in places.items()
-            for cell in _find_cells(board, models, [place for place in every if length in (None, place[1])])
+            for cell in _find_cells(
+                board, models, [place for place in every if length in (None, place[1])]
+            )
         ]
         # A line for each reason why tasks that all models have are not compared.
         refusals: dict[str, list[str]] = defaultdict(list)
         for board, place in ((board, place) for board, every in places.items() for place in every):
             if length in (None, place[1]) and (reason := _find_refusal(board, models, place)):
                 refusals[reason] += [place[0]] * (place[0] not in refusals[reason])
-        self.refusals = [f"{', '.join(names)} cannot be compared: {reason}" for reason, names in refusals.items()]
+        self.refusals = [
+            f"{', '.join(names)} cannot be compared: {reason}" for reason, names in refusals.items()
+        ]
         if not cells:
             reason = self.refusals[0] if self.refusals else "run the same tasks"
-            raise InputError(f"compare: {', '.join(models)} have no scored instance in common; {reason}")
+            raise InputError(
+                f"compare: {', '.join(models)} have no scored instance in common; {reason}"
+            )
         weights = _weigh(cells)
         self.boards = list(dict.fromkeys(cell.board for cell in cells))
         self._weights = list(zip(cells, weights, strict=True))
@@ -372,15 +421,24 @@ class SharedTable(SharedAnswers):
     def pairings(self) -> list[Pairing]:
         """Compare every two models on all instances that both answered, and by length, task and depth of these."""
         pairs = combinations(self.models, 2)
-        tables = [self] if len(self.models) == 2 else [SharedTable(self._suite, pair, self._length) for pair in pairs]
+        tables = (
+            [self]
+            if len(self.models) == 2
+            else [SharedTable(self._suite, pair, self._length) for pair in pairs]
+        )
         families: dict[tuple[str, ...], list[Pairing]] = defaultdict(list)
         for each in (part for table in tables for part in table._compare_parts()):
             # Each length is a question of its own, as on the report's page of that length.
-            families[(each.by, each.part) if each.by in ("all", "length") else (each.by,)].append(each)
+            families[(each.by, each.part) if each.by in ("all", "length") else (each.by,)].append(
+                each
+            )
         found = []
         for family in families.values():
             adjusted = holm([each.comparison.p_value for each in family])
-            found += [replace(each, adjusted=p_value) for each, p_value in zip(family, adjusted, strict=True)]
+            found += [
+                replace(each, adjusted=p_value)
+                for each, p_value in zip(family, adjusted, strict=True)
+            ]
         # The sort is stable, so that lengths and depths stay in their order.
         return sorted(found, key=lambda each: ("all", "length", "task", "depth").index(each.by))
 
@@ -389,9 +447,16 @@ class SharedTable(SharedAnswers):
         every = {(each.one, each.other): each.comparison for each in pairings if each.by == "all"}
         cells = self._split(lambda place: id(self._cells[place]) if self.weights[place] else None)
         # A row for each model and a column for each task and length.
-        table = np.array([[self.scores[model][places].mean() for places in cells.values()] for model in self.models])
+        table = np.array(
+            [
+                [self.scores[model][places].mean() for places in cells.values()]
+                for model in self.models
+            ]
+        )
         means = table @ np.array([self.weights[places[0]] for places in cells.values()])
-        ranks = rank_ranges(dict(zip(self.models, map(float, means), strict=True)), decide_differences(every))
+        ranks = rank_ranges(
+            dict(zip(self.models, map(float, means), strict=True)), decide_differences(every)
+        )
         order, points = kemeny(table), borda(table)
         standings = [
             Standing(
@@ -418,22 +483,31 @@ class SharedTable(SharedAnswers):
                 parts[each.part][each.one, each.other] = each.decision
         for part, decisions in parts.items():
             if decisions and (not part or len(parts) > 2):
-                yield f"At {part} " * bool(part) + self._describe_best(part, standings[0].model, decisions)
+                yield f"At {part} " * bool(part) + self._describe_best(
+                    part, standings[0].model, decisions
+                )
 
     def _describe_best(self, length: str, best: str, decisions: Differences) -> str:
         """Say whether the model with the highest mean (`best`, or the best at a length) is better than the others."""
         if length:
             # The mean is over all instances that a model answered, as the report has it.
-            cells = [(cell, weight) for cell, weight in self._weights if label(cell.length) == length]
+            cells = [
+                (cell, weight) for cell, weight in self._weights if label(cell.length) == length
+            ]
             means = [
                 sum(weight * cell.results[place].interval.mean for cell, weight in cells)
                 for place in range(len(self.models))
             ]
             best = self.models[means.index(max(means))]
-        others, differences = [model for model in self.models if model != best], add_reverses(decisions)
+        others, differences = (
+            [model for model in self.models if model != best],
+            add_reverses(decisions),
+        )
         if len(others) == 1:
             return f"{describe_pair(best, others[0], differences[best, others[0]])}."
-        return f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
+        return (
+            f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
+        )
 
     def contrasts(self, one: str, other: str, most: int, address: str) -> list[Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn."""
@@ -448,14 +522,19 @@ class SharedTable(SharedAnswers):
                 self.items[place],
                 float(self.scores[one][place]),
                 float(self.scores[other][place]),
-                (_link(address, self._rows[one][place][0]), _link(address, self._rows[other][place][0])),
+                (
+                    _link(address, self._rows[one][place][0]),
+                    _link(address, self._rows[other][place][0]),
+                ),
             )
             for place in [*turns, *rest][:most]
         ]
 
     def _compare_parts(self) -> Iterator[Pairing]:
         one, other = self.models
-        lengths = self._split(lambda place: self.items[place].length if self.weights[place] else None)
+        lengths = self._split(
+            lambda place: self.items[place].length if self.weights[place] else None
+        )
         depths = self._split(self.depth)
         parts = {
             "all": self._split(lambda place: "" if self.weights[place] else None),
@@ -468,15 +547,24 @@ class SharedTable(SharedAnswers):
                 yield Pairing(one, other, by, part, self.compare(places))
 
 
-def _find_cells(board: Board, models: Sequence[str], places: Iterable[tuple[str, int | None, str]]) -> list[_Cell]:
+def _find_cells(
+    board: Board, models: Sequence[str], places: Iterable[tuple[str, int | None, str]]
+) -> list[_Cell]:
     """Return the tasks, lengths and contexts of which all models have answers to the same instances."""
     cells = []
     for task, length, context in places:
         found = board.shared_scores(models, task, length, context)
         answers = [by_instance(result.answers) for result in found]
-        shared = [name for name in answers[0] if all(name in each for each in answers)] if answers else []
+        shared = (
+            [name for name in answers[0] if all(name in each for each in answers)]
+            if answers
+            else []
+        )
         if shared:
-            rows = {model: {name: each[name] for name in shared} for model, each in zip(models, answers, strict=True)}
+            rows = {
+                model: {name: each[name] for name in shared}
+                for model, each in zip(models, answers, strict=True)
+            }
             entry = " ".join(filter(None, (found[0].entry, board.folder)))
             cells.append(_Cell(board, entry, task, length, context, rows, found))
     return cells
@@ -492,14 +580,18 @@ def _find_refusal(board: Board, models: Sequence[str], place: tuple[str, int | N
     for each in results:
         others = [text for text in each.conditions if not text.startswith("judge=")]
         judges = [f"is judged by {' and '.join(sorted(each.judges))}"] if has_judges else []
-        texts.append(f"{show_model(each.model)} {', '.join([*judges, *others]) or 'has the default prompts'}")
+        texts.append(
+            f"{show_model(each.model)} {', '.join([*judges, *others]) or 'has the default prompts'}"
+        )
     advice = "judge all with one judge (helm-longctx rejudge --suite … --judge … --to …)"
     return f"{'; '.join(texts)}; {advice if has_judges else 'run the same arguments for all'}"
 
 
 def _weigh(cells: Sequence[_Cell]) -> list[float]:
     """Return the weight of each cell: equal benchmarks, equal lengths, and tasks as in the overall score."""
-    lengths: dict[str, dict[tuple[int | None, str], list[_Cell]]] = defaultdict(lambda: defaultdict(list))
+    lengths: dict[str, dict[tuple[int | None, str], list[_Cell]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for cell in cells:
         lengths[cell.board.name][cell.length, cell.context].append(cell)
     weights = {}

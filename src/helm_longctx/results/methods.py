@@ -57,7 +57,9 @@ class Gain:
     not_compared: tuple[str, ...]
 
 
-def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int | None = None) -> list[Gain]:
+def find_gains(
+    boards: Iterable[Board], models: Sequence[str] = (), length: int | None = None
+) -> list[Gain]:
     """Compare each method with the plain prompts of the same model, or raise an `InputError` if one lacks them."""
     boards = list(boards)
     # The shown name of each model by its name without methods and by the method.
@@ -70,7 +72,9 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
     for model in models:
         if model not in runs:
             choices = list_choices(model, runs) or "no model of the suite has both"
-            raise InputError(f"compare: model={shorten(model)} has no runs with and without a method; {choices}")
+            raise InputError(
+                f"compare: model={shorten(model)} has no runs with and without a method; {choices}"
+            )
     if not runs:
         raise InputError(
             "compare: --methods is given, but no model of the suite has runs with and without a method; run the same"
@@ -85,9 +89,13 @@ def find_gains(boards: Iterable[Board], models: Sequence[str] = (), length: int 
                 places = [place for place, weight in enumerate(table.weights) if weight]
                 comparison = compare_parts(table.pair_scores(name, plain, places))
                 costs, without = (_measure_costs(table, each, places) for each in (name, plain))
-                found.append(Gain(model, method, comparison, math.nan, costs, without, tuple(table.refusals)))
+                found.append(
+                    Gain(model, method, comparison, math.nan, costs, without, tuple(table.refusals))
+                )
         adjusted = holm([gain.comparison.p_value for gain in found])
-        gains += [replace(gain, adjusted=p_value) for gain, p_value in zip(found, adjusted, strict=True)]
+        gains += [
+            replace(gain, adjusted=p_value) for gain, p_value in zip(found, adjusted, strict=True)
+        ]
     return gains
 
 
@@ -96,7 +104,9 @@ def _measure_costs(table: SharedTable, model: str, places: Sequence[int]) -> Cos
         """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
         means = []
         for place in places:
-            values = [[each.values.get(name) for name in names] for each in table.answers_of(model, place)]
+            values = [
+                [each.values.get(name) for name in names] for each in table.answers_of(model, place)
+            ]
             if any(None in found for found in values):
                 return None
             means.append(fmean(sum(value or 0 for value in found) for found in values))
@@ -105,5 +115,8 @@ def _measure_costs(table: SharedTable, model: str, places: Sequence[int]) -> Cos
     parts = table.pair_scores(model, model, places)
     score = sum(part.weight * float(np.mean(np.asarray(part.a, dtype=float))) for part in parts)
     amounts = mean("billed_prompt_tokens", "output_tokens"), mean("cost")
-    per_point = (None if each is None or score <= 0 else len(places) * each / (100 * score) for each in amounts)
+    per_point = (
+        None if each is None or score <= 0 else len(places) * each / (100 * score)
+        for each in amounts
+    )
     return Costs(len(places), score, *amounts, *per_point)

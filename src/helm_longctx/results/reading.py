@@ -28,7 +28,15 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.results.suite import MAKER, read_reference_rows
-from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_looks, read_model, read_run_specs, reading
+from helm_longctx.runs.files import (
+    RUN_SPEC,
+    STATS,
+    read_json,
+    read_looks,
+    read_model,
+    read_run_specs,
+    reading,
+)
 from helm_longctx.runs.scores import (
     InstanceScore,
     Value,
@@ -71,7 +79,9 @@ WITHOUT_ERRORS = "score_without_known_errors"
 """The name of the score in a result's statistics, and in exports. Tasks without known errors do not have it."""
 
 
-def find_errata(benchmark: Benchmark, rows: Sequence[InstanceScore]) -> Mapping[str, tuple[Erratum, ...]]:
+def find_errata(
+    benchmark: Benchmark, rows: Sequence[InstanceScore]
+) -> Mapping[str, tuple[Erratum, ...]]:
     """Return the known errors of the questions of a task that were asked, by instance."""
     errata = [each for each in benchmark.errata() if rows and each.task == rows[0].task]
     questions = {row.instance: row for row in rows} if errata else {}
@@ -98,7 +108,10 @@ class Statistic:
 
 
 def task_statistics(
-    task: Task | None, rows: Sequence[InstanceScore], means: Mapping[str, float], errata: Mapping[str, object]
+    task: Task | None,
+    rows: Sequence[InstanceScore],
+    means: Mapping[str, float],
+    errata: Mapping[str, object],
 ) -> dict[str, Statistic]:
     """Return the statistics of a task (None for another package's), with bounds if answers were cut
     (`results/cells.py`), and with the score of the questions without known errors if some have them.
@@ -122,7 +135,10 @@ def task_statistics(
     found = {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
     if task and MAIN_METRIC in found:
         if any(row.values.get(CUT) for row in rows):
-            found |= {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
+            found |= {
+                name: _score_of(name, task, partial(cut_values, rows, value))
+                for name, value in VALUES.items()
+            }
         if errata:
             right = [row for row in rows if row.instance not in errata]
             found[WITHOUT_ERRORS] = _score_of(WITHOUT_ERRORS, task, partial(values_of, right))
@@ -131,23 +147,34 @@ def task_statistics(
 
 def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -> Statistic:
     # A score of several metrics is the mean of their means.
-    means = [mean_over_questions(values(metric)) for metric in (task.headline if len(task.headline) > 1 else ("",))]
+    means = [
+        mean_over_questions(values(metric))
+        for metric in (task.headline if len(task.headline) > 1 else ("",))
+    ]
     return _statistic(name, values(""), math.fsum(means) / len(means), 0)
 
 
-def _statistic(name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int) -> Statistic:
+def _statistic(
+    name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int
+) -> Statistic:
     numbers, groups = [value for value, _, _ in values], [group for _, group, _ in values]
     # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
     count = len({instance for _, _, instance in values}) or total
     if name in CONDITIONS or not values:
         return Statistic(replace(without_ends(math.nan if mean is None else mean), n=count))
     interval = replace(mean_interval(numbers, groups), n=count)
-    clusters = {text: error for text, error in cluster_errors(numbers, groups).items() if text.startswith(TEXT_GROUP)}
+    clusters = {
+        text: error
+        for text, error in cluster_errors(numbers, groups).items()
+        if text.startswith(TEXT_GROUP)
+    }
     if mean is not None:
         # The interval stays within the bounds of scores if it was within them.
         is_share, by = interval.low >= 0 and interval.high <= 1, mean - interval.mean
         low, high = interval.low + by, interval.high + by
-        interval = Interval(mean, max(low, 0.0) if is_share else low, min(high, 1.0) if is_share else high, count)
+        interval = Interval(
+            mean, max(low, 0.0) if is_share else low, min(high, 1.0) if is_share else high, count
+        )
     return Statistic(interval, standard_error(numbers, groups), clusters)
 
 
@@ -209,7 +236,9 @@ class Run:
     @property
     def package(self) -> str:
         """The version of helm-longctx that made the run; empty for older runs."""
-        packages = (metric.get("args", {}).get("package") for metric in self.spec.get("metric_specs", []))
+        packages = (
+            metric.get("args", {}).get("package") for metric in self.spec.get("metric_specs", [])
+        )
         return next(filter(None, packages), "")
 
     @property
@@ -285,16 +314,27 @@ class Result:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What results of a task must share to be compared: the judge, and arguments of prompts, except defaults."""
-        given = self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
-        own = [name for name in OF_PROMPTS if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])]
-        return (*(f"judge={judge}" for judge in sorted(self.judges)), *(f"{name}={given[name]}" for name in own))
+        given = (
+            self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
+        )
+        own = [
+            name
+            for name in OF_PROMPTS
+            if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])
+        ]
+        return (
+            *(f"judge={judge}" for judge in sorted(self.judges)),
+            *(f"{name}={given[name]}" for name in own),
+        )
 
     @property
     def error(self) -> float:
         """The standard error of the score. Of a published one only the widest interval is known."""
         if self.parts:
             parts = [part for part in self.parts if part.has_score]
-            return error_of_means([part.error for part in parts], [part.clusters_of() for part in parts])
+            return error_of_means(
+                [part.error for part in parts], [part.clusters_of() for part in parts]
+            )
         if self.is_published:
             return (self.interval.high - self.interval.low) / (2 * normal_quantile())
         return self.statistics[MAIN_METRIC].error
@@ -321,7 +361,9 @@ class Result:
         return "" if self.is_official else next(iter(self.judges))
 
 
-def read_results(suite: Path, benchmarks: Iterable[Benchmark], keep_answers: bool = True) -> list[Result]:
+def read_results(
+    suite: Path, benchmarks: Iterable[Benchmark], keep_answers: bool = True
+) -> list[Result]:
     """Read all results of a suite: of its finished runs by name, and the published ones, or raise an `InputError`.
 
     Without `keep_answers`, results lack the scores of answers, which need memory.
@@ -352,7 +394,9 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
     """Read the result of each task of a finished run, one of another scenario's run, or raise an `InputError`."""
     with reading(path / RUN_SPEC):
         arguments = spec["scenario_spec"].get("args", {})
-        benchmark = next((each for each in benchmarks if arguments.get("entry") in each.entries), None)
+        benchmark = next(
+            (each for each in benchmarks if arguments.get("entry") in each.entries), None
+        )
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
     means = _read_means(path / STATS, is_ours=benchmark is not None)
@@ -363,7 +407,9 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
     model = read_model(path)
     run = Run(path, spec, tasks, judge, read_looks(path), model)
     code = (
-        f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}" if model.get("remote_code") else ""
+        f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}"
+        if model.get("remote_code")
+        else ""
     )
     answers: dict[str, list[InstanceScore]] = defaultdict(list)
     for answer in read_scores(path, [benchmark] if benchmark else ()):
@@ -375,9 +421,20 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
         statistics = task_statistics(
             task, rows, {each: mean for (each, of), mean in means.items() if of == name}, errata
         )
-        score = statistics[MAIN_METRIC].interval if MAIN_METRIC in statistics else without_ends(math.nan)
+        score = (
+            statistics[MAIN_METRIC].interval
+            if MAIN_METRIC in statistics
+            else without_ends(math.nan)
+        )
         entry = arguments["entry"] if benchmark else first.entry
-        about = (benchmark.name if benchmark else "", entry, name, first.model, first.length, first.context)
+        about = (
+            benchmark.name if benchmark else "",
+            entry,
+            name,
+            first.model,
+            first.length,
+            first.context,
+        )
         caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
         caveats += task_caveats(outcome, task) if outcome and task else ()
         results.append(
@@ -403,7 +460,9 @@ def _read_means(path: Path, is_ours: bool) -> dict[tuple[str, str], float]:
     stats = read_json(path)
     with reading(path):
         stats = [each for each in stats if "perturbation" not in each["name"]]
-        if is_ours and len({tuple(sorted(each["name"].items(), key=str)) for each in stats}) < len(stats):
+        if is_ours and len({tuple(sorted(each["name"].items(), key=str)) for each in stats}) < len(
+            stats
+        ):
             raise ValueError("a statistic is there twice")
         # Some scenarios of HELM have only validation instances. The last one of equal keys counts.
         stats.sort(key=lambda each: each["name"].get("split") == "test")
@@ -421,47 +480,68 @@ def _judges(task: Task | None, judge: str) -> frozenset[str]:
 def interval_of(answers: Iterable[InstanceScore]) -> Interval:
     """Return the mean of answers' scores, clustered by their groups, and the number of instances."""
     scored = [answer for answer in answers if answer.score is not None]
-    interval = mean_interval([each.score for each in scored if each.score is not None], [each.group for each in scored])
+    interval = mean_interval(
+        [each.score for each in scored if each.score is not None], [each.group for each in scored]
+    )
     return replace(interval, n=len({(each.task, each.length, each.instance) for each in scored}))
 
 
-def published_results(benchmark: Benchmark, rows: Iterable[Published] | None = None) -> list[Result]:
+def published_results(
+    benchmark: Benchmark, rows: Iterable[Published] | None = None
+) -> list[Result]:
     """Return published scores, all or of some rows, of tasks, or of categories that have no others."""
     entries = {category.name: entry for entry, category in benchmark.entries.items()}
     results = []
     for row in benchmark.published() if rows is None else rows:
         for name, score in row.scores.items():
             entry = entries[row.category]
-            tasks = (benchmark.task(name),) if name else benchmark.entries[entry].tasks_at(row.length)
+            tasks = (
+                (benchmark.task(name),) if name else benchmark.entries[entry].tasks_at(row.length)
+            )
             statistics = _published_statistics(tasks, name, row, score)
             judges = frozenset(filter(None, (each.official_judge for each in tasks)))
             caveats = (Caveat("imported", name, row.source),) if row.source else ()
             about = (benchmark.name, entry, name, f"{PUBLISHED}{row.model}", row.length, "full")
             interval = statistics[MAIN_METRIC].interval
-            results.append(Result(*about, interval, judges, caveats, statistics=statistics, is_published=True))
+            results.append(
+                Result(*about, interval, judges, caveats, statistics=statistics, is_published=True)
+            )
     return results
 
 
-def _published_statistics(tasks: Sequence[Task], name: str, row: Published, score: float) -> dict[str, Statistic]:
+def _published_statistics(
+    tasks: Sequence[Task], name: str, row: Published, score: float
+) -> dict[str, Statistic]:
     """Return a score's statistics with the widest interval that its sample allows: Wilson's, for right or wrong.
 
     Args:
         name: the task's name; empty for a category's score.
     """
     # The publication does not name the protocol of a model, so the smallest sample is used.
-    own = sum(min(each.sample(Settings(row.length, protocol=protocol)) for protocol in each.variants) for each in tasks)
+    own = sum(
+        min(each.sample(Settings(row.length, protocol=protocol)) for protocol in each.variants)
+        for each in tasks
+    )
     count = own if row.samples is None else row.samples
     headline = tasks[0].headline if name else ()
-    names = [MAIN_METRIC, *([task_score(name)] if name else []), *(headline if len(headline) == 1 else ())]
+    names = [
+        MAIN_METRIC,
+        *([task_score(name)] if name else []),
+        *(headline if len(headline) == 1 else ()),
+    ]
     means = {**dict.fromkeys(names, score), **row.metrics.get(name, {})}
-    statistics = {metric: Statistic(_widest_interval(mean, count)) for metric, mean in means.items()}
+    statistics = {
+        metric: Statistic(_widest_interval(mean, count)) for metric, mean in means.items()
+    }
     return {**statistics, MAKER: Statistic(without_ends(1.0))}
 
 
 @cache
 def _widest_interval(mean: float, count: int) -> Interval:
     """Return a mean in 0…1 with the ends of Wilson's interval; of an unknown number of questions without ends."""
-    return Interval(mean, *(wilson(mean, count, normal_quantile()) if count else (math.nan, math.nan)), count)
+    return Interval(
+        mean, *(wilson(mean, count, normal_quantile()) if count else (math.nan, math.nan)), count
+    )
 
 
 def read_runs(results: Iterable[Result]) -> Iterator[tuple[Run, list[Result]]]:

@@ -83,7 +83,12 @@ class Question:
         # Of one model, the difference to a score of 0 is the score.
         first, second = found[0], found[1] if len(found) > 1 else defaultdict(float)
         self._pairs = [
-            Pairs([first[key] for key in keys], [second[key] for key in keys], [key[1] for key in keys], 1 / len(tasks))
+            Pairs(
+                [first[key] for key in keys],
+                [second[key] for key in keys],
+                [key[1] for key in keys],
+                1 / len(tasks),
+            )
             for keys in tasks.values()
         ]
         if size := sum(map(len, tasks.values())):
@@ -93,17 +98,28 @@ class Question:
     def decide(self) -> Verdict:
         """Return the answer as far as it is known."""
         if not self._pairs:
-            return Verdict("", Interval(math.nan, -1.0 if self._rule.kind == BETTER else 0.0, 1.0, 0))
+            return Verdict(
+                "", Interval(math.nan, -1.0 if self._rule.kind == BETTER else 0.0, 1.0, 0)
+            )
         if self._rule.kind != BETTER:
             clusters = Clusters.of(*join_pairs(self._pairs))
-            level, share = level_of_look(self._now, SIGNIFICANCE / 2, FIRST_OF_ROUNDS), self._rule.share
+            level, share = (
+                level_of_look(self._now, SIGNIFICANCE / 2, FIRST_OF_ROUNDS),
+                self._rule.share,
+            )
             low, high = margin_interval(clusters, quantile_of(level), SCORES)
             mean = float(clusters.counts[0] @ clusters.sums)
             text = ""
             if self._rule.kind == WIDTH:
-                text = f"{self._models[0]} is known to {100 * share:g} points" if high - low <= share else ""
+                text = (
+                    f"{self._models[0]} is known to {100 * share:g} points"
+                    if high - low <= share
+                    else ""
+                )
             elif not low <= share <= high:
-                text = f"{self._models[0]} is {'above' if mean > share else 'below'} {100 * share:g} %"
+                text = (
+                    f"{self._models[0]} is {'above' if mean > share else 'below'} {100 * share:g} %"
+                )
             return Verdict(text, Interval(mean, low, high, self._now[-1]))
         # This is how `compare` decides, so that both agree.
         found = compare_parts(self._pairs, self._now)

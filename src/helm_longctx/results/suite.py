@@ -39,7 +39,9 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     folder = suite_path(output_path, suite)
     if not folder.is_dir():
         # HELM makes a link `latest` in the folder of the suites.
-        suites = sorted(path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest")
+        suites = sorted(
+            path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest"
+        )
         choices = list_choices(suite, suites) or "there is no suite yet"
         raise InputError(f"suite={suite!r} is not in {folder.parent}; {choices}")
     return folder
@@ -53,8 +55,13 @@ def needs_pages(folder: Path) -> bool:
     record = folder / PAGES_RECORD
     if not record.is_file():
         return not (folder / PAGES).is_file()
-    changes = [*folder.glob(f"*/{STATS}"), report_path(folder.parent.parent, folder.name) / "index.html"]
-    return any(each.stat().st_mtime_ns > record.stat().st_mtime_ns for each in changes if each.is_file())
+    changes = [
+        *folder.glob(f"*/{STATS}"),
+        report_path(folder.parent.parent, folder.name) / "index.html",
+    ]
+    return any(
+        each.stat().st_mtime_ns > record.stat().st_mtime_ns for each in changes if each.is_file()
+    )
 
 
 def find_chosen_schema(folder: Path) -> Path | None:
@@ -74,7 +81,9 @@ def report_link(output_path: Path, suite: str) -> list[str]:
     if not (report_path(output_path, suite) / "index.html").is_file():
         return []
     # helm-server serves HELM's output folder under this name.
-    return [f"[Report with intervals and comparisons](benchmark_output/reports/{quote(suite)}/index.html)"]
+    return [
+        f"[Report with intervals and comparisons](benchmark_output/reports/{quote(suite)}/index.html)"
+    ]
 
 
 MAKER = "published"
@@ -86,7 +95,14 @@ SCENARIO_CLASS = "helm_longctx.helm.scenario.LongContextScenario"
 """The scenario of runs without instances, which is never made."""
 
 _NO_INSTANCES: dict[str, Any] = {
-    name: [] for name in ("stats", "per_instance_stats", "instances", "display_predictions", "display_requests")
+    name: []
+    for name in (
+        "stats",
+        "per_instance_stats",
+        "instances",
+        "display_predictions",
+        "display_requests",
+    )
 }
 
 
@@ -98,7 +114,11 @@ def write_reference(
     `models` are patterns of names, in which `*` stands for any characters; case is ignored.
     """
     rows = [row for row in benchmark.published() if length in (None, row.length)]
-    chosen = [row for row in rows if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models)]
+    chosen = [
+        row
+        for row in rows
+        if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models)
+    ]
     if not chosen:
         names = ", ".join(dict.fromkeys(row.model for row in rows)) or "none at that length"
         raise InputError(
@@ -120,7 +140,12 @@ def add_rows(benchmark: Benchmark, folder: Path, rows: Iterable[Published]) -> N
     about = f"Published results, not run here. Source: {benchmark.url}"
     # The run's page needs the files of instances, which are empty. The run spec makes the run complete, so it is last.
     files = {
-        "scenario": {"name": benchmark.name, "description": about, "definition_path": benchmark.url, "tags": [MAKER]},
+        "scenario": {
+            "name": benchmark.name,
+            "description": about,
+            "definition_path": benchmark.url,
+            "tags": [MAKER],
+        },
         **_NO_INSTANCES,
         Path(ROWS).stem: [asdict(row) for row in every.values()],
         "run_spec": {
@@ -143,4 +168,7 @@ def read_reference_rows(folder: Path, benchmark: Benchmark) -> list[Published]:
     rows = read_json(path)
     with reading(path):
         # Suites of earlier versions also have `instruct`.
-        return [Published(**{name: value for name, value in row.items() if name != "instruct"}) for row in rows]
+        return [
+            Published(**{name: value for name, value in row.items() if name != "instruct"})
+            for row in rows
+        ]

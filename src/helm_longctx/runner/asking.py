@@ -70,7 +70,9 @@ class PendingRequest(NamedTuple):
     in_batch: bool = False
 
 
-def ask_all(pending: Sequence[PendingRequest], asking: Asking, parallelism: int) -> list[RequestState]:
+def ask_all(
+    pending: Sequence[PendingRequest], asking: Asking, parallelism: int
+) -> list[RequestState]:
     """Return the states with their results, in the same order.
 
     The first request is sent alone, so that a wrong address, key or model ends the run before others are sent. The
@@ -81,7 +83,11 @@ def ask_all(pending: Sequence[PendingRequest], asking: Asking, parallelism: int)
         InputError: a client got bad input, the model cannot be asked, or a limit is reached. The message says which
             answers are kept.
     """
-    results = {number: answered for number, each in enumerate(pending) if (answered := asking.recall(each.request))}
+    results = {
+        number: answered
+        for number, each in enumerate(pending)
+        if (answered := asking.recall(each.request))
+    }
     groups = [each.beginning and each.beginning.group for each in pending]
     schedule = Schedule(groups, (number for number in range(len(pending)) if number not in results))
     calls, width = Calls(asking, asking.limit), 1
@@ -156,13 +162,19 @@ class Asking:
                 return with_facts(asked.whole(), find_facts(asked))
             return with_beginning(asked.whole(), shared, pending.in_batch)
 
-        first = asked.first or self._ask(self.journal.name(asked.request, asked.digest), make_request)
+        first = asked.first or self._ask(
+            self.journal.name(asked.request, asked.digest), make_request
+        )
         second = follow_up(asked.request, asked.sample, first)
         if second is None:
             return first
 
         def make_second() -> Request:
-            return with_facts(second, replace(find_facts(asked), rest=None)) if self.sender.takes_facts else second
+            return (
+                with_facts(second, replace(find_facts(asked), rest=None))
+                if self.sender.takes_facts
+                else second
+            )
 
         name = self.journal.name(second, digest(request_text(second)))
         return join_answers(first, self._ask(name, make_second))
@@ -179,7 +191,9 @@ class Asking:
         attempt.cache_replies()
         return attempt.result
 
-    def count(self, number: int, asked: StoredRequest, call: Future[RequestResult] | None) -> tuple[RequestState, bool]:
+    def count(
+        self, number: int, asked: StoredRequest, call: Future[RequestResult] | None
+    ) -> tuple[RequestState, bool]:
         """Count the outcome of a call. Return the state of the request with its result, and whether that is an answer.
 
         Raises an `InputError` if further requests would fail, too, or a client got bad input.
@@ -212,13 +226,17 @@ class Asking:
 def find_facts(asked: StoredRequest) -> PromptFacts:
     """Return what is known of the prompt of a request."""
     sample, instance = asked.sample, asked.state.instance
-    return PromptFacts(str(instance.id), str(instance.sub_split or ""), sample.length, sample.depth, sample.rest)
+    return PromptFacts(
+        str(instance.id), str(instance.sub_split or ""), sample.length, sample.depth, sample.rest
+    )
 
 
 def make_failure(error: str) -> RequestResult:
     """Make the result of a failed request. It has one empty completion, without which HELM's pages cannot show it."""
     nothing = GeneratedOutput(text="", logprob=0, tokens=[])
-    return RequestResult(success=False, embedding=[], completions=[nothing], cached=False, error=redact(error))
+    return RequestResult(
+        success=False, embedding=[], completions=[nothing], cached=False, error=redact(error)
+    )
 
 
 def release_memory() -> None:
@@ -240,7 +258,9 @@ class Progress:
     def __init__(self, total: int):
         # With `disable=None` there is no bar if there is no terminal. A notebook has none, but shows bars.
         self._total = total
-        self._bar = tqdm(total=total, unit="request", disable=False if "ipykernel" in sys.modules else None)
+        self._bar = tqdm(
+            total=total, unit="request", disable=False if "ipykernel" in sys.modules else None
+        )
         self._start = self._last_shown = time.monotonic()
         self._answered = self._recalled = self._cached = self._failures = self._tokens = 0
 
@@ -275,7 +295,9 @@ class Progress:
             counts = f"{self._recalled + done} of {self._total} requests, {self._failures} failed"
             hlog(f"{counts}, {speed}, {left_text}; {waiting}")
         else:
-            self._bar.set_postfix_str(f"tokens/s={self._tokens_per_second:,.0f}, failed={self._failures}, {waiting}")
+            self._bar.set_postfix_str(
+                f"tokens/s={self._tokens_per_second:,.0f}, failed={self._failures}, {waiting}"
+            )
 
     def close(self) -> None:
         """Remove the bar from the terminal."""
@@ -319,14 +341,21 @@ class Breaker:
             raise InputError(f"the model cannot be asked: {error}")
         self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight
         if self._in_a_row >= self._limit:
-            raise InputError(f"{self._kinds.total()} requests failed, the last ones in a row: {error}")
+            raise InputError(
+                f"{self._kinds.total()} requests failed, the last ones in a row: {error}"
+            )
         if self._kinds[kind] == 1:
-            hwarn(f"request for {name} failed: {error}; further {kind.value} failures are only counted")
+            hwarn(
+                f"request for {name} failed: {error}; further {kind.value} failures are only counted"
+            )
 
     def finish(self) -> int:
         """Log how many requests failed and why, and return their number."""
         if self._kinds:
-            hwarn("failed: " + ", ".join(f"{number} {kind.value}" for kind, number in self._kinds.most_common()))
+            hwarn(
+                "failed: "
+                + ", ".join(f"{number} {kind.value}" for kind, number in self._kinds.most_common())
+            )
         return self._kinds.total()
 
 
@@ -351,14 +380,20 @@ class Oddities:
         if tokens is not None and not self._is_cutting:
             self._is_cutting = True
             about = f"the server counts {usage.input_tokens:,} tokens of a prompt that has at least {tokens:,}"
-            hwarn(f"{name}: {about}, so it cuts prompts without an error; further cut prompts are only counted")
+            hwarn(
+                f"{name}: {about}, so it cuts prompts without an error; further cut prompts are only counted"
+            )
 
     def finish(self) -> None:
         """Log how many answers of each kind there are."""
         if (limit := find_limit(self._counts)) is not None:
-            hwarn(f"the server counts {limit:,.0f} tokens of prompts of different lengths, so it cuts longer ones")
+            hwarn(
+                f"the server counts {limit:,.0f} tokens of prompts of different lengths, so it cuts longer ones"
+            )
         if number := sum(find_cut(*each, limit) is not None for each in self._counts):
-            hwarn(f"the server has cut {number} of {self._answers} prompts, so their scores do not compare")
+            hwarn(
+                f"the server has cut {number} of {self._answers} prompts, so their scores do not compare"
+            )
         if self._empty:
             hwarn(f"{self._empty} of {self._answers} answers are empty")
 

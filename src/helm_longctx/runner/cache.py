@@ -121,7 +121,9 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
         open_cache_file(path).check()
         # The server belongs to the client that HELM is making now; HELM's other caches belong to no server.
         client = client_in_the_making.get()
-        return DigestCacheConfig(path, server_digest(client.deployment, client.credentials) if client else "")
+        return DigestCacheConfig(
+            path, server_digest(client.deployment, client.credentials) if client else ""
+        )
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
@@ -145,7 +147,10 @@ def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | 
     """
     registered = get_model_deployment(deployment)
     arguments = registered.client_spec.args or {}
-    addresses = {name: credentials.get(f"{registered.host_organization}{name}", None) for name in _IN_CREDENTIALS}
+    addresses = {
+        name: credentials.get(f"{registered.host_organization}{name}", None)
+        for name in _IN_CREDENTIALS
+    }
     # The libraries of providers take the address from variables if a deployment has none.
     of_libraries = [name for each in providers().values() for name in each.environment]
     # HELM's own HTTP client prefers its variable to the deployment's address.
@@ -164,8 +169,14 @@ def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | 
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
-        arguments = {str(name): part for name, part in value.items() if not _IGNORED_ARGUMENTS.search(str(name))}
-        return {name: _without_secrets(part) for name, part in arguments.items() if part is not None}
+        arguments = {
+            str(name): part
+            for name, part in value.items()
+            if not _IGNORED_ARGUMENTS.search(str(name))
+        }
+        return {
+            name: _without_secrets(part) for name, part in arguments.items() if part is not None
+        }
     if isinstance(value, list | tuple):
         return [_without_secrets(part) for part in value]
     # An address with and without a slash at the end is the same.
@@ -239,8 +250,12 @@ class CacheFile:
 
     def _value(self, key: str, data: bytes) -> Any:
         """Return a stored value; None if it was changed or is another key's. Values of HELM's stores have no digest."""
-        if _SEAL.fullmatch(data, len(data) - _SEAL_SIZE) and data[-_DIGITS:] != _digest(key, data[:-_SEAL_SIZE]):
-            warn_once(f"the request cache {self._path}: answers were changed in it; they are asked for again")
+        if _SEAL.fullmatch(data, len(data) - _SEAL_SIZE) and data[-_DIGITS:] != _digest(
+            key, data[:-_SEAL_SIZE]
+        ):
+            warn_once(
+                f"the request cache {self._path}: answers were changed in it; they are asked for again"
+            )
             return None
         return pickle.loads(data)  # noqa: S301  # the format of HELM's files
 
@@ -266,7 +281,11 @@ class CacheFile:
             try:
                 if self._connection is None or self._identity != _identity(self._path):
                     self._close()
-                    self._connection, self._identity, self._wait = self._connect(), _identity(self._path), WAIT
+                    self._connection, self._identity, self._wait = (
+                        self._connect(),
+                        _identity(self._path),
+                        WAIT,
+                    )
                     finalize(self, self._connection.close).atexit = False
                 if wait != self._wait:
                     self._connection.execute(f"PRAGMA busy_timeout={1000 * wait:.0f}")
@@ -278,7 +297,9 @@ class CacheFile:
 
     def _connect(self, is_durable: bool = False) -> sqlite3.Connection:
         """Open the file. Like HELM, a connection does not wait for the disk, unless it `is_durable`."""
-        connection = sqlite3.connect(self._path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self._path, timeout=WAIT, isolation_level=None, check_same_thread=False
+        )
         try:
             # A cache may lose its last entries in a power failure; the journal has the answers.
             connection.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'OFF'}")
@@ -300,7 +321,10 @@ class CacheFile:
         try:
             yield
         except (sqlite3.Error, pickle.UnpicklingError, EOFError) as error:
-            remedy = next((remedy for words, remedy in _REMEDIES.items() if words in str(error)), "remove that file")
+            remedy = next(
+                (remedy for words, remedy in _REMEDIES.items() if words in str(error)),
+                "remove that file",
+            )
             what = f"the request cache {self._path} cannot be used ({error})"
             raise CacheError(f"{what}: {remedy}, or give helm-run --disable-cache") from error
 

@@ -9,7 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS,
+)
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.run_spec import RunSpec
 from helm.common.object_spec import get_class_by_name
@@ -26,7 +28,13 @@ from helm_longctx.runner import prefixes
 from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.programs import has_programs, plan_steps
 from helm_longctx.runner.runner import LongContextRunner
-from helm_longctx.runner.spool import Spool, StoredRequest, is_long_context, make_scenario, store_prompts
+from helm_longctx.runner.spool import (
+    Spool,
+    StoredRequest,
+    is_long_context,
+    make_scenario,
+    store_prompts,
+)
 from helm_longctx.runs.files import STATES, write_json
 from helm_longctx.tasks.entry import is_our_method
 from helm_longctx.tasks.metric_names import nearest_depth
@@ -169,24 +177,33 @@ class Rate:
         return max((amount / limit for amount, limit in limits if limit), default=None)
 
 
-def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any], rate: Rate) -> Estimate:
+def estimate_run(
+    runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any], rate: Rate
+) -> Estimate:
     """Estimate a run. Raises an `InputError` for HELM's other scenarios, bad data, and prompts that do not fit."""
     if not is_long_context(spec):
-        raise InputError(f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated")
+        raise InputError(
+            f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated"
+        )
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
     prices = find_prices(deployment.name, own)
     spec = with_deployments_tokenizer(spec)
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
         every = runner.adapt(spec, make_scenario(spec), spool)
         disk_bytes = _disk_bytes(spec, every, Path(folder))
-        questions = [each for each in every if each.state.result is None]  # a result is of an earlier run
+        questions = [
+            each for each in every if each.state.result is None
+        ]  # a result is of an earlier run
         requests = plan_steps(questions, spool) if has_programs(questions) else questions
         keys = prefixes.prefix_keys(each.text() for each in requests)
         counter = load_deployment_counter(deployment.name)
         names = f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
         counts = count_prompts(requests, counter, splits_digits(names))
         plain = [
-            Usage(input_tokens(each.request, count, each.characters), output_tokens=_typical_output(each))
+            Usage(
+                input_tokens(each.request, count, each.characters),
+                output_tokens=_typical_output(each),
+            )
             for each, count in zip(requests, counts, strict=True)
         ]
     usages = _find_usages(deployment, requests, plain, keys, prices)
@@ -198,8 +215,12 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
     for part in (usages.plain, usages.direct, usages.batched):
         part += seconds
     most += [usage.output_tokens for usage in seconds]
-    prompts, typical = (sum(getattr(each, f"{name}_tokens") for each in plain) for name in ("input", "output"))
-    nameless = ({**vars(each.request), **_WITHOUT_MODEL, "prompt": each.digest} for each in requests)
+    prompts, typical = (
+        sum(getattr(each, f"{name}_tokens") for each in plain) for name in ("input", "output")
+    )
+    nameless = (
+        {**vars(each.request), **_WITHOUT_MODEL, "prompt": each.digest} for each in requests
+    )
     thinking = len(plain) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
     return Estimate(
         run=spec.name,
@@ -222,7 +243,9 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         minutes=rate.minutes(len(plain), prompts + typical),
         samples=tuple(_samples(spec, questions)),
         # It is equal for deployments that get the same requests in the same order.
-        requests_digest=digest("\n".join(json.dumps(each, sort_keys=True, default=vars) for each in nameless)),
+        requests_digest=digest(
+            "\n".join(json.dumps(each, sort_keys=True, default=vars) for each in nameless)
+        ),
     )
 
 
@@ -239,7 +262,15 @@ def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskS
     for task, by_question in groups.items():
         sizes, depths = Counter(by_question.values()), Counter(depth for depth, _ in places[task])
         size = sum(each**2 for each in sizes.values()) / len(by_question)
-        yield TaskSample(entry or "", task, length, len(by_question), len(sizes), tuple(sorted(depths.items())), size)
+        yield TaskSample(
+            entry or "",
+            task,
+            length,
+            len(by_question),
+            len(sizes),
+            tuple(sorted(depths.items())),
+            size,
+        )
 
 
 def count_prompts(
@@ -252,7 +283,11 @@ def count_prompts(
         single_digits: whether the tokenizer makes a token of each digit.
     """
     estimates = [estimate_tokens(_text(each.whole()), single_digits) for each in requests]
-    counts = {number: count for number, each in enumerate(requests) if (count := each.sample.prompt_tokens)}
+    counts = {
+        number: count
+        for number, each in enumerate(requests)
+        if (count := each.sample.prompt_tokens)
+    }
     by_task: dict[str, list[int]] = defaultdict(list)
     for number, each in enumerate(requests):
         by_task[str(each.state.instance.sub_split)].append(number)
@@ -264,14 +299,20 @@ def count_prompts(
             sample = [numbers[place * len(numbers) // count] for place in range(count)]
             counts |= {number: counter(_text(requests[number].whole())) for number in sample}
         if sample:
-            ratio = sum(counts[number] for number in sample) / sum(estimates[number] for number in sample)
+            ratio = sum(counts[number] for number in sample) / sum(
+                estimates[number] for number in sample
+            )
             for number in set(numbers) - set(counts):
                 estimates[number] = round(estimates[number] * ratio)
     return [counts.get(number, estimate) for number, estimate in enumerate(estimates)]
 
 
 def _text(request: Request) -> str:
-    return "\n".join(message["content"] for message in request.messages) if request.messages else request.prompt
+    return (
+        "\n".join(message["content"] for message in request.messages)
+        if request.messages
+        else request.prompt
+    )
 
 
 class _Usages(NamedTuple):
@@ -305,7 +346,10 @@ def _find_usages(
 
 
 def _usages(
-    requests: Sequence[StoredRequest], plain: Sequence[Usage], keys: Sequence[prefixes.Key], pays: prefixes.Pays
+    requests: Sequence[StoredRequest],
+    plain: Sequence[Usage],
+    keys: Sequence[prefixes.Key],
+    pays: prefixes.Pays,
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
     beginnings = prefixes.cacheable_beginnings([each.request for each in requests], keys, pays)
@@ -336,9 +380,13 @@ def _judge_usages(spec: RunSpec, requests: Sequence[StoredRequest]) -> Iterator[
     for annotator in spec.annotators or []:
         for each in requests:
             task, tokens = each.state.instance.sub_split or "", _typical_output(each)
-            answer = GeneratedOutput(typical_answer(annotator, task, each.sample.record, tokens), logprob=0, tokens=[])
+            answer = GeneratedOutput(
+                typical_answer(annotator, task, each.sample.record, tokens), logprob=0, tokens=[]
+            )
             answered = replace(each.state, result=RequestResult(True, [], [answer], False))
-            for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
+            for judge, request in product(
+                judge_names(annotator), judge_requests(annotator, answered)
+            ):
                 size = min(request.max_tokens, JUDGE_REPLY)
                 yield judge, Usage(estimate_tokens(request.text), output_tokens=size)
 
@@ -350,16 +398,26 @@ def _dollars(
     judges: Sequence[tuple[str, Usage]],
     own: Mapping[str, Any],
 ) -> Dollars:
-    of_judges = {judge: find_prices(judge, own) if judge in DEPLOYMENTS else None for judge in dict(judges)}
-    judging = _sum(price.dollars(usage) if (price := of_judges[judge]) else None for judge, usage in judges)
+    of_judges = {
+        judge: find_prices(judge, own) if judge in DEPLOYMENTS else None for judge in dict(judges)
+    }
+    judging = _sum(
+        price.dollars(usage) if (price := of_judges[judge]) else None for judge, usage in judges
+    )
     if prices is None:
         return Dollars(None, None, None, None, None, judging, None)
 
     def batch_price(usage: Usage) -> float | None:
         fills_cache = usage.cache_write_tokens > 0
-        return prices.warming_dollars(usage, usages.write_price) if fills_cache else prices.dollars(usage, batch=True)
+        return (
+            prices.warming_dollars(usage, usages.write_price)
+            if fills_cache
+            else prices.dollars(usage, batch=True)
+        )
 
-    longest = (replace(usage, output_tokens=size) for usage, size in zip(usages.plain, most, strict=True))
+    longest = (
+        replace(usage, output_tokens=size) for usage, size in zip(usages.plain, most, strict=True)
+    )
     return Dollars(
         typical=_sum(map(prices.dollars, usages.plain)),
         cached=_sum(map(prices.dollars, usages.direct)),

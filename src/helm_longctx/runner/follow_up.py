@@ -47,7 +47,9 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
     parts = usage_of(first), usage_of(last)
     # Tokens of one request would look like the tokens of both, and the limit in dollars would count too little.
     known = [astuple(part) for part in parts if part is not None]
-    return with_usage(joined, Usage(*map(sum, zip(*known, strict=True))) if len(known) == len(parts) else None)
+    return with_usage(
+        joined, Usage(*map(sum, zip(*known, strict=True))) if len(known) == len(parts) else None
+    )
 
 
 def split_answers(joined: RequestResult) -> tuple[RequestResult, RequestResult]:
@@ -62,7 +64,9 @@ def split_answers(joined: RequestResult) -> tuple[RequestResult, RequestResult]:
     return before, with_usage(after, Usage(*rest))
 
 
-def most_follow_up_tokens(request: Request, sample: Sample, count: Callable[[str], int] = estimate_tokens) -> Usage:
+def most_follow_up_tokens(
+    request: Request, sample: Sample, count: Callable[[str], int] = estimate_tokens
+) -> Usage:
     """Return the tokens of the second request if both answers reach their limits; no tokens if there is none."""
     if sample.follow_up is None:
         return Usage()
@@ -75,4 +79,6 @@ def _output_tokens(request: Request, sample: Sample) -> int:
     """Return the output budget, which is raised and limited in the same way as the budget of the first request."""
     assert sample.follow_up is not None
     raised = max(0, request.max_tokens - sample.max_tokens)
-    return int(min(sample.follow_up["max_tokens"] + sample.thinking_tokens + raised, request.max_tokens))
+    return int(
+        min(sample.follow_up["max_tokens"] + sample.thinking_tokens + raised, request.max_tokens)
+    )

@@ -40,7 +40,10 @@ def stoppable(summary: Callable[[], str], unwinds: bool = True) -> Iterator[None
             signal.signal(each, signal.SIG_IGN)
         # The log is not used, because the signal may have interrupted a log call that holds the lock.
         with suppress(OSError):
-            os.write(2, f"\nhelm-longctx: stopped by {signal.Signals(number).name}: {summary()}\n".encode())
+            os.write(
+                2,
+                f"\nhelm-longctx: stopped by {signal.Signals(number).name}: {summary()}\n".encode(),
+            )
         if not unwinds:
             os._exit(128 + number)
         deadline = threading.Timer(GRACE, os._exit, [128 + number])
@@ -52,7 +55,11 @@ def stoppable(summary: Callable[[], str], unwinds: bool = True) -> Iterator[None
         raise SystemExit(128 + number)
 
     may_handle = threading.current_thread() is threading.main_thread() and not hasattr(sys, "ps1")
-    handled = [number for number, default in _DEFAULTS.items() if may_handle and signal.getsignal(number) is default]
+    handled = [
+        number
+        for number, default in _DEFAULTS.items()
+        if may_handle and signal.getsignal(number) is default
+    ]
     for number in handled:
         signal.signal(number, stop)
     try:
@@ -70,7 +77,10 @@ def _exit_now(status: int) -> None:
     os._exit(status)
 
 
-_DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+_DEFAULTS: dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
 
 
 @contextmanager
@@ -82,4 +92,6 @@ def explain_full_disk(folder: Path, summary: str) -> Iterator[None]:
         if error.errno not in DISK_FULL:
             raise
         what = f"{error.filename or folder} cannot be written: {error.strerror}"
-        raise InputError(f"{what}; {summary}; make room, then give the same command again") from error
+        raise InputError(
+            f"{what}; {summary}; make room, then give the same command again"
+        ) from error

@@ -40,7 +40,9 @@ class Spreads:
     source: str
 
 
-NO_SPREADS = Spreads(Spread(LARGEST_VARIANCE, 1.0, is_paired=False), None, "the largest possible variance")
+NO_SPREADS = Spreads(
+    Spread(LARGEST_VARIANCE, 1.0, is_paired=False), None, "the largest possible variance"
+)
 """The spreads of a task of which nothing is known."""
 
 
@@ -80,20 +82,32 @@ def make_plans(
             deployment=estimate.deployment,
             sample=sample,
             unpaired=detectable_difference([_sample(sample, spreads.unpaired)]),
-            paired=detectable_difference([_sample(sample, spreads.paired)]) if spreads.paired else None,
+            paired=detectable_difference([_sample(sample, spreads.paired)])
+            if spreads.paired
+            else None,
             needed=needed,
-            dollars=price / sum(each.questions for each in estimate.samples) * needed if price and needed else None,
+            dollars=price / sum(each.questions for each in estimate.samples) * needed
+            if price and needed
+            else None,
             source=spreads.source,
         )
         plans.append(plan)
     return plans
 
 
-def detectable_overall(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads]) -> tuple[float, float | None]:
+def detectable_overall(
+    plans: Sequence[Plan], known: Mapping[TaskKey, Spreads]
+) -> tuple[float, float | None]:
     """Return the smallest detected difference of the unweighted mean over all plans' tasks: unpaired, and paired."""
     spreads = [find_spreads(plan.sample, known) for plan in plans]
-    unpaired = [_sample(plan.sample, each.unpaired) for plan, each in zip(plans, spreads, strict=True)]
-    paired = [_sample(plan.sample, each.paired) for plan, each in zip(plans, spreads, strict=True) if each.paired]
+    unpaired = [
+        _sample(plan.sample, each.unpaired) for plan, each in zip(plans, spreads, strict=True)
+    ]
+    paired = [
+        _sample(plan.sample, each.paired)
+        for plan, each in zip(plans, spreads, strict=True)
+        if each.paired
+    ]
     is_known = len(paired) == len(plans)
     return detectable_difference(unpaired), detectable_difference(paired) if is_known else None
 
@@ -104,13 +118,17 @@ def _sample(sample: TaskSample, spread: Spread) -> Sample:
 
 def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
     """Return the spreads of a suite's tasks, or raise an `InputError` if a run is damaged, or none has scores."""
-    found = [each for each in read_results(suite, BENCHMARKS) if each.answers and each.context == "full"]
+    found = [
+        each for each in read_results(suite, BENCHMARKS) if each.answers and each.context == "full"
+    ]
     models: dict[TaskKey, dict[str, dict[str, list[InstanceScore]]]] = defaultdict(dict)
     for result in choose_results(found, lambda each: (_key(each), each.model)):
         if result.has_score:
             models[_key(result)][result.model] = by_instance(result.answers)
     if not models:
-        raise InputError(f"like={suite.name}: the suite has no run with scores in {suite.parent}; name another suite")
+        raise InputError(
+            f"like={suite.name}: the suite has no run with scores in {suite.parent}; name another suite"
+        )
     return {key: _spreads_of(each) for key, each in models.items()}
 
 
@@ -131,7 +149,11 @@ def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spread
     category = benchmark.entries[sample.entry].name if benchmark else None
     alike = [row for row in rows if row.category == category and row.length == sample.length]
     # The score of the task, or else of its category. It is the mean of right and wrong answers.
-    scores = [score for row in alike if (score := row.scores.get(sample.task, row.scores.get(""))) is not None]
+    scores = [
+        score
+        for row in alike
+        if (score := row.scores.get(sample.task, row.scores.get(""))) is not None
+    ]
     if scores:
         # The correlation in clusters is not published, so each cluster counts as one question.
         variance = max(score * (1 - score) for score in scores)
@@ -140,9 +162,17 @@ def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spread
 
 
 def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> Spreads:
-    means = {model: {name: mean_of(rows) for name, rows in instances.items()} for model, instances in models.items()}
-    groups = {name: rows[0].group for instances in models.values() for name, rows in instances.items()}
-    alone = [variance_components(list(each.values()), [groups[name] for name in each]) for each in means.values()]
+    means = {
+        model: {name: mean_of(rows) for name, rows in instances.items()}
+        for model, instances in models.items()
+    }
+    groups = {
+        name: rows[0].group for instances in models.values() for name, rows in instances.items()
+    }
+    alone = [
+        variance_components(list(each.values()), [groups[name] for name in each])
+        for each in means.values()
+    ]
     components = [each for each in alone if each.groups > 1]
     if not components:
         return NO_SPREADS
@@ -153,7 +183,11 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
         shared = [name for name in one if name in other]
         clusters = [groups[name] for name in shared]
         if len(set(clusters)) > 1:
-            pairs.append(paired_spread([one[name] for name in shared], [other[name] for name in shared], clusters))
+            pairs.append(
+                paired_spread(
+                    [one[name] for name in shared], [other[name] for name in shared], clusters
+                )
+            )
     if not pairs:
         return Spreads(unpaired, None, "earlier runs")
     kurtoses = [each.kurtosis for each in pairs if each.kurtosis is not None]

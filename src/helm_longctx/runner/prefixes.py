@@ -72,23 +72,32 @@ def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
     """
     prompts = Counter((level, number) for key in keys for level, number in enumerate(key, 1))
     longest = [
-        max(((level, number) for level, number in enumerate(key, 1) if prompts[level, number] > 1), default=(0, 0))
+        max(
+            ((level, number) for level, number in enumerate(key, 1) if prompts[level, number] > 1),
+            default=(0, 0),
+        )
         for key in keys
     ]
     sharing = Counter(longest)
     groups = {place: group for group, place in enumerate(sharing)}
     return [
-        Beginning(groups[place], place[0] * STEP) if sharing[place] > 1 and place[0] * STEP >= SMALLEST else None
+        Beginning(groups[place], place[0] * STEP)
+        if sharing[place] > 1 and place[0] * STEP >= SMALLEST
+        else None
         for place in longest
     ]
 
 
-def cacheable_beginnings(requests: Sequence[Request], keys: Sequence[Key], pays: Pays) -> list[Beginning | None]:
+def cacheable_beginnings(
+    requests: Sequence[Request], keys: Sequence[Key], pays: Pays
+) -> list[Beginning | None]:
     """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 
     Conversations have none, because only a single turn is divided for the cache.
     """
-    found = shared_beginnings([[] if request.messages else key for request, key in zip(requests, keys, strict=True)])
+    found = shared_beginnings(
+        [[] if request.messages else key for request, key in zip(requests, keys, strict=True)]
+    )
     groups: dict[Beginning, list[int]] = defaultdict(list)
     for number, each in enumerate(found):
         if each:
@@ -99,7 +108,9 @@ def cacheable_beginnings(requests: Sequence[Request], keys: Sequence[Key], pays:
 
 def caching_pays(prices: Prices | None) -> Pays:
     """Return `pays` of requests that are sent on their own. If prices are not known, a cache counts as cheaper."""
-    return lambda beginning, numbers: prices is None or prices.caching_pays(beginning.tokens, len(numbers))
+    return lambda beginning, numbers: (
+        prices is None or prices.caching_pays(beginning.tokens, len(numbers))
+    )
 
 
 def warming_pays(prices: Prices | None, write_price: float, tokens: Sequence[int]) -> Pays:
@@ -112,7 +123,10 @@ def warming_pays(prices: Prices | None, write_price: float, tokens: Sequence[int
     return lambda beginning, numbers: (
         prices is not None
         and prices.warming_pays(
-            beginning.tokens, max(0, tokens[numbers[0]] - beginning.tokens), len(numbers), write_price
+            beginning.tokens,
+            max(0, tokens[numbers[0]] - beginning.tokens),
+            len(numbers),
+            write_price,
         )
     )
 

@@ -109,12 +109,25 @@ class PreparedRun:
             return order
         # Contexts can differ within the last step of their prefixes, or be shorter than one.
         places: dict[str, int] = {}
-        return sorted(order, key=lambda number: places.setdefault(self.requests[number].context_digest(), len(places)))
+        return sorted(
+            order,
+            key=lambda number: places.setdefault(
+                self.requests[number].context_digest(), len(places)
+            ),
+        )
 
-    def beginnings(self, numbers: Sequence[int], pays: prefixes.Pays) -> list[prefixes.Beginning | None]:
+    def beginnings(
+        self, numbers: Sequence[int], pays: prefixes.Pays
+    ) -> list[prefixes.Beginning | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
-        keys = [self._keys[number] for number in numbers] if self.sender.caches_prompts else [[]] * len(numbers)
-        return prefixes.cacheable_beginnings([self.requests[number].request for number in numbers], keys, pays)
+        keys = (
+            [self._keys[number] for number in numbers]
+            if self.sender.caches_prompts
+            else [[]] * len(numbers)
+        )
+        return prefixes.cacheable_beginnings(
+            [self.requests[number].request for number in numbers], keys, pays
+        )
 
     def name(self, each: StoredRequest) -> str:
         """Return the name of a request in the journal."""
@@ -132,9 +145,17 @@ class PreparedRun:
             beginnings = self.beginnings(range(total), prefixes.caching_pays(self.spending.prices))
             asking = Asking(*settings)
         with htrack_block(f"{total} requests"):
-            hlog(self.path.name)  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
-            pending = [PendingRequest(self.requests[number], beginnings[number]) for number in order]
+            hlog(
+                self.path.name
+            )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
+            pending = [
+                PendingRequest(self.requests[number], beginnings[number]) for number in order
+            ]
             answered = dict(
-                zip(order, ask_all(pending, asking, max(self.parallelism, self.sender.concurrency)), strict=True)
+                zip(
+                    order,
+                    ask_all(pending, asking, max(self.parallelism, self.sender.concurrency)),
+                    strict=True,
+                )
             )
             return Answers([answered[number] for number in range(total)], asking.finish())

@@ -89,17 +89,34 @@ def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
     )
     system = [message for message in base.messages or [] if message["role"] == "system"]
     if len(step.messages) == 1 and not (step.tools or system):
-        ending = sample.separator + sample.answer_prefix if step.is_official and sample.style == "completion" else ""
-        request = replace(request, prompt=step.messages[0]["content"] + ending, messages=base.messages and None)
+        ending = (
+            sample.separator + sample.answer_prefix
+            if step.is_official and sample.style == "completion"
+            else ""
+        )
+        request = replace(
+            request, prompt=step.messages[0]["content"] + ending, messages=base.messages and None
+        )
     else:
-        request = with_tools(replace(request, prompt="", messages=[*system, *map(dict, step.messages)]), step.tools)
+        request = with_tools(
+            replace(request, prompt="", messages=[*system, *map(dict, step.messages)]), step.tools
+        )
     references = asked.state.instance.references if step.is_official else []
     # Only the task's own prompt has an answer that is like the references.
     instance = replace(asked.state.instance, references=references)
-    own = sample.extend(full_prompt=point_to(request_text(request), spool), method=None, marks=(), prompt_tokens=None)
-    own = own.extend(context_span=None, input_tokens=None, counter=None, fewest_tokens=None, rest=None)
+    own = sample.extend(
+        full_prompt=point_to(request_text(request), spool),
+        method=None,
+        marks=(),
+        prompt_tokens=None,
+    )
+    own = own.extend(
+        context_span=None, input_tokens=None, counter=None, fewest_tokens=None, rest=None
+    )
     request = without_text(request)
-    return StoredRequest(replace(asked.state, instance=instance, request=request), request, own, spool)
+    return StoredRequest(
+        replace(asked.state, instance=instance, request=request), request, own, spool
+    )
 
 
 def check_programs(requests: Sequence[StoredRequest], sender: Sender) -> None:
@@ -200,7 +217,9 @@ class _Conversation:
         if self.forks:
             raise _StopError
         if len(self.steps) + len(steps) > self.most:
-            raise _StopError(_refuse(f"{self._name} asks for more than {MAX_REQUESTS}={self.most} requests"))
+            raise _StopError(
+                _refuse(f"{self._name} asks for more than {MAX_REQUESTS}={self.most} requests")
+            )
         with self.pausing():
             self._begin(len(steps))
             results = self._exchange(steps)
@@ -258,8 +277,13 @@ class _Conversation:
         self.is_cached &= result.cached
         prices, messages = self.asking.spending.prices, []
         for message in step.messages:
-            calls = (f"\n[{each['name']} {serialize(each['arguments']).decode()}]" for each in message.get("calls", ()))
-            messages.append({"role": message["role"], "content": "".join([message["content"], *calls])})
+            calls = (
+                f"\n[{each['name']} {serialize(each['arguments']).decode()}]"
+                for each in message.get("calls", ())
+            )
+            messages.append(
+                {"role": message["role"], "content": "".join([message["content"], *calls])}
+            )
         self.steps.append(
             {
                 "label": step.label,
@@ -283,7 +307,9 @@ class _Conversation:
 
     def join(self, text: str, notes: Mapping[str, Any]) -> RequestResult:
         """Return the result of the question: the answer, with the tokens and the time of all requests."""
-        ending = self.last.completions[0].finish_reason if self.last and self.last.completions else None
+        ending = (
+            self.last.completions[0].finish_reason if self.last and self.last.completions else None
+        )
         output = GeneratedOutput(text, 0, [], {"reason": (ending or {}).get("reason", "unknown")})
         result = RequestResult(
             True,
@@ -300,17 +326,29 @@ class _Conversation:
 
 
 def _refuse(reason: str) -> RequestResult:
-    return make_failure(label_error(Failure.BAD_REQUEST, f"{reason}; it was stopped, and the question has no answer"))
+    return make_failure(
+        label_error(
+            Failure.BAD_REQUEST, f"{reason}; it was stopped, and the question has no answer"
+        )
+    )
 
 
 class ProgramAsking(Asking):
     """Answers questions by programs, which have at most `parallelism` requests in flight. The folder gets the steps."""
 
     def __init__(
-        self, sender: Sender, journal: Journal, spending: Spending, total: int, parallelism: int, folder: Path
+        self,
+        sender: Sender,
+        journal: Journal,
+        spending: Spending,
+        total: int,
+        parallelism: int,
+        folder: Path,
     ):
         super().__init__(sender, journal, spending, total)
-        self.limit = None  # each request of a program has a limit, and the program has none for all of them
+        self.limit = (
+            None  # each request of a program has a limit, and the program has none for all of them
+        )
         self.gate = _Gate(journal, spending, parallelism, sender)
         self.shared: dict[Any, Any] = {}
         self._parallelism, self._folder, self._lock = parallelism, folder, threading.Lock()
@@ -324,7 +362,9 @@ class ProgramAsking(Asking):
         """Whether another program may begin: the requests of those that have begun do not fill the width."""
         with self.gate.room:
             # A program shows how many requests it sends when it sends the first ones.
-            is_free = self.gate.room.wait_for(lambda: not in_flight or self.gate.waiting < 1, TICK / 20)
+            is_free = self.gate.room.wait_for(
+                lambda: not in_flight or self.gate.waiting < 1, TICK / 20
+            )
             if not (is_free or self.gate.waiting < self._parallelism):
                 return False
             self.gate.waiting += 1
@@ -352,7 +392,11 @@ class ProgramAsking(Asking):
             finally:
                 conversation._begin(0)
             state = asked.state
-            about = {"id": state.instance.id, "task": state.instance.sub_split, "repeat": state.train_trial_index}
+            about = {
+                "id": state.instance.id,
+                "task": state.instance.sub_split,
+                "repeat": state.train_trial_index,
+            }
             with self._lock, (self._folder / STEPS).open("ab") as file:
                 file.write(serialize({**about, "steps": conversation.steps}) + b"\n")
         if failure_of(result) is None and not result.completions[0].text and not conversation.steps:
@@ -367,13 +411,17 @@ class ProgramAsking(Asking):
         while thread.is_alive():
             thread.join(TICK)
             since = conversation.since
-            if since is not None and (time.monotonic() - since > MOST_SECONDS or self.sender.is_stopped):
+            if since is not None and (
+                time.monotonic() - since > MOST_SECONDS or self.sender.is_stopped
+            ):
                 # This raises the exception in the thread, at its next step in Python.
                 identifier = ctypes.c_ulong(thread.ident or 0)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_StopError))
                 thread.join(TICK)
                 if not outcome or isinstance(outcome[0], _StopError):
-                    return _refuse(f"{conversation._name} computed for {MOST_SECONDS:g} seconds without a request")
+                    return _refuse(
+                        f"{conversation._name} computed for {MOST_SECONDS:g} seconds without a request"
+                    )
         ending = outcome[0].reason if isinstance(outcome[0], _StopError) else outcome[0]
         if isinstance(ending, RequestResult):
             return ending
@@ -401,10 +449,16 @@ def _call(conversation: _Conversation) -> RequestResult | BaseException:
         if conversation.forks:
             return _refuse(f"{conversation._name} started a process with fork")
         if not isinstance(text, str):
-            return _refuse(f"{conversation._name} returned a value of type {type(text).__name__} instead of a text")
+            return _refuse(
+                f"{conversation._name} returned a value of type {type(text).__name__} instead of a text"
+            )
         return conversation.join(text, question.notes)
     except _StopError as stop:
-        return _refuse(f"{conversation._name} started a process with fork") if conversation.forks else stop
+        return (
+            _refuse(f"{conversation._name} started a process with fork")
+            if conversation.forks
+            else stop
+        )
     except InputError as error:
         return error
     except Exception as error:  # of the program
@@ -448,18 +502,24 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
 
     def reply(asked: StoredRequest, steps: Sequence[Step]) -> list[Reply]:
         found = [
-            (each, run.journal.get(run.name(each))) for each in (store_step(asked, step, run.spool) for step in steps)
+            (each, run.journal.get(run.name(each)))
+            for each in (store_step(asked, step, run.spool) for step in steps)
         ]
         if missing := [each for each, result in found if not result]:
             requests.update((run.name(each), each) for each in missing)
             raise _StopError
-        return [Reply(result.completions[0].text, calls_of(result)) for _, result in found if result]
+        return [
+            Reply(result.completions[0].text, calls_of(result)) for _, result in found if result
+        ]
 
     _dry_run(run.requests, reply)
     return [*requests.values()]
 
 
-def _dry_run(questions: Sequence[StoredRequest], reply: Callable[[StoredRequest, Sequence[Step]], list[Reply]]) -> None:
+def _dry_run(
+    questions: Sequence[StoredRequest],
+    reply: Callable[[StoredRequest, Sequence[Step]], list[Reply]],
+) -> None:
     """Call the programs of questions without the model, until each ends in any way or asks for too much."""
     shared: dict[Any, Any] = {}
     for asked in questions:
@@ -472,7 +532,9 @@ def _dry_run(questions: Sequence[StoredRequest], reply: Callable[[StoredRequest,
             _call_program(asked, question)
 
 
-def _limit(send: Callable[[Sequence[Step]], list[Reply]], left: int) -> Callable[[Sequence[Step]], list[Reply]]:
+def _limit(
+    send: Callable[[Sequence[Step]], list[Reply]], left: int
+) -> Callable[[Sequence[Step]], list[Reply]]:
     """Return a function that sends requests, and ends the program if there are too many."""
 
     def send_some(steps: Sequence[Step]) -> list[Reply]:

@@ -22,7 +22,15 @@ from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.runner.interruptions import explain_full_disk
 from helm_longctx.runner.runner import evaluate, runner_arguments
 from helm_longctx.runner.spool import WholePromptAnnotations
-from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, read_run_specs, reading, write_json
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    RUN_SPEC,
+    STATES,
+    STATS,
+    read_run_specs,
+    reading,
+    write_json,
+)
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt, with_text
 from helm_longctx.tasks.entry import arguments_of, check_entry
@@ -53,7 +61,9 @@ class Rejudger(Runner):
     def __init__(self, output_path: Path, suite: str, local_path: Path):
         set_benchmark_output_path(str(output_path))  # where annotators look for data
         # Judges have their own limit of parallel calls.
-        super().__init__(**runner_arguments(output_path, suite, local_path, parallelism=4, exit_on_error=True))
+        super().__init__(
+            **runner_arguments(output_path, suite, local_path, parallelism=4, exit_on_error=True)
+        )
 
     def specs(self, runs: Iterable[Path], judge: str | None) -> dict[Path, RunSpec]:
         """Return the run spec of each result, by the folder of its run. With `judge`, its name contains the judge.
@@ -64,13 +74,17 @@ class Rejudger(Runner):
         specs: dict[Path, RunSpec] = {}
         for run in dict.fromkeys(runs):
             spec = _with_judge(load_object(run / RUN_SPEC, RunSpec), judge)
-            if rivals := [other.name for other, result in specs.items() if result.name == spec.name]:
+            if rivals := [
+                other.name for other, result in specs.items() if result.name == spec.name
+            ]:
                 both = f"runs {rivals[0]} and {run.name} would both be written to {spec.name}"
                 raise InputError(f"{both}; judge them in two commands, each with its own --to")
             suite = Path(self.runs_path)
             for folder in suite.iterdir() if judge and suite.is_dir() else ():
                 # HELM would average over the two judges.
-                if folder.name != spec.name and _without_judge(folder.name) == _without_judge(spec.name):
+                if folder.name != spec.name and _without_judge(folder.name) == _without_judge(
+                    spec.name
+                ):
                     other = f"this suite has {folder.name}, which has another judge"
                     raise InputError(f"to={suite.name!r}: {other}; give a suite of its own")
             check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
@@ -89,7 +103,9 @@ class Rejudger(Runner):
             # Judges read the whole prompt only if it was cut.
             if not (state.prompt_truncated and sample.full_prompt):
                 return state.request
-            return with_text(state.request, stored_prompt(run, sample.full_prompt["sha256"], state.instance.id))
+            return with_text(
+                state.request, stored_prompt(run, sample.full_prompt["sha256"], state.instance.id)
+            )
 
         with ExitStack() as stack:
             # With the run's own judge both are the same folder, so this is a set.
@@ -104,7 +120,11 @@ class Rejudger(Runner):
             state = replace(before, annotator_specs=spec.annotators, request_states=states)
             state = WholePromptAnnotations(self.annotator_executor, whole_request).execute(state)
             stats, instance_stats = evaluate(self, spec, state)
-            _replace_run(run, target, {RUN_SPEC: spec, STATES: state, STATS: stats, INSTANCE_STATS: instance_stats})
+            _replace_run(
+                run,
+                target,
+                {RUN_SPEC: spec, STATES: state, STATS: stats, INSTANCE_STATS: instance_stats},
+            )
         (old_verdicts, _), (verdicts, missing) = _count_verdicts(before), _count_verdicts(state)
         return Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
 
@@ -112,7 +132,9 @@ class Rejudger(Runner):
 def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
     """Return how many verdicts a run has and how many are missing."""
     verdicts = missing = 0
-    for note in (note for each in state.request_states for note in (each.annotations or {}).values() if note):
+    for note in (
+        note for each in state.request_states for note in (each.annotations or {}).values() if note
+    ):
         judges = len(note.get("judges", ())) or 1
         # `failed` is the share of a jury's judges without a verdict.
         failed = round(float(note.get("failed", 0)) * judges)
@@ -135,10 +157,18 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
         raise InputError(f"run {spec.name} is not a run of this package; leave it out")
     name = str(spec.scenario_spec.args["entry"])
     benchmark = benchmark_of(name)
-    arguments = {key: spec.scenario_spec.args[key] for key in arguments_of(benchmark) if key in spec.scenario_spec.args}
-    tasks = check_entry(benchmark, name, {key: value for key, value in arguments.items() if key != "judge"}).tasks
+    arguments = {
+        key: spec.scenario_spec.args[key]
+        for key in arguments_of(benchmark)
+        if key in spec.scenario_spec.args
+    }
+    tasks = check_entry(
+        benchmark, name, {key: value for key, value in arguments.items() if key != "judge"}
+    ).tasks
     if not any(task.has_judge for task in tasks):
-        raise InputError(f"run {spec.name} cannot be judged, because none of its tasks has a judge; leave it out")
+        raise InputError(
+            f"run {spec.name} cannot be judged, because none of its tasks has a judge; leave it out"
+        )
     if judge is None and not spec.annotators:
         raise InputError(f"run {spec.name} has no judge; name one with --judge")
     arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
@@ -162,7 +192,9 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
 
 def _without_judge(name: str) -> str:
     entry, colon, rest = name.rpartition(":")
-    return entry + colon + ",".join(part for part in rest.split(",") if not part.startswith("judge="))
+    return (
+        entry + colon + ",".join(part for part in rest.split(",") if not part.startswith("judge="))
+    )
 
 
 def load_object(path: Path, kind: Any) -> Any:
@@ -173,7 +205,9 @@ def load_object(path: Path, kind: Any) -> Any:
         # HELM's codec raises groups of errors.
         if not (isinstance(error, OSError) or is_format_error(error)):
             raise
-        raise InputError(f"{path} cannot be read ({type(error).__name__}); repeat that run") from error
+        raise InputError(
+            f"{path} cannot be read ({type(error).__name__}); repeat that run"
+        ) from error
 
 
 def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
@@ -187,7 +221,9 @@ def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
             if target.exists():
                 target.rename(old)
             new.rename(target)
-        except BaseException:  # also an interrupt: restore the old run before the temporary folder is removed
+        except (
+            BaseException
+        ):  # also an interrupt: restore the old run before the temporary folder is removed
             if old.exists() and not target.exists():
                 old.rename(target)
             raise

@@ -59,10 +59,17 @@ def is_made(run: Path, spec: RunSpec) -> bool:
     if not is_complete(run):
         return False
     earlier = run.with_name(earlier_name(run.name)) / STATES
-    if retry_factor(spec) and earlier.is_file() and earlier.stat().st_mtime_ns > (run / STATES).stat().st_mtime_ns:
+    if (
+        retry_factor(spec)
+        and earlier.is_file()
+        and earlier.stat().st_mtime_ns > (run / STATES).stat().st_mtime_ns
+    ):
         return False
     made = read_json(run / RUN_SPEC)
-    return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
+    return (
+        made["adapter_spec"].get("max_eval_instances"),
+        made["scenario_spec"].get("args", {}).get("files"),
+    ) == (
         spec.adapter_spec.max_eval_instances,
         spec.scenario_spec.args.get("files"),
     )
@@ -70,7 +77,9 @@ def is_made(run: Path, spec: RunSpec) -> bool:
 
 def find_first_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
     """Return the kept result of a request, or of the first of two requests; None if it has to be sent."""
-    return asked.state.result or asked.first or journal.get(journal.name(asked.request, asked.digest))
+    return (
+        asked.state.result or asked.first or journal.get(journal.name(asked.request, asked.digest))
+    )
 
 
 def find_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
@@ -127,7 +136,11 @@ def retry_cut(requests: list[StoredRequest], spec: RunSpec, run: Path) -> list[S
     retried = []
     for each, name in zip(requests, names, strict=True):
         asked = _retry(each, results[name], factor, window)
-        result = again.get(request_name(asked.request, asked.digest)) if asked.state.result is None else None
+        result = (
+            again.get(request_name(asked.request, asked.digest))
+            if asked.state.result is None
+            else None
+        )
         if result and failure_of(result) is None:
             asked = replace(asked, state=replace(asked.state, result=result))
         retried.append(asked)
@@ -141,10 +154,15 @@ def _results(run: Path) -> Iterator[tuple[str, RequestResult]]:
             sample = find_sample(state["instance"])
             if sample and sample.full_prompt and state.get("result"):
                 request = parse_object(Request, state["request"])
-                yield request_name(request, sample.full_prompt["sha256"]), parse_object(RequestResult, state["result"])
+                yield (
+                    request_name(request, sample.full_prompt["sha256"]),
+                    parse_object(RequestResult, state["result"]),
+                )
 
 
-def _retry(each: StoredRequest, result: RequestResult, factor: int, window: int | None) -> StoredRequest:
+def _retry(
+    each: StoredRequest, result: RequestResult, factor: int, window: int | None
+) -> StoredRequest:
     """Return a request with its result, or with a larger budget if the result was cut and there is room."""
     budget = 0
     if failure_of(result) is None and output_truncated(result):
@@ -155,7 +173,9 @@ def _retry(each: StoredRequest, result: RequestResult, factor: int, window: int 
     if budget <= each.request.max_tokens:
         return replace(each, state=replace(each.state, result=result))
     request = replace(each.request, max_tokens=budget)
-    first = split_answers(result)[0] if each.sample.follow_up and len(result.completions) > 1 else None
+    first = (
+        split_answers(result)[0] if each.sample.follow_up and len(result.completions) > 1 else None
+    )
     # Of two requests, only the one whose answer was cut is sent again.
     first = first if first and not output_truncated(first) else None
     return replace(each, state=replace(each.state, request=request), request=request, first=first)

@@ -16,7 +16,12 @@ from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.metrics.metric import PerInstanceStats, Stat
 from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.runner import Runner, RunnerError, remove_per_instance_stats_nans, remove_stats_nans
+from helm.benchmark.runner import (
+    Runner,
+    RunnerError,
+    remove_per_instance_stats_nans,
+    remove_stats_nans,
+)
 from helm.benchmark.scenarios.scenario import Scenario, create_scenario, get_scenario_cache_path
 from helm.common.cache import cache_stats
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
@@ -62,7 +67,12 @@ from helm_longctx.tasks.entry import arguments_of_method, is_our_method
 
 
 def runner_arguments(
-    output_path: Path, suite: str, local_path: Path, parallelism: int, has_cache: bool = True, **flags: bool
+    output_path: Path,
+    suite: str,
+    local_path: Path,
+    parallelism: int,
+    has_cache: bool = True,
+    **flags: bool,
 ) -> dict[str, Any]:
     """Return the arguments of HELM's runner for other commands than `helm-run`, which has the same arguments.
 
@@ -80,12 +90,24 @@ def runner_arguments(
         parallelism=parallelism,
         sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache)) if has_cache else None,
     )
-    names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs", "exit_on_error")
-    arguments = {"execution_spec": with_digest_cache(spec), "output_path": str(output_path), "suite": suite}
+    names = (
+        "skip_instances",
+        "cache_instances",
+        "cache_instances_only",
+        "skip_completed_runs",
+        "exit_on_error",
+    )
+    arguments = {
+        "execution_spec": with_digest_cache(spec),
+        "output_path": str(output_path),
+        "suite": suite,
+    }
     return arguments | dict.fromkeys(names, False) | flags
 
 
-def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], Iterator[PerInstanceStats]]:
+def evaluate(
+    runner: Runner, spec: RunSpec, state: ScenarioState
+) -> tuple[list[Stat], Iterator[PerInstanceStats]]:
     """Return the statistics of the whole run and of each instance, from the run's metrics, as HELM computes them.
 
     Those of instances are made when they are read, because they need more memory than all prompts and answers.
@@ -94,7 +116,8 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
     parallelism = runner.executor.execution_spec.parallelism
     with htrack_block(f"{len(metrics)} metrics"):
         results = [
-            metric.evaluate(state, runner.metric_service, runner.eval_cache_path, parallelism) for metric in metrics
+            metric.evaluate(state, runner.metric_service, runner.eval_cache_path, parallelism)
+            for metric in metrics
         ]
     stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
     rows = (row for result in results for row in result.per_instance_stats)
@@ -159,7 +182,11 @@ class LongContextRunner(Runner):
     """Whether the log ends with the scores of the runs, if they are complete."""
 
     def __init__(
-        self, execution_spec: ExecutionSpec, *arguments: Any, strategy: Strategy | None = None, **options: Any
+        self,
+        execution_spec: ExecutionSpec,
+        *arguments: Any,
+        strategy: Strategy | None = None,
+        **options: Any,
     ):
         apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
@@ -191,14 +218,22 @@ class LongContextRunner(Runner):
         suite, ours = Path(self.runs_path).name, [spec for spec in run_specs if self._is_ours(spec)]
         if self.logs_scores and self.strategy.completes:
             # A refused run can have the result of an earlier command.
-            log_scores(Path(self.output_path), suite, [spec.name for spec in ours if spec.name not in self._refused])
+            log_scores(
+                Path(self.output_path),
+                suite,
+                [spec.name for spec in ours if spec.name not in self._refused],
+            )
         if failure:
-            failure = RunnerError("; ".join([str(failure), *(f"{run}: {why}" for run, why in self._reasons.items())]))
+            failure = RunnerError(
+                "; ".join([str(failure), *(f"{run}: {why}" for run, why in self._reasons.items())])
+            )
         ends = [str(refuse_runs(self._refused, len(run_specs), failure))] if self._refused else []
         unjudged = [spec.name for spec in ours if self._lacks_verdicts(spec)]
         if unjudged and self.strategy.completes:
             again = f"helm-longctx rejudge --suite {suite} --output-path {self.output_path}"
-            ends.append(f"no judge gave a verdict in {', '.join(unjudged)}; the answers are stored, so later: {again}")
+            ends.append(
+                f"no judge gave a verdict in {', '.join(unjudged)}; the answers are stored, so later: {again}"
+            )
             ends += [str(failure)] if failure and not self._refused else []
         if ends:
             raise InputError(". ".join(ends)) from failure
@@ -230,7 +265,10 @@ class LongContextRunner(Runner):
 
     def _check_tokenizer(self, run_spec: RunSpec, root: DataRoot) -> None:
         """Load the tokenizers of a run, and check that some of its prompts fit the model's window."""
-        scenario, deployment = create_scenario(run_spec.scenario_spec), run_spec.adapter_spec.model_deployment
+        scenario, deployment = (
+            create_scenario(run_spec.scenario_spec),
+            run_spec.adapter_spec.model_deployment,
+        )
         is_loaded = True
         try:
             check_tokenizers(scenario.entry, deployment, root)
@@ -257,11 +295,15 @@ class LongContextRunner(Runner):
                     # Another process may be making the same run, and a full disk can show in any of the run's files.
                     with self.strategy.lock(path), explain_full_disk(path, kept):
                         if self.strategy.skips(self, spec):
-                            hlog(f"Skipping run {spec.name} because run is completed and all output files exist.")
+                            hlog(
+                                f"Skipping run {spec.name} because run is completed and all output files exist."
+                            )
                         else:
                             self.strategy.make(self, spec)
                 elif purpose := self.strategy.purpose:
-                    raise InputError(f"only run entries of this package and HELM's long-context ones can be {purpose}")
+                    raise InputError(
+                        f"only run entries of this package and HELM's long-context ones can be {purpose}"
+                    )
                 else:
                     super().run_one(run_spec)
         finally:
@@ -295,13 +337,21 @@ class LongContextRunner(Runner):
         path = self.run_path(run_spec) / files.STATS
         if not (run_spec.annotators and path.is_file()):
             return False
-        failed = [stat for stat in files.read_json(path) if stat["name"]["name"] == "judge_failed" and stat["count"]]
+        failed = [
+            stat
+            for stat in files.read_json(path)
+            if stat["name"]["name"] == "judge_failed" and stat["count"]
+        ]
         return bool(failed) and all(stat["mean"] == 1 for stat in failed)
 
     def streams(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run; otherwise HELM's own code does."""
         needs_helm = self.skip_instances or self.cache_instances or self.dry_run
-        return is_long_context(run_spec) and not needs_helm and not run_spec.data_augmenter_spec.perturbation_specs
+        return (
+            is_long_context(run_spec)
+            and not needs_helm
+            and not run_spec.data_augmenter_spec.perturbation_specs
+        )
 
     def _is_ours(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run, and its scenario, adapter and metric are of this package."""
@@ -318,7 +368,9 @@ class LongContextRunner(Runner):
     def is_made(self, run_spec: RunSpec) -> bool:
         """Whether a run is complete, and the same command would make it again."""
         path = self.run_path(run_spec)
-        return is_made(path, run_spec) and not has_changed(path, run_spec.adapter_spec.model_deployment)
+        return is_made(path, run_spec) and not has_changed(
+            path, run_spec.adapter_spec.model_deployment
+        )
 
     @contextmanager
     def prepare(self, run_spec: RunSpec) -> Iterator[PreparedRun]:
@@ -343,7 +395,17 @@ class LongContextRunner(Runner):
             spending = Spending(deployment, self.limit)
             requests = self.adapt(run_spec, scenario, spool)
             check_window(requests, deployment)
-            yield PreparedRun(run_spec, path, scenario, sender, journal, spending, spool, requests, self.parallelism)
+            yield PreparedRun(
+                run_spec,
+                path,
+                scenario,
+                sender,
+                journal,
+                spending,
+                spool,
+                requests,
+                self.parallelism,
+            )
 
     def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[StoredRequest]:
         """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
@@ -359,7 +421,10 @@ class LongContextRunner(Runner):
 
     def open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
         """Open a run's journal, whose answers count only for its server. Raises an `InputError` if it is damaged."""
-        credentials, proxy = self.annotator_executor.factory.credentials, self.executor.execution_spec.url or None
+        credentials, proxy = (
+            self.annotator_executor.factory.credentials,
+            self.executor.execution_spec.url or None,
+        )
         server = server_digest(run_spec.adapter_spec.model_deployment, credentials, proxy)
         return Journal(run_path, server, self.strategy.process)
 

@@ -42,7 +42,9 @@ def _row(run: Path) -> str:
     results = read_run(run, read_json(run / RUN_SPEC), BENCHMARKS)
     failed = sum(result.failed for result in results)
     scored = [result for result in results if result.has_score]
-    mean = mean_of_means([result.interval for result in scored], [result.clusters_of() for result in scored])
+    mean = mean_of_means(
+        [result.interval for result in scored], [result.clusters_of() for result in scored]
+    )
     text = percent(mean.mean) if scored else "none"
     ends = range_text(mean.low, mean.high) if scored else ""
     reasons = find_reasons(run)
@@ -56,5 +58,10 @@ def find_reasons(run: Path) -> str:
     """
     results = read_run(run, read_json(run / RUN_SPEC), BENCHMARKS)
     # Failed requests have a column of their own.
-    found = [each for result in results for each in result.caveats if each.kind in SHARES and each.kind not in FAILURES]
+    found = [
+        each
+        for result in results
+        for each in result.caveats
+        if each.kind in SHARES and each.kind not in FAILURES
+    ]
     return "; ".join(describe(found))

@@ -92,6 +92,8 @@ def has_changed(path: Path, deployment: str) -> bool:
 
 def free_model(context: Context, deployment: str) -> None:
     """Free the memory of a deployment's model. HELM's context keeps a client for each deployment."""
-    client = context.client.clients.pop(deployment, None) if isinstance(context, LocalContext) else None
+    client = (
+        context.client.clients.pop(deployment, None) if isinstance(context, LocalContext) else None
+    )
     if close := getattr(client, "close", None):
         close()

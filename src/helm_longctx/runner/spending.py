@@ -69,7 +69,9 @@ class Spending:
         self._tokens: Counter[str] = Counter()
         self._dollars = self._saving = 0.0
         self._reserved: dict[int, float] = {}
-        self._thinking = int(get_model_deployment(deployment).client_spec.args.get("thinking_tokens") or 0)
+        self._thinking = int(
+            get_model_deployment(deployment).client_spec.args.get("thinking_tokens") or 0
+        )
         if limit.dollars is not None and self.prices is None:
             need = f"{MAX_COST}={limit.dollars:g} needs the prices of {deployment}, which are not known"
             raise InputError(f"{need}; name a file of prices in {PRICES}")
@@ -125,7 +127,11 @@ class Spending:
         )
         if self.prices is None:
             return f"{counts}; the price is not known"
-        saving = f", and the provider's cache saved ${self._saving:.4f}" if tokens["cached_tokens"] else ""
+        saving = (
+            f", and the provider's cache saved ${self._saving:.4f}"
+            if tokens["cached_tokens"]
+            else ""
+        )
         return f"{counts}; ${self._dollars:.4f} were spent{saving} ({self.prices.source})"
 
     def _most_dollars(self, asked: StoredRequest, prices: Prices) -> float:

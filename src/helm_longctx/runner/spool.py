@@ -24,7 +24,13 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import Annotator
 from helm.benchmark.annotation_executor import AnnotationExecutor
 from helm.benchmark.run_spec import RunSpec, get_run_spec_function
-from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance, Scenario, create_scenario, with_instance_ids
+from helm.benchmark.scenarios.scenario import (
+    EVAL_SPLITS,
+    Instance,
+    Scenario,
+    create_scenario,
+    with_instance_ids,
+)
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
@@ -69,7 +75,10 @@ class Spool:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self._file.close()
 
@@ -162,7 +171,10 @@ def adapt(
     # From here on only one batch of whole prompts is in memory at a time.
     stored = []
     for instance in instances:
-        extra = {**(instance.extra_data or {}), _PLACE: point_to(request_text(instance.input), spool)}
+        extra = {
+            **(instance.extra_data or {}),
+            _PLACE: point_to(request_text(instance.input), spool),
+        }
         stored.append(replace(instance, input=without_text(instance.input), extra_data=extra))
     stored = draw_instances(stored, adapter.adapter_spec)
     prompts = (spool.get(_name(instance)) for instance in stored)
@@ -171,7 +183,9 @@ def adapt(
     excess: list[tuple[str, int]] = []
     for start in range(0, len(stored), parallelism):
         batch = stored[start : start + parallelism]
-        whole = [replace(each, input=with_text(each.input, spool.get(_name(each)))) for each in batch]
+        whole = [
+            replace(each, input=with_text(each.input, spool.get(_name(each)))) for each in batch
+        ]
         try:
             requests += _store(adapter.adapt(whole, parallelism), spool)
         except TooLongError as error:  # one error later names the prompts of all batches
@@ -187,13 +201,17 @@ def draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instanc
     if spec.max_eval_instances is None:
         return instances
     splits = spec.eval_splits or EVAL_SPLITS
-    drawn: list[Instance] = runner.downsample_eval_instances(instances, spec.max_eval_instances, splits)
+    drawn: list[Instance] = runner.downsample_eval_instances(
+        instances, spec.max_eval_instances, splits
+    )
     return drawn
 
 
 def store_prompts(folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]) -> None:
     """Write the whole prompts to a run's folder."""
-    about = ((each.state.instance.id, each.state.instance.sub_split, each.digest) for each in requests)
+    about = (
+        (each.state.instance.id, each.state.instance.sub_split, each.digest) for each in requests
+    )
     names = instance_names(about)
     write_prompts(folder, ((names[number], requests[number].text()) for number in order))
 
@@ -215,10 +233,17 @@ class WholePromptAnnotations(AnnotationExecutor):
         annotated = super().process(annotators, self._with_whole_request(state))
         return replace(state, annotations=annotated.annotations)
 
-    def process_all(self, annotators: list[Annotator], states: list[RequestState]) -> list[RequestState]:
+    def process_all(
+        self, annotators: list[Annotator], states: list[RequestState]
+    ) -> list[RequestState]:
         """Annotate all states at once, with all whole prompts in memory. HELM calls it for annotators that need it."""
-        annotated = super().process_all(annotators, [self._with_whole_request(state) for state in states])
-        return [replace(state, annotations=new.annotations) for state, new in zip(states, annotated, strict=True)]
+        annotated = super().process_all(
+            annotators, [self._with_whole_request(state) for state in states]
+        )
+        return [
+            replace(state, annotations=new.annotations)
+            for state, new in zip(states, annotated, strict=True)
+        ]
 
     def _with_whole_request(self, state: RequestState) -> RequestState:
         return replace(state, request=self._whole_request(state))
@@ -285,14 +310,18 @@ def adapt_for_helm(
         sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=place)
         evidence = evidence_of([reference.output.text for reference in references], sample)
         requests.append(StoredRequest(state, elide_texts(state.request, evidence), sample, spool))
-    return [requests[number] for number in select(len(requests), (each.text() for each in requests))]
+    return [
+        requests[number] for number in select(len(requests), (each.text() for each in requests))
+    ]
 
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:
     """Raise an `InputError` if requests failed. HELM's metrics would score them as empty answers, as refused ones."""
     results = [state.result for state in states if state.result]
     if failed := sum(failure_of(result) not in (None, Failure.REFUSED) for result in results):
-        raise InputError(f"{failed} of {len(states)} requests failed, and HELM's metrics need all answers; {kept}")
+        raise InputError(
+            f"{failed} of {len(states)} requests failed, and HELM's metrics need all answers; {kept}"
+        )
 
 
 @contextmanager
@@ -308,7 +337,9 @@ def wrap_helm_errors(spec: RunSpec) -> Iterator[None]:
             raise
         _log.debug("error in HELM's code", exc_info=True)
         reason = f"{type(error).__name__}: {describe_error(error)}"
-        raise InputError(f"{spec.scenario_spec.class_name} cannot make the requests: {reason}") from error
+        raise InputError(
+            f"{spec.scenario_spec.class_name} cannot make the requests: {reason}"
+        ) from error
 
 
 @contextmanager

@@ -48,16 +48,24 @@ def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
     """
     groups: dict[str, list[RunSpec]] = defaultdict(list)
     for spec in specs:
-        entry = spec.name if rule.models == 1 else json.dumps(asdict(spec.scenario_spec), sort_keys=True)
+        entry = (
+            spec.name
+            if rule.models == 1
+            else json.dumps(asdict(spec.scenario_spec), sort_keys=True)
+        )
         groups[entry].append(spec)
     for found in groups.values():
         if len(found) != rule.models:
             names = ", ".join(spec.adapter_spec.model_deployment for spec in found)
-            raise InputError(f"run: stop_when={rule.kind} compares two models, but {found[0].name} has {names}")
+            raise InputError(
+                f"run: stop_when={rule.kind} compares two models, but {found[0].name} has {names}"
+            )
     return list(groups.values())
 
 
-def run_until_decided(runner: LongContextRunner, specs: Sequence[RunSpec], rule: Rule) -> list[Stop]:
+def run_until_decided(
+    runner: LongContextRunner, specs: Sequence[RunSpec], rule: Rule
+) -> list[Stop]:
     """Make the runs, and return how each question ended.
 
     Args:
@@ -70,14 +78,18 @@ def run_until_decided(runner: LongContextRunner, specs: Sequence[RunSpec], rule:
     questions = []
     for group in group_specs(rule, specs):
         looks = {size for spec in group for size in read_looks(runner.run_path(spec))}
-        questions.append((group, Question(rule, [spec.adapter_spec.model_deployment for spec in group], looks)))
+        questions.append(
+            (group, Question(rule, [spec.adapter_spec.model_deployment for spec in group], looks))
+        )
     stops, size = [], FIRST
     while questions:
         limited = []
         for spec in (spec for group, _ in questions for spec in group):
             most = spec.adapter_spec.max_eval_instances
             limit = size if most is None else min(size, most)
-            limited.append(replace(spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit)))
+            limited.append(
+                replace(spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit))
+            )
         runner.run_all(limited)
         still_open = []
         for group, question in questions:
@@ -88,7 +100,10 @@ def run_until_decided(runner: LongContextRunner, specs: Sequence[RunSpec], rule:
                 write_looks(path, question.looks)
             stop = Stop(group, question.decide(), question.asked)
             # A run can have all instances that there are, or that the user allows.
-            most, made = group[0].adapter_spec.max_eval_instances, len({each.instance for each in rows[0]})
+            most, made = (
+                group[0].adapter_spec.max_eval_instances,
+                len({each.instance for each in rows[0]}),
+            )
             if stop.verdict.text or made < size or (most is not None and size >= most):
                 stops.append(stop)
                 hlog(str(stop))

@@ -17,7 +17,14 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.runner.rejudge import load_object
-from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, find_incomplete_files, read_json
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    RUN_SPEC,
+    STATES,
+    STATS,
+    find_incomplete_files,
+    read_json,
+)
 from helm_longctx.runs.journal import answer_files, read_answers
 from helm_longctx.runs.ledger import NAME as LEDGER
 from helm_longctx.runs.ledger import ledgers
@@ -59,7 +66,14 @@ def find_faults(run: Path) -> Iterator[str]:
     try:
         for _ in read_prompts(run):
             pass
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, zstandard.ZstdError) as error:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        zstandard.ZstdError,
+    ) as error:
         yield f"the stored prompts are damaged: {type(error).__name__}"
     try:
         if (run / INSTANCE_STATS).is_file():
@@ -90,15 +104,26 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
         return
     state = load_object(run / STATES, ScenarioState)
     stored = StoredMetric(benchmark_of(entry).name, rows)
-    expected = {stat.name: stat.mean for stat in stored.evaluate(state, None, "", 1).aggregated_stats}
+    expected = {
+        stat.name: stat.mean for stat in stored.evaluate(state, None, "", 1).aggregated_stats
+    }
     yield from _compare(stats, expected, is_all=True)
     yield from _check_states(state.request_states, stored.rows)
     for key, count in Counter(map(_row_key, rows)).items():
         if count > 1:
             yield f"{INSTANCE_STATS}: {_label(key)} is there {count} times"
-    texts = {completion.text for result in answers.values() if result for completion in result.completions}
+    texts = {
+        completion.text
+        for result in answers.values()
+        if result
+        for completion in result.completions
+    }
     for each in state.request_states if answers else ():
-        if each.result and failure_of(each.result) is None and each.result.completions[0].text not in texts:
+        if (
+            each.result
+            and failure_of(each.result) is None
+            and each.result.completions[0].text not in texts
+        ):
             yield f"{STATES}: the answer to {_label(_state_key(each))} is not in the journal"
 
 
@@ -120,10 +145,16 @@ def _state_key(state: RequestState) -> Key:
 
 
 def _row_key(row: PerInstanceStats) -> Key:
-    return str(row.instance_id), next((stat.name.sub_split or "" for stat in row.stats), ""), row.train_trial_index
+    return (
+        str(row.instance_id),
+        next((stat.name.sub_split or "" for stat in row.stats), ""),
+        row.train_trial_index,
+    )
 
 
-def _compare(stats: Iterable[Stat], expected: Mapping[MetricName, float | None], is_all: bool = False) -> Iterator[str]:
+def _compare(
+    stats: Iterable[Stat], expected: Mapping[MetricName, float | None], is_all: bool = False
+) -> Iterator[str]:
     """Compare stored means with expected ones. `is_all`: whether these are all statistics, and not only some."""
     stored = {stat.name: stat.mean for stat in stats}
     for name in stored if is_all else stored.keys() & expected.keys():
@@ -135,7 +166,9 @@ def _compare(stats: Iterable[Stat], expected: Mapping[MetricName, float | None],
         yield f"{STATS}: {_title(name)} is missing, but {INSTANCE_STATS} gives {expected[name]}"
 
 
-def _check_states(states: Iterable[RequestState], rows: Mapping[Key, PerInstanceStats]) -> Iterator[str]:
+def _check_states(
+    states: Iterable[RequestState], rows: Mapping[Key, PerInstanceStats]
+) -> Iterator[str]:
     """Check that the answers and the statistics are of the same instances, and agree on failures."""
     left = dict(rows)
     for state in states:
@@ -163,4 +196,8 @@ def _title(name: MetricName) -> str:
 
 def _label(key: Key) -> str:
     instance, task, repeat = key
-    return f"instance {instance}" + (f" of {task}" if task else "") + (f", repeat {repeat + 1}" if repeat else "")
+    return (
+        f"instance {instance}"
+        + (f" of {task}" if task else "")
+        + (f", repeat {repeat + 1}" if repeat else "")
+    )

@@ -48,7 +48,9 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} cannot be read ({type(error).__name__}); repeat that run") from error
+        raise InputError(
+            f"{path} cannot be read ({type(error).__name__}); repeat that run"
+        ) from error
 
 
 def read_json(path: Path) -> Any:
@@ -165,7 +167,9 @@ def _split_json(value: Any, depth: int, margin: str = "\n") -> Iterator[str]:
         yield to_json(value, margin)
 
 
-def _split_items(brackets: str, items: Iterable[tuple[str, Any]], depth: int, margin: str) -> Iterator[str]:
+def _split_items(
+    brackets: str, items: Iterable[tuple[str, Any]], depth: int, margin: str
+) -> Iterator[str]:
     inner, between = margin + "  ", brackets[0]
     for key, item in items:
         yield f"{between}{inner}{key}"
@@ -189,7 +193,9 @@ def to_json(value: Any, margin: str = "\n") -> str:
     if kind is int or (kind is float and isfinite(value)):
         return repr(value)
     # A run has a few dozen names of statistics, and each answer has all of them. HELM is not imported here.
-    return _name_to_json(value, margin) if kind.__name__ == "MetricName" else _to_json(value, margin)
+    return (
+        _name_to_json(value, margin) if kind.__name__ == "MetricName" else _to_json(value, margin)
+    )
 
 
 def _to_json(value: Any, margin: str) -> str:
@@ -198,9 +204,15 @@ def _to_json(value: Any, margin: str) -> str:
     if kind in (list, tuple):
         return _in_brackets("[]", [to_json(part, inner) for part in value], margin)
     if (names := _field_names(kind)) is not None:
-        parts = [key + to_json(part, inner) for name, key in names if (part := getattr(value, name)) is not None]
+        parts = [
+            key + to_json(part, inner)
+            for name, key in names
+            if (part := getattr(value, name)) is not None
+        ]
     elif isinstance(value, dict):
-        parts = [f"{encode_basestring_ascii(key)}: {to_json(part, inner)}" for key, part in value.items()]
+        parts = [
+            f"{encode_basestring_ascii(key)}: {to_json(part, inner)}" for key, part in value.items()
+        ]
     else:  # None, a boolean, NaN, an enum, or another subclass of a plain type
         return json.dumps(value)
     return _in_brackets("{}", parts, margin)

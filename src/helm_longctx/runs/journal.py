@@ -68,7 +68,9 @@ class DurableLines:
 
     def __init__(self, path: Path, remedy: str):
         if path.is_symlink():
-            raise InputError(f"{path} is a link, which is not followed; remove it, or move the file to its place")
+            raise InputError(
+                f"{path} is a link, which is not followed; remove it, or move the file to its place"
+            )
         self.path, self._remedy = path, remedy
         self._file: BinaryIO | None = None
         self._line_number = 0
@@ -79,7 +81,10 @@ class DurableLines:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -110,7 +115,9 @@ class DurableLines:
 
     def _encode(self, value: Any) -> bytes:
         # `dataclasses.asdict` would copy all of it first, which takes several times as long.
-        fields = lambda part: {name: field for name, field in vars(part).items() if field is not None}  # noqa: E731
+        fields = lambda part: {
+            name: field for name, field in vars(part).items() if field is not None
+        }  # noqa: E731
         return json.dumps(value, default=fields).encode()
 
     def _decode(self, line: bytes) -> Any:
@@ -225,7 +232,11 @@ class Journal(SealedLines):
 def request_name(request: Request, prompt_digest: str, server: str = "") -> str:
     """Return the digest of a request."""
     messages = [] if request.messages else request.messages  # `prompt_digest` covers them
-    sent = json.dumps(vars(replace(request, prompt=prompt_digest, messages=messages)), sort_keys=True, default=vars)
+    sent = json.dumps(
+        vars(replace(request, prompt=prompt_digest, messages=messages)),
+        sort_keys=True,
+        default=vars,
+    )
     return digest(f"{server}\0{sent}")
 
 
@@ -336,6 +347,8 @@ def _wait_for(path: Path) -> None:
         with hold_lock(path, _UNLOCKED, 0, _BusyError):
             return
     except _BusyError:
-        hlog(f"waiting for another process, which has locked {path}; if it is dead, remove this file")
+        hlog(
+            f"waiting for another process, which has locked {path}; if it is dead, remove this file"
+        )
     with hold_lock(path, _UNLOCKED):
         return

@@ -77,7 +77,9 @@ class Ledger(DurableLines):
     """A file with one line for each step of a batch. Damage before its last line raises an `InputError`."""
 
     def __init__(self, run_path: Path):
-        super().__init__(run_path / NAME, "the batches of this run are listed on the provider's pages")
+        super().__init__(
+            run_path / NAME, "the batches of this run are listed on the provider's pages"
+        )
         self._parts: dict[str, BatchPart] = {}
         for line in self.read():
             try:
@@ -97,10 +99,15 @@ class Ledger(DurableLines):
 
     def doubtful_parts(self, receiver: Receiver) -> list[BatchPart]:
         """Return the parts of which it is unknown whether the receiver has created a batch."""
-        return [part for part in self.open_parts if part.batch is None and part.receiver == receiver]
+        return [
+            part for part in self.open_parts if part.batch is None and part.receiver == receiver
+        ]
 
     def announce(
-        self, receiver: Receiver, route: str, requests: Mapping[str, tuple[Request, Mapping[str, Any]]]
+        self,
+        receiver: Receiver,
+        route: str,
+        requests: Mapping[str, tuple[Request, Mapping[str, Any]]],
     ) -> BatchPart:
         """Record that a batch is about to be created."""
         identifier, stored = uuid.uuid4().hex, {}

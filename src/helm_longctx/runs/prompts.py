@@ -76,7 +76,9 @@ def elide(text: str, evidence: Sequence[str] = ()) -> str:
             parts.append(f"\n\n[... {start - done:,} characters left out, {place} ...]\n\n")
         for first, last in places:
             if start <= first and last <= end:
-                parts.append(f"{text[start:first]}[evidence, depth {first / len(text):.0%}: {text[first:last]}]")
+                parts.append(
+                    f"{text[start:first]}[evidence, depth {first / len(text):.0%}: {text[first:last]}]"
+                )
                 start = last
         parts.append(text[start:end])
         done = end
@@ -94,7 +96,11 @@ def _find_evidence(text: str, evidence: Sequence[str]) -> list[Span]:
     """Find the places of evidence, ascending and without overlap; a long piece is cut to its first characters."""
     spans: list[Span] = []
     for piece in dict.fromkeys(piece.strip() for piece in evidence):
-        at = _find(text, piece) if len(piece.encode("utf-8", "replace")) >= _SHORTEST_EVIDENCE else -1
+        at = (
+            _find(text, piece)
+            if len(piece.encode("utf-8", "replace")) >= _SHORTEST_EVIDENCE
+            else -1
+        )
         start, end = _edge(text, at), _edge(text, at + min(len(piece), EVIDENCE))
         if at >= 0 and all(end <= other[0] or start >= other[1] for other in spans):
             spans.append((start, end))
@@ -166,7 +172,9 @@ def with_text(asking: Asking, text: str) -> Asking:
 def _replace_text(asking: Asking, text: str, messages: Messages | None) -> Asking:
     if asking.messages:
         return replace(asking, messages=messages)
-    return replace(asking, prompt=text) if isinstance(asking, Request) else replace(asking, text=text)
+    return (
+        replace(asking, prompt=text) if isinstance(asking, Request) else replace(asking, text=text)
+    )
 
 
 def without_text(asking: Asking) -> Asking:
@@ -223,14 +231,19 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
 
     Equal ones are stored once. The index is written last, so it always belongs to the texts in the same folder.
     """
-    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=_WINDOW_LOG, enable_ldm=True)
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        3, window_log=_WINDOW_LOG, enable_ldm=True
+    )
     compressor = zstandard.ZstdCompressor(compression_params=parameters)
     index: dict[str, str] = {}
     places: dict[str, tuple[int, int, int]] = {}
     frame = start = 0
     # An index of an earlier run would point to wrong places in the new texts.
     (run_path / INDEX).unlink(missing_ok=True)
-    with (run_path / TEXTS).open("wb") as file, compressor.stream_writer(file, closefd=False) as stream:
+    with (
+        (run_path / TEXTS).open("wb") as file,
+        compressor.stream_writer(file, closefd=False) as stream,
+    ):
         for instance, prompt in prompts:
             index[instance] = name = digest(prompt)
             if name in places:
@@ -271,7 +284,10 @@ def instance_names(prompts: Iterable[tuple[str | int | None, str | None, str]]) 
     Otherwise a number and the sub-split are added: `q7#1:asqa`, `q7#2:qampari`. Prompts are id (a number in some of
     HELM's own scenarios), sub-split and digest, in the data's order.
     """
-    rows = [(str(instance_id), sub_split, prompt_digest) for instance_id, sub_split, prompt_digest in prompts]
+    rows = [
+        (str(instance_id), sub_split, prompt_digest)
+        for instance_id, sub_split, prompt_digest in prompts
+    ]
     numbers: dict[str, dict[str, int]] = {}
     for instance_id, _, prompt_digest in rows:
         same = numbers.setdefault(instance_id, {})
@@ -287,12 +303,18 @@ def instance_names(prompts: Iterable[tuple[str | int | None, str | None, str]]) 
 def full_prompt(run_path: Path, instance: str) -> str:
     """Return a prompt exactly as it was sent, a conversation as JSON of its messages, or raise an `InputError`."""
     if (run_path / INDEX).is_file():
-        return stored_prompt(run_path, _choose(run_path, read_json(run_path / INDEX)["instances"], instance), instance)
+        return stored_prompt(
+            run_path,
+            _choose(run_path, read_json(run_path / INDEX)["instances"], instance),
+            instance,
+        )
     # HELM's own runner keeps a prompt whole in the request states.
     state = find_states(run_path, instance)[0]
     prompt = _prompt_text(state)
     if prompt_digest(state) != digest(prompt):
-        raise InputError(f"{run_path / INDEX} is missing, and {STATES} has only a part of the prompt of {instance}")
+        raise InputError(
+            f"{run_path / INDEX} is missing, and {STATES} has only a part of the prompt of {instance}"
+        )
     return prompt
 
 
@@ -300,9 +322,13 @@ def find_states(run_path: Path, instance: str) -> list[State]:
     """Return an instance's request states in the order of its repeats, or raise an `InputError`."""
     path = run_path / STATES
     if not path.is_file():
-        raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
+        raise InputError(
+            f"{run_path} is not the folder of a run that has started; give another run"
+        )
     instances = ((state["instance"], state) for state in read_states(path))
-    names = instance_names((each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances)
+    names = instance_names(
+        (each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances
+    )
     name = _choose(run_path, {each: each for each in names}, instance)
     return [state for each, state in zip(names, read_states(path), strict=True) if each == name]
 
@@ -319,13 +345,19 @@ def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
                 prompt = stream.read(size).decode("utf-8", "surrogatepass")
         if digest(prompt) == prompt_digest:
             return prompt
-    raise InputError(f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent")
+    raise InputError(
+        f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent"
+    )
 
 
 def prompt_digest(state: State) -> str:
     """Return the digest of the whole prompt of a request state, in which the text itself can be elided."""
     sample = find_sample(state["instance"])
-    return sample.full_prompt["sha256"] if sample and sample.full_prompt else digest(_prompt_text(state))
+    return (
+        sample.full_prompt["sha256"]
+        if sample and sample.full_prompt
+        else digest(_prompt_text(state))
+    )
 
 
 def _prompt_text(state: State) -> str:
@@ -336,6 +368,10 @@ def _choose(run_path: Path, by_name: Mapping[str, Value], name: str) -> Value:
     if name in by_name:
         return by_name[name]
     if rivals := [other for other in by_name if other.rpartition("#")[0] == name]:
-        raise bad_argument(run_path.name, "instance", name, f"one of {', '.join(rivals)}, which share this id")
+        raise bad_argument(
+            run_path.name, "instance", name, f"one of {', '.join(rivals)}, which share this id"
+        )
     some = list(by_name)[:3]
-    raise bad_argument(run_path.name, "instance", name, f"one of {', '.join(some)} … ({len(by_name)} in all)")
+    raise bad_argument(
+        run_path.name, "instance", name, f"one of {', '.join(some)} … ({len(by_name)} in all)"
+    )

@@ -76,7 +76,9 @@ class InstanceScore(NamedTuple):
     errata: tuple[str, ...] = ()
 
 
-def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None) -> list[InstanceScore]:
+def read_scores(
+    run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None
+) -> list[InstanceScore]:
     """Read the scores of a run's answers, in the data's order, of instances without perturbation.
 
     Args:
@@ -96,8 +98,14 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | N
         about = _about(run, spec)
         entry = spec["scenario_spec"].get("args", {}).get("entry")
         main, split = (MAIN_METRIC, "test") if entry else _schema_metric(tuple(spec["groups"]))
-        alike = metric is not None or metric_of(spec)  # whether the score of each task is one statistic
-        tasks = [] if alike else [task for each in benchmarks if entry in each.entries for task in each.tasks]
+        alike = metric is not None or metric_of(
+            spec
+        )  # whether the score of each task is one statistic
+        tasks = (
+            []
+            if alike
+            else [task for each in benchmarks if entry in each.entries for task in each.tasks]
+        )
         headlines = {task.name: task.headline for task in tasks if len(task.headline) > 1}
         alone = (metric or main,)
     scores: list[InstanceScore] = []
@@ -105,20 +113,26 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | N
     if (states := run / STATES).is_file():
         with reading(states):
             instances = (state["instance"] for state in read_states(states))
-            samples = {(each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances}
+            samples = {
+                (each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances
+            }
     with reading(path):
         for row in read_rows(path):
             for task, values in _by_task(row, split).items():
                 name, headline = row["instance_id"], headlines.get(task, alone)
                 sample = samples.get((name, task)) or Sample("", 0, 0)
-                tokens = values.get("prompt_tokens", values.get("input_tokens", sample.input_tokens))
+                tokens = values.get(
+                    "prompt_tokens", values.get("input_tokens", sample.input_tokens)
+                )
                 scores.append(
                     InstanceScore(
                         **about,
                         task=task,
                         instance=name,
                         repeat=repeat_of(row),
-                        score=fmean(values[each] for each in headline) if values.keys() >= {*headline} else None,
+                        score=fmean(values[each] for each in headline)
+                        if values.keys() >= {*headline}
+                        else None,
                         group=_group(task, name, sample),
                         depth=values.get("depth", sample.depth),
                         failure=next((each for each in FAILURES if values.get(each)), ""),
@@ -146,11 +160,15 @@ def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that all scores of a run share."""
     arguments = spec["scenario_spec"].get("args", {})
     length, folder = arguments.get("length"), folder_name(arguments.get("path"))
-    judges = (annotator.get("args", {}).get("judge", "") for annotator in spec.get("annotators") or [])
+    judges = (
+        annotator.get("args", {}).get("judge", "") for annotator in spec.get("annotators") or []
+    )
     return {
         "run": run.name,
         "model": shown_model(spec["adapter_spec"]["model"], spec),
-        "entry": " ".join(filter(None, (arguments.get("entry") or spec["name"].partition(":")[0], folder))),
+        "entry": " ".join(
+            filter(None, (arguments.get("entry") or spec["name"].partition(":")[0], folder))
+        ),
         "length": int(length) if str(length).isdigit() else None,
         "context": arguments.get("context", "full"),
         "judge": next((judge for judge in judges if judge), ""),
@@ -168,7 +186,11 @@ def shown_model(model: str, spec: Mapping[str, Any]) -> str:
         spec: content of `run_spec.json`.
     """
     sampling = marks_of_sampling(str(spec["adapter_spec"].get("method", "")))
-    marks = " ".join(filter(None, (find_method(spec), _mark("stream", spec), *sampling, _mark("retry_cut", spec))))
+    marks = " ".join(
+        filter(
+            None, (find_method(spec), _mark("stream", spec), *sampling, _mark("retry_cut", spec))
+        )
+    )
     return f"{model} ({marks})" if marks else model
 
 
@@ -218,7 +240,11 @@ def _by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, float]]:
     tasks: dict[str, dict[str, float]] = {}
     for stat in row["stats"]:
         name = stat["name"]
-        if name.get("split") in (split, None) and "perturbation" not in name and stat.get("mean") is not None:
+        if (
+            name.get("split") in (split, None)
+            and "perturbation" not in name
+            and stat.get("mean") is not None
+        ):
             tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = stat["mean"]
     return tasks
 

@@ -28,7 +28,13 @@ import yaml
 
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
-from helm_longctx.tasks.publications import ModelProperties, Protocol, Published, read_models, read_protocols
+from helm_longctx.tasks.publications import (
+    ModelProperties,
+    Protocol,
+    Published,
+    read_models,
+    read_protocols,
+)
 from helm_longctx.tasks.task import Task
 
 ERRATA_FILE = "errata.jsonl"
@@ -63,7 +69,9 @@ class Erratum:
 def read_errata(package: str) -> tuple[Erratum, ...]:
     """Read `errata.jsonl` of a benchmark's package. Raises a `ValueError` with the number of a wrong line."""
     text = (resources.files(package) / ERRATA_FILE).read_text(encoding="utf-8")
-    return tuple(_parse(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+    return tuple(
+        _parse(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()
+    )
 
 
 def _parse(number: int, line: str) -> Erratum:
@@ -71,7 +79,9 @@ def _parse(number: int, line: str) -> Erratum:
     try:
         row: Mapping[str, Any] = json.loads(line)
         if unknown := set(row) - names:
-            raise ValueError(f"{', '.join(sorted(unknown))} is unknown; the names are {', '.join(sorted(names))}")
+            raise ValueError(
+                f"{', '.join(sorted(unknown))} is unknown; the names are {', '.join(sorted(names))}"
+            )
         if bool(row.get("instance")) == bool(row.get("rule")):
             raise ValueError("it must have either an instance or a rule")
         if not all(row[name] and isinstance(row[name], str) for name in ("task", "what", "source")):
@@ -164,7 +174,9 @@ class Terms:
     unseen: str = ""
 
 
-def read_published(package: str, categories: Iterable[Category] = (), best: float = 100) -> tuple[Published, ...]:
+def read_published(
+    package: str, categories: Iterable[Category] = (), best: float = 100
+) -> tuple[Published, ...]:
     """Read the published results in `published.csv`, a file of a benchmark's package.
 
     Its columns are `model`, `score`, and if there are lengths `length`. Scores of tasks have a column `task`, scores of
@@ -241,17 +253,26 @@ class Benchmark:
     @cached_property
     def entries(self) -> dict[str, Category]:
         """The category of each run-entry name."""
-        return {"_".join(filter(None, (self.name, category.name))): category for category in self.categories}
+        return {
+            "_".join(filter(None, (self.name, category.name))): category
+            for category in self.categories
+        }
 
     @property
     def shown_entries(self) -> list[str]:
         """The run entries as lists show them: one for each category, or one whose argument selects the category."""
-        return [f"{self.name}:{self.category_argument}=…"] if self.category_argument else list(self.entries)
+        return (
+            [f"{self.name}:{self.category_argument}=…"]
+            if self.category_argument
+            else list(self.entries)
+        )
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
         """All tasks, each once."""
-        rows = (task for category in self.categories for task in (*category.tasks, *category.variants))
+        rows = (
+            task for category in self.categories for task in (*category.tasks, *category.variants)
+        )
         # By name, because a task can be in several categories. A dictionary keeps the order of the table.
         return tuple({task.name: task for task in rows}.values())
 
@@ -317,7 +338,9 @@ def read_benchmark(
         OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
         for name, each in about.pop("metrics", {}).items()
     ]
-    terms = {address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()}
+    terms = {
+        address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()
+    }
     repository, _, commit = about["revision"].partition("@")
     axis: dict[str, Any] = {**about.pop("axis", {})}
     axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
@@ -325,12 +348,19 @@ def read_benchmark(
     readers: dict[str, tuple[str, Callable[[], Any]]] = {
         "published": ("published.csv", published),
         "models": ("models.csv", partial(read_models, package)),
-        "protocols": ("protocols.yaml", partial(read_protocols, package, further.get("published", published))),
+        "protocols": (
+            "protocols.yaml",
+            partial(read_protocols, package, further.get("published", published)),
+        ),
         "errata": ("errata.jsonl", partial(read_errata, package)),
     }
     return Benchmark(
         **{"url": f"https://github.com/{repository}/tree/{commit}", **_with_tuples(about)}
-        | {"axis": Axis(**axis) if axis else None, "data": terms | {**(data or {})}, "metrics": (*own, *metrics)}
+        | {
+            "axis": Axis(**axis) if axis else None,
+            "data": terms | {**(data or {})},
+            "metrics": (*own, *metrics),
+        }
         | {name: read for name, (file, read) in readers.items() if (folder / file).is_file()}
         | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
         | {"categories": tuple(categories), **further}

@@ -84,7 +84,9 @@ def make_counter(tokenizer: Any) -> CountTokens:
     if hasattr(tokenizer, "encode_ordinary_batch"):
         # Bytes that are not text by themselves become U+FFFD. This hides no place, because places consist of ASCII.
         vocabulary = [token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()]
-        return _count_words(lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts], vocabulary)
+        return _count_words(
+            lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts], vocabulary
+        )
     # This is a slow Hugging Face tokenizer. Its rules are Python code that cannot be checked, so each text is counted
     # as a whole.
     if callable(tokenizer):
@@ -92,23 +94,39 @@ def make_counter(tokenizer: Any) -> CountTokens:
     pieces = PieceTokenizer(tokenizer)
     model = pieces.tokenizer.model
     # Unknown characters next to each other can become one token, wherever a text is split.
-    if not pieces.only_merges or not pieces.is_local or (model.fuse_unk and not model.byte_fallback):
+    if (
+        not pieces.only_merges
+        or not pieces.is_local
+        or (model.fuse_unk and not model.byte_fallback)
+    ):
         return lambda *texts: len(pieces.encode(" ".join(texts)))
     # Added tokens are found in a text before anything is merged.
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
     return _count_words(
-        lambda texts: [*map(len, pieces.tokenizer.encode_batch_fast(texts, add_special_tokens=False))],
-        [token for token in tokenizer.get_vocab() if token not in added and not _BYTE.fullmatch(token)],
+        lambda texts: [
+            *map(len, pieces.tokenizer.encode_batch_fast(texts, add_special_tokens=False))
+        ],
+        [
+            token
+            for token in tokenizer.get_vocab()
+            if token not in added and not _BYTE.fullmatch(token)
+        ],
         added,
     )
 
 
-def _count_words(encode: Encode, vocabulary: Collection[str], added: Collection[str] = ()) -> CountTokens:
+def _count_words(
+    encode: Encode, vocabulary: Collection[str], added: Collection[str] = ()
+) -> CountTokens:
     """Count texts by their words, if the vocabulary of merges allows it; no token of `added` is split."""
     pairs = {pair for pair in {*pairwise("\0".join(vocabulary))} if "\0" not in pair}
     if not pairs.isdisjoint(product(_GRAPHIC, _SPACES)):
         return lambda *texts: encode([" ".join(texts)])[0]
-    group = _group_digits(vocabulary, encode) if all((a in digits) == (b in digits) for a, b in pairs) else 0
+    group = (
+        _group_digits(vocabulary, encode)
+        if all((a in digits) == (b in digits) for a, b in pairs)
+        else 0
+    )
     return _WordCounter(encode, group, pairs.isdisjoint(product(ascii_letters, "-")), added).count
 
 
@@ -146,7 +164,9 @@ class _WordCounter:
         if not {text[-1:] for text in (start, *new)} <= _GRAPHIC:
             return self.count(*_join_open([start, *words, last]))
         # The ends of a text are not between two spaces, so they are not remembered.
-        total += sum(self._encode([start, f"a {last}"])) - self._before["a"] + self._count_new(rest, new)
+        total += (
+            sum(self._encode([start, f"a {last}"])) - self._before["a"] + self._count_new(rest, new)
+        )
         if self._bytes > MOST_BYTES:
             self._words.clear()
             self._parts.clear()
@@ -156,12 +176,19 @@ class _WordCounter:
     def _count_new(self, words: Sequence[str], distinct: Sequence[str]) -> int:
         """Count words that are not remembered, and remember those that are likely to come again."""
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
-        usual = {word for word in distinct if len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()}
+        usual = {
+            word
+            for word in distinct
+            if len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()
+        }
         # A text of several words is counted by its words, which other texts have, too.
         longer = {text: _SPACE.split(text) for text in usual if " " in text}
         single = (usual - longer.keys()).union(*longer.values()).difference(self._words)
         self._remember(self._words, dict.fromkeys(single, "a "))
-        self._add(self._words, {text: sum(map(self._words.__getitem__, words)) for text, words in longer.items()})
+        self._add(
+            self._words,
+            {text: sum(map(self._words.__getitem__, words)) for text, words in longer.items()},
+        )
         total, rare = _look_up(self._words, words)
         if rare:
             total += self._count_parts(rare) if self._group else self._count_whole(rare)
@@ -203,7 +230,11 @@ def _look_up(sizes: Mapping[str, int], texts: Sequence[str]) -> tuple[int, list[
     """Return the sum of the sizes of those texts that have one, and the other texts."""
     # Up to a hundred thousand texts are looked up without a loop in Python.
     found = [*map(sizes.get, texts)]
-    new = [text for text, size in zip(texts, found, strict=True) if size is None] if None in found else []
+    new = (
+        [text for text, size in zip(texts, found, strict=True) if size is None]
+        if None in found
+        else []
+    )
     return sum(filter(None, found)), new
 
 
@@ -224,7 +255,11 @@ def _group_digits(vocabulary: Collection[str], encode: Encode) -> int:
     if longest > LARGEST_GROUP:
         return 0
     rng, (before,) = Random(0), encode(["a"])
-    numbers = ["".join(number) for length in range(1, longest + 1) for number in product(digits, repeat=length)]
+    numbers = [
+        "".join(number)
+        for length in range(1, longest + 1)
+        for number in product(digits, repeat=length)
+    ]
     numbers += ["".join(rng.choices(digits, k=rng.randint(1, 12))) for _ in range(200)]
     groups = [before - len(number) // -longest for number in numbers]
     return longest if encode([f"a{number}" for number in numbers]) == groups else 0
@@ -250,7 +285,8 @@ def make_codec(tokenizer: Any) -> Codec:
     if callable(tokenizer):
         return Codec(tokenizer.encode, tokenizer.decode)
     return Codec(
-        lambda text: tokenizer.encode(text).ids, lambda tokens: tokenizer.decode(tokens, skip_special_tokens=False)
+        lambda text: tokenizer.encode(text).ids,
+        lambda tokens: tokenizer.decode(tokens, skip_special_tokens=False),
     )
 
 
@@ -308,7 +344,8 @@ def read_token_counter(name: str, file: Path) -> TokenCounter:
     """Make a counter from a saved tokenizer (`tokenizer.json`), which counts in parallel, without the GIL."""
     tokenizer = read_tokenizer(file)
     return TokenCounter(
-        name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))]
+        name,
+        lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))],
     )
 
 
@@ -325,7 +362,9 @@ class TextCutter:
         self._tokenizer, self._limit = PieceTokenizer(tokenizer), limit
         self._place = limit - len(tokenizer.encode(ending).ids)
         if self._place < 0:
-            raise InputError(f"{file}: the ending of cut texts has more than {limit} tokens with this tokenizer")
+            raise InputError(
+                f"{file}: the ending of cut texts has more than {limit} tokens with this tokenizer"
+            )
         self._measures: dict[bytes, tuple[int, int | None]] = {}
 
     def measure(self, texts: Sequence[str]) -> list[tuple[int, int | None]]:
@@ -335,7 +374,9 @@ class TextCutter:
         """
         # The keys are digests. Texts as keys would keep whole books in memory.
         keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
-        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._measures}
+        new = {
+            key: text for key, text in zip(keys, texts, strict=True) if key not in self._measures
+        }
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             found = pool.map(lambda text: self._tokenizer.read(text, self._measure), new.values())
             self._measures.update(zip(new, found, strict=True))
@@ -343,6 +384,8 @@ class TextCutter:
 
     def _measure(self, text: LongText) -> tuple[int, int | None]:
         pieces = text.pieces()
-        tokens = len(self._tokenizer.before) + sum(map(text.size, pieces)) + len(self._tokenizer.after)
+        tokens = (
+            len(self._tokenizer.before) + sum(map(text.size, pieces)) + len(self._tokenizer.after)
+        )
         # The text is cut after the character of the last token that fits, as in HELMET (data.py:162).
         return tokens, text.span(pieces, self._place)[1] if tokens > self._limit else None

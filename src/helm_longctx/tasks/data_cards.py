@@ -32,11 +32,19 @@ HUB_CHECK = "the hub's SHA-256"
 
 _HUB_PAGE = "https://huggingface.co/datasets/"
 
-_GITHUB = re.compile(r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?([^/]+/[^/]+)/([^/]+)/")
+_GITHUB = re.compile(
+    r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?([^/]+/[^/]+)/([^/]+)/"
+)
 
-_HUB = re.compile(r"https://huggingface\.co/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/")
+_HUB = re.compile(
+    r"https://huggingface\.co/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/"
+)
 
-BEFORE_RUN, ON_REQUEST, FOR_JUDGES = "before a run", "only by helm-longctx fetch", "when answers are judged"
+BEFORE_RUN, ON_REQUEST, FOR_JUDGES = (
+    "before a run",
+    "only by helm-longctx fetch",
+    "when answers are judged",
+)
 
 NOT_STATED = "not stated"
 
@@ -114,26 +122,44 @@ def find_origin(source: Source) -> Origin:
     """Return where a source comes from. Raises a `TypeError` if the source is of an unknown kind."""
     match source:
         case ReleaseFile():
-            return Origin(_HUB_PAGE + source.release.repo, f"{source.release.archive}, {NEWEST}", HUB_CHECK)
+            return Origin(
+                _HUB_PAGE + source.release.repo, f"{source.release.archive}, {NEWEST}", HUB_CHECK
+            )
         case HubDataset():
             return Origin(_HUB_PAGE + source.repo_id, NEWEST, HUB_CHECK)
         case HubZip():
             return Origin(_HUB_PAGE + source.repo, source.commit[:7] or NEWEST, HUB_CHECK)
         case HubFile():
-            page = _HUB_PAGE + source.repo if source.kind == "dataset" else f"https://huggingface.co/{source.repo}"
+            page = (
+                _HUB_PAGE + source.repo
+                if source.kind == "dataset"
+                else f"https://huggingface.co/{source.repo}"
+            )
             check = f"SHA-256 {source.sha256}" if source.sha256 else HUB_CHECK
             return Origin(page, source.commit[:7] or NEWEST, check)
         case HubRows():
             return Origin(_HUB_PAGE + source.repo, source.commit[:7], HUB_CHECK)
         case RepositoryFolder():
-            return Origin(f"https://github.com/{source.repo}", source.commit[:7], f"git tree {source.tree}")
+            return Origin(
+                f"https://github.com/{source.repo}", source.commit[:7], f"git tree {source.tree}"
+            )
         case WheelFile():
-            return Origin(f"https://pypi.org/project/{source.project}/", source.version, f"SHA-256 {source.sha256}")
+            return Origin(
+                f"https://pypi.org/project/{source.project}/",
+                source.version,
+                f"SHA-256 {source.sha256}",
+            )
         case SentenceModel():
-            return Origin(f"https://pypi.org/project/{source.project}/", source.version, "SHA-256 of each file")
+            return Origin(
+                f"https://pypi.org/project/{source.project}/",
+                source.version,
+                "SHA-256 of each file",
+            )
         case BucketFile():
             page = f"https://console.cloud.google.com/storage/browser/{source.bucket}"
-            return Origin(page, "the newest generation at the download, which is recorded", "the bucket's MD5")
+            return Origin(
+                page, "the newest generation at the download, which is recorded", "the bucket's MD5"
+            )
         case PinnedFile():
             return _of_address(source.url, f"SHA-256 {source.sha256}")
         case WebFile():
@@ -146,7 +172,9 @@ def _of_address(url: str, check: str) -> Origin:
     if match := _GITHUB.match(url):
         repo, revision = match.groups()
         is_commit = re.fullmatch("[0-9a-f]{40}", revision)
-        return Origin(f"https://github.com/{repo}", revision[:7] if is_commit else f"branch {revision}", check)
+        return Origin(
+            f"https://github.com/{repo}", revision[:7] if is_commit else f"branch {revision}", check
+        )
     if match := _HUB.match(url):
         return Origin(_HUB_PAGE + match["repo"], match["revision"][:7], check)
     return Origin(url.rpartition("/")[0], "the file at the address", check)
@@ -190,14 +218,22 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
                     try:
                         next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
                     except InputError as error:
-                        result, why = "differs" if isinstance(error, ShapeError) else "one row", str(error)
-                    shapes = [shape._replace(result=result, why=why.replace(f"{root}/", "")) for shape in shapes]
+                        result, why = (
+                            "differs" if isinstance(error, ShapeError) else "one row",
+                            str(error),
+                        )
+                    shapes = [
+                        shape._replace(result=result, why=why.replace(f"{root}/", ""))
+                        for shape in shapes
+                    ]
             yield from shapes
 
 
 def _peek(entry: str, source: Source, root: Path) -> Shape:
     """Write the first rows of a source into a data root."""
-    shape = Shape(entry, source.label, "", "not read", "no row of it can be read without the whole file")
+    shape = Shape(
+        entry, source.label, "", "not read", "no row of it can be read without the whole file"
+    )
     try:
         files = source.first_rows()
     except ShapeError as error:
@@ -207,7 +243,11 @@ def _peek(entry: str, source: Source, root: Path) -> Shape:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
-    rows = [orjson.loads(content) for name, content in files.items() if not name.endswith("features.json")]
+    rows = [
+        orjson.loads(content)
+        for name, content in files.items()
+        if not name.endswith("features.json")
+    ]
     columns = {
         name: type(value).__name__
         for each in rows

@@ -15,7 +15,12 @@ from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import folder_name, group_name
 from helm_longctx.tasks.lengths import Axis, length_label, parse_length
-from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS, METHODS, check_method, require_method
+from helm_longctx.tasks.methods.registry import (
+    METHOD_ARGUMENTS,
+    METHODS,
+    check_method,
+    require_method,
+)
 from helm_longctx.tasks.task import (
     GIVEN_TEXTS,
     Context,
@@ -162,12 +167,23 @@ class Entry:
         Each judge other than the official one, and each folder of the user's own files, has its own groups, and so its
         own columns.
         """
-        judge, closed, folder = self.settings.judge, self.settings.context == "none", folder_name(self.settings.path)
+        judge, closed, folder = (
+            self.settings.judge,
+            self.settings.context == "none",
+            folder_name(self.settings.path),
+        )
         found = []
-        for name, tasks in ((self.category.name, self.tasks), *((task.name, (task,)) for task in self.tasks)):
+        for name, tasks in (
+            (self.category.name, self.tasks),
+            *((task.name, (task,)) for task in self.tasks),
+        ):
             # A category is official only if each of its judged tasks has its official judge.
             other_judge = "" if all(task.is_official(judge) for task in tasks) else judge
-            found.append(group_name(self.benchmark, name, self.label, closed, other_judge, folder, self.metric))
+            found.append(
+                group_name(
+                    self.benchmark, name, self.label, closed, other_judge, folder, self.metric
+                )
+            )
         return found
 
     @property
@@ -197,7 +213,9 @@ class Entry:
     def description(self) -> str:
         """The entry in normal form: arguments in the usual order, and the length in its shortest notation."""
         arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
-        pairs = ",".join(f"{key}={arguments[key]}" for key in arguments_of(self.benchmark) if key in arguments)
+        pairs = ",".join(
+            f"{key}={arguments[key]}" for key in arguments_of(self.benchmark) if key in arguments
+        )
         return f"{self.name}:{pairs}" if pairs else self.name
 
     @property
@@ -205,7 +223,10 @@ class Entry:
         """The largest output budget of the tasks and of the method, tokens for thinking included."""
         method = METHODS.get(self.settings.method)
         first = max(method.first_tokens(task) for task in self.tasks) if method else 0
-        return max(first + self.settings.thinking_tokens, *(task.budget(self.settings) for task in self.tasks))
+        return max(
+            first + self.settings.thinking_tokens,
+            *(task.budget(self.settings) for task in self.tasks),
+        )
 
     @property
     def sources(self) -> list[Source]:
@@ -224,7 +245,11 @@ class Entry:
         # must not download unless the user asks for that judge.
         is_named = self.settings.judge != "auto"
         every = [source for task in self.tasks for source in task.judge_sources.values()]
-        return [source for source in every if is_named or (isinstance(source, PinnedFile) and not root.mirror)]
+        return [
+            source
+            for source in every
+            if is_named or (isinstance(source, PinnedFile) and not root.mirror)
+        ]
 
     def check_machine(self) -> None:
         """Check that the answers can be scored on this machine."""
@@ -237,14 +262,23 @@ class Entry:
 
 def method_for(style: str, truncation: str, metric: str = "") -> str:
     """Return the adapter method with three arguments of a run entry in its name. HELM passes an adapter no others."""
-    return "_".join((ADAPTER_METHOD, *(value for value in (style, truncation, metric) if value not in ("auto", ""))))
+    return "_".join(
+        (
+            ADAPTER_METHOD,
+            *(value for value in (style, truncation, metric) if value not in ("auto", "")),
+        )
+    )
 
 
 def add_sampling(method: str, arguments: Mapping[str, Any]) -> str:
     """Add how tokens are drawn to an adapter method's name, as in `longctx_chat_temperature=0.6_top-p=0.95`."""
     values = {**sampling_of_method(method), **arguments}
     parts = [part for part in method.split("_") if "=" not in part]
-    given = [f"{name.replace('_', '-')}={values[name]:.12g}" for name in SAMPLING if values.get(name) is not None]
+    given = [
+        f"{name.replace('_', '-')}={values[name]:.12g}"
+        for name in SAMPLING
+        if values.get(name) is not None
+    ]
     return "_".join((*parts, *given))
 
 
@@ -304,7 +338,10 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
                 f" choose from {', '.join(allowed)}"
             )
     method = check_method(benchmark, name, arguments, tasks)
-    most = min((task.most_samples for task in tasks if task.most_samples is not None), default=LARGEST_NUMBER)
+    most = min(
+        (task.most_samples for task in tasks if task.most_samples is not None),
+        default=LARGEST_NUMBER,
+    )
     protocols = tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
     readers = {**_READERS, "num_samples": _whole(1, most), "protocol": _one_of(protocols)}
     # An argument of None is not given.
@@ -312,11 +349,16 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     if given.get(benchmark.task_argument, GIVEN_TEXTS[0]) not in GIVEN_TEXTS:
         del given[benchmark.task_argument]  # it names a task
     values = {k: readers[k](name, k, value) for k, value in given.items()}
-    own = {key: values.pop(key, default) for key, default in (method.arguments if method else {}).items()}
+    own = {
+        key: values.pop(key, default)
+        for key, default in (method.arguments if method else {}).items()
+    }
     only = tasks[0].metric
     if values.setdefault("metric", only) != only and only != "score":
         raise bad_argument(name, "metric", values["metric"], (only,))
-    entry = Entry(benchmark, name, tasks, Settings(length, **values, method_arguments=own), arguments)
+    entry = Entry(
+        benchmark, name, tasks, Settings(length, **values, method_arguments=own), arguments
+    )
     if entry.metric:
         _check_given_texts(entry)
     return entry
@@ -325,7 +367,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
 def _check_given_texts(entry: Entry) -> None:
     """Raise an `InputError` for an argument that has no meaning where the model writes nothing."""
     unused = [
-        each for each in ("judge", "repeats", *SAMPLING, "retry_cut", "thinking_tokens") if each in entry.arguments
+        each
+        for each in ("judge", "repeats", *SAMPLING, "retry_cut", "thinking_tokens")
+        if each in entry.arguments
     ]
     method = METHODS.get(entry.settings.method)
     if method and any(map(method.first_tokens, entry.tasks)):
@@ -340,7 +384,10 @@ def _check_given_texts(entry: Entry) -> None:
 def check_length(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> None:
     """Check only the length of a run entry, so that an `InputError` can have the length's place."""
     read_length(
-        benchmark, name, arguments.get("length"), _tasks(benchmark, name, arguments.get(benchmark.task_argument))
+        benchmark,
+        name,
+        arguments.get("length"),
+        _tasks(benchmark, name, arguments.get(benchmark.task_argument)),
     )
 
 
@@ -404,7 +451,9 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
 
 def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> InputError:
     if key.strip() != key:
-        return InputError(f"{name}: there is a space around the argument {shorten(key)}; write {shorten(key.strip())}")
+        return InputError(
+            f"{name}: there is a space around the argument {shorten(key)}; write {shorten(key.strip())}"
+        )
     if key in OUTPUT_LIMITS:
         return InputError(
             f"{name}: unknown argument {key}={shorten(value)}; HELM's limit of outputs is num_output_tokens="
@@ -422,7 +471,8 @@ def allowed_arguments(benchmark: Benchmark, name: str, task: str | None = None) 
 
 def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
     some, every = (
-        combine(*(task.all_arguments for task in tasks)) for combine in (frozenset.union, frozenset.intersection)
+        combine(*(task.all_arguments for task in tasks))
+        for combine in (frozenset.union, frozenset.intersection)
     )
     # Scores of tasks that take these arguments must not be mixed with scores of the category's other tasks.
     taken = some - (_OF_EVERY_TASK - every)
@@ -435,7 +485,9 @@ def read_length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, 
     axis = benchmark.axis
     if axis is None:
         if value is not None:
-            raise InputError(f"{name}: length={shorten(value)}: {benchmark.title} has no lengths; leave it out")
+            raise InputError(
+                f"{name}: length={shorten(value)}: {benchmark.title} has no lengths; leave it out"
+            )
         return None
     if value is None:
         raise InputError(f"{name}: length is missing; give {_list_lengths(axis, tasks)}")
@@ -449,8 +501,15 @@ def read_length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, 
 def _list_lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
     # A length is valid if one of the tasks exists at it, so sizes within a range need not be listed.
     if any(task.any_length for task in tasks):
-        sizes = {size for task in tasks for size in task.sizes if not axis.shortest <= size <= axis.longest}
+        sizes = {
+            size
+            for task in tasks
+            for size in task.sizes
+            if not axis.shortest <= size <= axis.longest
+        }
         span = f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
         return ", ".join([span, *map(length_label, sorted(sizes))])
     lengths = {length for task in tasks for length in task.sizes}
-    return "one of " * (len(lengths) > 1) + ", ".join(length_label(length) for length in sorted(lengths))
+    return "one of " * (len(lengths) > 1) + ", ".join(
+        length_label(length) for length in sorted(lengths)
+    )

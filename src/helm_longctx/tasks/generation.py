@@ -71,7 +71,9 @@ class Script:
 
     def tokens(self, draw: Draw) -> int:
         """Count the tokens of a completion prompt and the output."""
-        before, after = self.template.render({**draw.fields, "context": CUT}).text("completion").split(CUT)
+        before, after = (
+            self.template.render({**draw.fields, "context": CUT}).text("completion").split(CUT)
+        )
         texts = [*draw.context]
         texts[0] = before + texts[0]
         texts[-1] += after
@@ -115,20 +117,28 @@ class Script:
                 return sample
             # Another draw of the smallest size can be shorter, so it is tried again (niah.py:272).
             size -= step if size > step else 0
-        raise InputError(f"no sample fits into {self.length} tokens of this tokenizer; use a larger length")
+        raise InputError(
+            f"no sample fits into {self.length} tokens of this tokenizer; use a larger length"
+        )
 
 
 def make_script(task: Task, settings: Settings, root: DataRoot, output: int) -> Script:
     """Return the script of a run entry. Raises an `InputError` if there is no tokenizer."""
-    return Script(task.template, settings.count_tokens(task.name), settings.level, output, settings.seed, root)
+    return Script(
+        task.template, settings.count_tokens(task.name), settings.level, output, settings.seed, root
+    )
 
 
-def make_example(task: Task, number: int, draw: Draw, evidence: str | None, group: str = "") -> Example:
+def make_example(
+    task: Task, number: int, draw: Draw, evidence: str | None, group: str = ""
+) -> Example:
     """Make the example of a sample. `evidence` is the start of its only piece, from which the depth follows."""
     context = draw.all_fields["context"]
     place = -1 if evidence is None else context.find(evidence)
     depth = place / len(context) if place >= 0 else None
-    return Example(f"{task.name}-{number}", draw.all_fields, draw.answers, "official", depth=depth, group=group)
+    return Example(
+        f"{task.name}-{number}", draw.all_fields, draw.answers, "official", depth=depth, group=group
+    )
 
 
 Samples = Callable[[Script], Iterator[Draw]]
@@ -180,16 +190,23 @@ def write_needles(needles: Sequence[tuple[str, str]], sentence: str) -> list[str
     start, verb, end = map(str.strip, sentence.split("{}"))
     first, rest = start.split(" ", 1)
     ends = [f"{value}{end}\n{first}" for _, value in needles[:-1]] + [needles[-1][1] + end]
-    return [first, *interleave([rest] * len(ends), [key for key, _ in needles], [verb] * len(ends), ends)]
+    return [
+        first,
+        *interleave([rest] * len(ends), [key for key, _ in needles], [verb] * len(ends), ends),
+    ]
 
 
 DEPTHS = [round(100 * number / 39) for number in range(40)]
 """The percentages of a text's sentences that can come before a needle."""
 
 
-def hide_at_depths(sentences: Sequence[str], needles: Sequence[Sequence[str]], rng: Random) -> list[str]:
+def hide_at_depths(
+    sentences: Sequence[str], needles: Sequence[Sequence[str]], rng: Random
+) -> list[str]:
     """Insert needles, each a sequence of parts, between sentences, at some of the official depths."""
-    places = sorted(int(len(sentences) * (depth / 100)) for depth in rng.sample(DEPTHS, len(needles)))
+    places = sorted(
+        int(len(sentences) * (depth / 100)) for depth in rng.sample(DEPTHS, len(needles))
+    )
     texts: list[str] = []
     for (start, end), needle in zip(pairwise([0, *places]), needles, strict=True):
         # The official scripts join empty parts, too, so that two spaces stand there.

@@ -43,7 +43,9 @@ def group_name(
             other one.
     """
     metric = "" if metric == benchmark.tasks[0].metric else metric
-    group = "_".join(filter(None, (benchmark.name, metric, CLOSED_BOOK if closed else "", name, label)))
+    group = "_".join(
+        filter(None, (benchmark.name, metric, CLOSED_BOOK if closed else "", name, label))
+    )
     group += f"{IN_FOLDER}{_file_name(folder)}" if folder else ""
     # The digest tells the judges `a/b` and `a--b` apart.
     mark = f"~{_digest(judge)}" if _SLASH in judge else ""

@@ -68,7 +68,11 @@ class Interpreter:
         if self._dialogue is None:
             command = [PYTHON, "-I", "-S", "-c", _DRIVER]
             self._dialogue = sandbox.Dialogue(command, seconds=TOTAL_SECONDS)
-            setup = {"variables": self._variables, "functions": [*self._functions], "exports": self._exports}
+            setup = {
+                "variables": self._variables,
+                "functions": [*self._functions],
+                "exports": self._exports,
+            }
             if self._dialogue.exchange(_write(setup), MOST_SECONDS) is None:
                 return self._end("the interpreter did not start")
         message: Any = {"code": code}
@@ -80,7 +84,9 @@ class Interpreter:
             except (ValueError, RecursionError):
                 answer = None
             if not isinstance(answer, dict):
-                return self._end(f"the code was ended: it exceeded {MOST_SECONDS:g} seconds, the memory, or the output")
+                return self._end(
+                    f"the code was ended: it exceeded {MOST_SECONDS:g} seconds, the memory, or the output"
+                )
             if "call" not in answer:
                 texts = (str(answer.get(name) or "")[:MOST_TEXT] for name in ("text", "error"))
                 text, error = (text.encode("utf-8", "replace").decode() for text in texts)

@@ -67,7 +67,9 @@ def main() -> None:
             exec(compile(json.loads(line)["code"], "<code>", "exec"), space)  # noqa: S102  # in the sandbox
         except BaseException:
             kind, value, trace = sys.exc_info()
-            error = "".join(traceback.format_exception(kind, value, trace.tb_next if trace else None))
+            error = "".join(
+                traceback.format_exception(kind, value, trace.tb_next if trace else None)
+            )
         finally:
             sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
         values = {name: _plain(space[name]) for name in setup["exports"] if name in space}

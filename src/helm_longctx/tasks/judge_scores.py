@@ -56,11 +56,15 @@ def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) 
     # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
     valid = {judge: scores for judge, scores in all_scores.items() if headline in scores}
     names = dict.fromkeys(name for scores in valid.values() for name in scores)
-    mean = {name: fmean(scores[name] for scores in valid.values() if name in scores) for name in names}
+    mean = {
+        name: fmean(scores[name] for scores in valid.values() if name in scores) for name in names
+    }
     # The strict score is 0 where no judge gave a verdict, as if the answer were wrong; the plain score is then absent.
     mean[f"{headline}_strict"] = mean.get(headline, 0.0)
     if len(all_scores) > 1:
-        by_judge = {f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in valid.items()}
+        by_judge = {
+            f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in valid.items()
+        }
         # A spread needs two verdicts.
         spread = max(by_judge.values()) - min(by_judge.values()) if len(valid) > 1 else None
         mean |= by_judge if spread is None else {**by_judge, "judge_spread": spread}

@@ -43,7 +43,9 @@ def parse_length(value: str | int, where: str = "length") -> int:
     match = re.fullmatch(r"([1-9][0-9]{0,8}|0\.5)([km]?)", str(value).strip().lower())
     number = float(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
     if not SMALLEST <= number <= LARGEST:
-        allowed = f"{', '.join(STANDARD)}, … {length_label(LARGEST)} or a whole number from {SMALLEST}"
+        allowed = (
+            f"{', '.join(STANDARD)}, … {length_label(LARGEST)} or a whole number from {SMALLEST}"
+        )
         raise bad_argument(where, "length", value, allowed)
     return int(number)
 

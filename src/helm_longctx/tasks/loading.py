@@ -43,7 +43,9 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             task.check_record(example.record, f"{where}: {example.id}")
             # HELM would end such a run with an error, but only after all requests.
             if example.id in ids:
-                raise InputError(f"{where}: two rows have the id {shorten(example.id)}; give each row an id of its own")
+                raise InputError(
+                    f"{where}: two rows have the id {shorten(example.id)}; give each row an id of its own"
+                )
             ids.add(example.id)
             yield example
     except InputError:
@@ -88,7 +90,9 @@ def grow(example: Example, tokens: int) -> Iterator[Example]:
         InputError: there are too many points, or the example has no context.
     """
     if CONTEXT not in example.fields or example.messages:
-        raise InputError(f"{example.id}: stream={tokens} needs a context and a question; leave out stream")
+        raise InputError(
+            f"{example.id}: stream={tokens} needs a context and a question; leave out stream"
+        )
     context = example.fields[CONTEXT]
     size = characters_of(tokens, context)
     points = -(-len(context) // size)
@@ -98,7 +102,11 @@ def grow(example: Example, tokens: int) -> Iterator[Example]:
             " so give a larger number of tokens"
         )
     for point in range(1, points + 1):
-        end = len(context) if point == points else context.rfind("\n", 0, point * size) + 1 or point * size
+        end = (
+            len(context)
+            if point == points
+            else context.rfind("\n", 0, point * size) + 1 or point * size
+        )
         place = None if example.depth is None else example.depth * len(context)
         yield replace(
             example,

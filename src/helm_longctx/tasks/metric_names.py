@@ -10,7 +10,11 @@ DEPTHS = (0, 20, 40, 60, 80, 100)
 """Depths, in percent, at which scores are reported. An instance counts at the nearest depth."""
 
 CONDITIONS: dict[str, tuple[str, str, bool | None]] = {
-    row["name"]: (row["title"], row["description"], {"yes": True, "no": False}.get(row["lower_is_better"]))
+    row["name"]: (
+        row["title"],
+        row["description"],
+        {"yes": True, "no": False}.get(row["lower_is_better"]),
+    )
     for row in read_table(__package__, "conditions.csv")
 }
 """Statistics about a run that are not scores: from name to title, description, and whether lower is better."""
@@ -18,8 +22,16 @@ CONDITIONS: dict[str, tuple[str, str, bool | None]] = {
 LIKELIHOODS = {
     f"{name}{end}": (f"{title}{when_title}", f"{about}{when}, in nats.", False)
     for name, title, about in (
-        ("token_logprob", "Log-probability of a token", "Mean log-probability of the tokens of the best gold answer"),
-        ("answer_logprob", "Log-probability of an answer", "Log-probability of the most likely gold answer"),
+        (
+            "token_logprob",
+            "Log-probability of a token",
+            "Mean log-probability of the tokens of the best gold answer",
+        ),
+        (
+            "answer_logprob",
+            "Log-probability of an answer",
+            "Log-probability of the most likely gold answer",
+        ),
         (
             "any_answer_logprob",
             "Log-probability of any answer",
@@ -41,7 +53,12 @@ def window_logprob(end: int) -> str:
 
 
 MEASURED = (
-    *("request_seconds", "first_token_seconds", "prefill_tokens_per_second", "decode_tokens_per_second"),
+    *(
+        "request_seconds",
+        "first_token_seconds",
+        "prefill_tokens_per_second",
+        "decode_tokens_per_second",
+    ),
     "peak_memory",
 )
 """Statistics that differ each time that the same answers arrive."""
@@ -92,11 +109,18 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     """Return the schema entries of all statistics that runs of a benchmark can have."""
     headline = "The task's official headline metric; of several tasks the unweighted mean."
     of_tasks = [
-        (task_score(t.name), t.title, f"{t.title}: {headline_text(t)}.", False, "Score") for t in benchmark.tasks
+        (task_score(t.name), t.title, f"{t.title}: {headline_text(t)}.", False, "Score")
+        for t in benchmark.tasks
     ]
     of_metrics = [(m.name, m.title, m.description, m.lower_is_better) for m in benchmark.metrics]
     of_depths = [
-        (depth_score(d), f"Score at depth {d} %", f"{headline} Evidence at {d} % of the context.", False, f"@ {d} %")
+        (
+            depth_score(d),
+            f"Score at depth {d} %",
+            f"{headline} Evidence at {d} % of the context.",
+            False,
+            f"@ {d} %",
+        )
         for d in DEPTHS
     ]
     of_runs = [(name, *about) for name, about in {**LIKELIHOODS, **CONDITIONS}.items()]

@@ -34,7 +34,9 @@ class Output:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
-def make_jury(judge: str, reply: Any, verdicts: Mapping[str, Any], model: str = "") -> dict[str, Any]:
+def make_jury(
+    judge: str, reply: Any, verdicts: Mapping[str, Any], model: str = ""
+) -> dict[str, Any]:
     """Return what a file says of a judge in the form of our judges' annotations.
 
     Args:

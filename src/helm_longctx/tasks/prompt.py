@@ -34,7 +34,9 @@ def read_messages(name: str, value: Any) -> tuple[Message, ...]:
         for each in value
     )
     if not (fits and value and value[-1]["role"] == "user"):
-        raise ShapeError(f"{name} must be a list of objects with role and content, the last one the user's")
+        raise ShapeError(
+            f"{name} must be a list of objects with role and content, the last one the user's"
+        )
     return tuple({"role": message["role"], "content": message["content"]} for message in value)
 
 
@@ -73,11 +75,17 @@ class Prompt:
 
     def text(self, style: Style) -> str:
         """Return the text of the last user turn; for a completion with the separator and the answer prefix after it."""
-        return self.user_turn + self.separator + self.answer_prefix if style == "completion" else self.user_turn
+        return (
+            self.user_turn + self.separator + self.answer_prefix
+            if style == "completion"
+            else self.user_turn
+        )
 
     def parts(self, style: Style) -> tuple[str, str] | None:
         """Return the text up to the end of its context, and the rest; None if the last message has no context."""
-        first = next(place for place, message in enumerate(self.messages) if message["role"] == "user")
+        first = next(
+            place for place, message in enumerate(self.messages) if message["role"] == "user"
+        )
         if self.context is None or first < len(self.messages) - 1:
             return None
         text, end = self.text(style), self.context[1]

@@ -62,7 +62,10 @@ class Published:
         """Return a later row with what it lacks of this one; scores of tasks replace their category's score."""
         has_tasks = any(later.scores)
         kept = {task: score for task, score in self.scores.items() if task or not has_tasks}
-        metrics = {task: {**self.metrics.get(task, {}), **of_task} for task, of_task in later.metrics.items()}
+        metrics = {
+            task: {**self.metrics.get(task, {}), **of_task}
+            for task, of_task in later.metrics.items()
+        }
         return replace(later, scores={**kept, **later.scores}, metrics={**self.metrics, **metrics})
 
 
@@ -96,20 +99,43 @@ def read_models(package: str) -> dict[str, ModelProperties]:
     """Read the models' properties in `models.csv`, a file of a benchmark's package, by published name."""
     found = {}
     for row in read_table(package, "models.csv"):
-        window, is_tuned = parse_length(row["window"]) if row["window"] else None, row["instruct"] == "1"
-        texts = {name: row[name] for name in ("family", "architecture", "positions", "parameters", "source")}
+        window, is_tuned = (
+            parse_length(row["window"]) if row["window"] else None,
+            row["instruct"] == "1",
+        )
+        texts = {
+            name: row[name]
+            for name in ("family", "architecture", "positions", "parameters", "source")
+        }
         found[row["model"]] = ModelProperties(**texts, window=window, instruct=is_tuned)
     return found
 
 
-KINDS = ("model card", "system card", "report", "announcement", "leaderboard", "repository", "ledger")
+KINDS = (
+    "model card",
+    "system card",
+    "report",
+    "announcement",
+    "leaderboard",
+    "repository",
+    "ledger",
+)
 """Kinds of sources. A ledger lists what others published."""
 
 CONFIDENCE = {"H": "stated on the page", "P": "read in a picture", "M": "second hand"}
 """How sure a row is. It is stated on the page if the page was read, or if two independent copies of it agree; a single
 copy is second hand."""
 
-CONDITIONS = ("temperature", "top_p", "trials", "tools", "context", "context management", "output tokens", "judge")
+CONDITIONS = (
+    "temperature",
+    "top_p",
+    "trials",
+    "tools",
+    "context",
+    "context management",
+    "output tokens",
+    "judge",
+)
 """What a row can say about its own conditions, as the source states them."""
 
 OBSTACLES = ("no protocol", "private judge", "tools", "data withheld")
@@ -175,7 +201,9 @@ class Reported:
     @property
     def label(self) -> str:
         """The model with its effort, such as `GPT-5.5 (xhigh)`."""
-        return f"{self.model} ({self.effort})" if self.effort not in ("", NO_REASONING) else self.model
+        return (
+            f"{self.model} ({self.effort})" if self.effort not in ("", NO_REASONING) else self.model
+        )
 
     @property
     def number_text(self) -> str:
@@ -196,7 +224,12 @@ class Reported:
         also = [f"also in {', '.join(same)}"] if same else []
         stated = [f"{name} {text}" for name, text in self.conditions.items()]
         how = "; ".join(
-            [CONFIDENCE[self.confidence], *also, *(["but " + "; ".join(others)] if others else []), *stated]
+            [
+                CONFIDENCE[self.confidence],
+                *also,
+                *(["but " + "; ".join(others)] if others else []),
+                *stated,
+            ]
         )
         return f"{self.source.title}, {self.source.date} ({how})"
 
@@ -249,7 +282,9 @@ class Protocol:
     def __post_init__(self) -> None:
         """Raise ValueError for another obstacle."""
         if self.obstacle and self.obstacle.partition(":")[0] not in OBSTACLES:
-            raise ValueError(f"{self.name} has the obstacle {self.obstacle!r}, not one of {', '.join(OBSTACLES)}")
+            raise ValueError(
+                f"{self.name} has the obstacle {self.obstacle!r}, not one of {', '.join(OBSTACLES)}"
+            )
 
     @cached_property
     def run_entries(self) -> tuple[str, ...]:
@@ -261,7 +296,9 @@ class Protocol:
         }
         pairs = [f"{name}={value}" for name, value in conditions.items() if value is not None]
         return tuple(
-            ",".join([entry, *pairs]) if ":" in entry else ":".join(filter(None, [entry, ",".join(pairs)]))
+            ",".join([entry, *pairs])
+            if ":" in entry
+            else ":".join(filter(None, [entry, ",".join(pairs)]))
             for entry in self.entries
         )
 
@@ -271,30 +308,47 @@ class Protocol:
         return [
             self.aggregation,
             *([f"metric {self.metric}"] if self.metric else []),
-            f"{self.trials} trials" if (self.trials or 1) > 1 else "one trial" if self.trials else "the task's trials",
-            "temperature not stated" if self.temperature is None else f"temperature {self.temperature:g}",
-            "output budget not stated" if self.output_tokens is None else f"{self.output_tokens:,} output tokens",
+            f"{self.trials} trials"
+            if (self.trials or 1) > 1
+            else "one trial"
+            if self.trials
+            else "the task's trials",
+            "temperature not stated"
+            if self.temperature is None
+            else f"temperature {self.temperature:g}",
+            "output budget not stated"
+            if self.output_tokens is None
+            else f"{self.output_tokens:,} output tokens",
             *([f"judge {self.judge}"] if self.judge else []),
             *(f"{what} not stated" for what in self.not_stated),
         ]
 
 
 @cache
-def read_protocols(package: str, published: Callable[[], tuple[Published, ...]] = tuple) -> tuple[Protocol, ...]:
+def read_protocols(
+    package: str, published: Callable[[], tuple[Published, ...]] = tuple
+) -> tuple[Protocol, ...]:
     """Read a package's file of protocols, once in a process, with its published results, or raise an `InputError`."""
     path = Path(str(resources.files(package) / FILE))
     document = read_yaml(path, as_text=True)
     shared = read_yaml(Path(__file__).with_name("sources.yaml"), as_text=True)
     try:
-        sources = {name: PublicationSource(**source) for name, source in (shared | document["sources"]).items()}
+        sources = {
+            name: PublicationSource(**source)
+            for name, source in (shared | document["sources"]).items()
+        }
         families = [_with_table(family, published) for family in document["protocols"]]
         return tuple(each for family in families for each in _read_family(family, sources))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
-        raise InputError(f"{path}: it does not have the form of a file of protocols ({what})") from error
+        raise InputError(
+            f"{path}: it does not have the form of a file of protocols ({what})"
+        ) from error
 
 
-def _with_table(family: Mapping[str, Any], published: Callable[[], tuple[Published, ...]]) -> Mapping[str, Any]:
+def _with_table(
+    family: Mapping[str, Any], published: Callable[[], tuple[Published, ...]]
+) -> Mapping[str, Any]:
     """Return a family with the rows of the published table that its key `table` asks for, of models with all tasks."""
     if "table" not in family:
         return family
@@ -304,14 +358,20 @@ def _with_table(family: Mapping[str, Any], published: Callable[[], tuple[Publish
     for point, entry in family["points"].items():
         length = _LENGTH.search(entry)
         points[parse_length(length[1]) if length else None] = point
-    tasks = {length: max(len(row.scores) for row in rows if row.length == length) for length in points}
+    tasks = {
+        length: max(len(row.scores) for row in rows if row.length == length) for length in points
+    }
     values: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row.length in tasks and ("" in row.scores or len(row.scores) == tasks[row.length]):
             values[row.model][points[row.length]] = round(100 * fmean(row.scores.values()), 6)
     shared = {"effort": NO_REASONING, "confidence": "H", "source": table["source"]}
     made = [{"model": model, "means": of_model, **shared} for model, of_model in values.items()]
-    return {**{key: value for key, value in family.items() if key != "table"}, "rows": made, "is_table": True}
+    return {
+        **{key: value for key, value in family.items() if key != "table"},
+        "rows": made,
+        "is_table": True,
+    }
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
@@ -322,7 +382,9 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
 """How the text of the keys of a protocol is read that are no text."""
 
 
-def _read_family(family: Mapping[str, Any], sources: Mapping[str, PublicationSource]) -> Iterator[Protocol]:
+def _read_family(
+    family: Mapping[str, Any], sources: Mapping[str, PublicationSource]
+) -> Iterator[Protocol]:
     shared = dict(family)
     name, title, points, rows = (shared.pop(key) for key in ("name", "title", "points", "rows"))
     shared["not_stated"] = tuple(shared.get("not_stated", ()))
@@ -339,16 +401,30 @@ def _read_family(family: Mapping[str, Any], sources: Mapping[str, PublicationSou
             point=point,
             entries=(entries,) if isinstance(entries, str) else tuple(entries),
             rows=tuple(
-                _read_row(row, point, sources) for row in rows if point in row.get("values", row.get("means", ()))
+                _read_row(row, point, sources)
+                for row in rows
+                if point in row.get("values", row.get("means", ()))
             ),
             **shared,
         )
 
 
-_ROW = {"model", "vendor", "effort", "source", "confidence", "values", "means", "also", "conditions"}
+_ROW = {
+    "model",
+    "vendor",
+    "effort",
+    "source",
+    "confidence",
+    "values",
+    "means",
+    "also",
+    "conditions",
+}
 
 
-def _read_row(row: Mapping[str, Any], point: str, sources: Mapping[str, PublicationSource]) -> Reported:
+def _read_row(
+    row: Mapping[str, Any], point: str, sources: Mapping[str, PublicationSource]
+) -> Reported:
     """Read a row of a family at one of its points. `means` are numbers that were computed here."""
     conditions = row.get("conditions", {})
     if unknown := (row.keys() - _ROW) | (conditions.keys() - {*CONDITIONS}):
@@ -362,7 +438,11 @@ def _read_row(row: Mapping[str, Any], point: str, sources: Mapping[str, Publicat
     if "means" in row:
         return Reported(row["model"], row["means"][point], effort, confidence, source)
     number = source.percent(row["values"][point])
-    others = {sources[name]: values[point] for name, values in row.get("also", {}).items() if point in values}
+    others = {
+        sources[name]: values[point]
+        for name, values in row.get("also", {}).items()
+        if point in values
+    }
     return Reported(
         row["model"],
         float(number),

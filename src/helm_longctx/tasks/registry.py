@@ -29,7 +29,9 @@ _DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILIN
 def read_folders() -> dict[str, Path]:
     """Return our benchmarks' folders, which have a README, by the name of their module, sorted."""
     folders = {readme.parent for readme in FOLDER.rglob("README.md")}
-    return {".".join((GROUP, *folder.relative_to(FOLDER).parts)): folder for folder in sorted(folders)}
+    return {
+        ".".join((GROUP, *folder.relative_to(FOLDER).parts)): folder for folder in sorted(folders)
+    }
 
 
 def benchmarks_in(module: str) -> list[Benchmark]:
@@ -42,8 +44,14 @@ def about_of(benchmark: Benchmark) -> str:
     """Return a line about a benchmark: the first one of its folder's module, or the benchmark's own description."""
     # A module that could not be imported is not in `sys.modules`, and is not imported again.
     modules = filter(None, map(sys.modules.get, read_folders()))
-    texts = (each.__doc__ or "" for each in modules if any(value is benchmark for value in vars(each).values()))
-    return next(texts, "").partition("\n")[0].rstrip(".").partition(": ")[2] or benchmark.description
+    texts = (
+        each.__doc__ or ""
+        for each in modules
+        if any(value is benchmark for value in vars(each).values())
+    )
+    return (
+        next(texts, "").partition("\n")[0].rstrip(".").partition(": ")[2] or benchmark.description
+    )
 
 
 def load_benchmarks() -> tuple[Benchmark, ...]:
@@ -81,9 +89,13 @@ def _check(others: Sequence[Benchmark], benchmark: Any) -> Benchmark:
 def read_helms_names() -> frozenset[str]:
     """Return the names of HELM's own run entries, which its files have as arguments of a decorator."""
     package = find_spec("helm")
-    folders = [Path(folder) / "benchmark/run_specs" for folder in package.submodule_search_locations or []]  # type: ignore[union-attr]
+    folders = [
+        Path(folder) / "benchmark/run_specs" for folder in package.submodule_search_locations or []
+    ]  # type: ignore[union-attr]
     paths = (path for folder in folders for path in sorted(folder.glob("*.py")))
-    return frozenset(name for path in paths for name in _DECORATOR.findall(path.read_text(encoding="utf-8")))
+    return frozenset(
+        name for path in paths for name in _DECORATOR.findall(path.read_text(encoding="utf-8"))
+    )
 
 
 BENCHMARKS = load_benchmarks()
@@ -100,7 +112,12 @@ BY_CATEGORY = {each.name: each for each in BENCHMARKS if each.category_argument}
 def first_entry() -> str:
     """Return an entry that downloads nothing: the entry of the benchmark with the most categories."""
     benchmarks = sorted(BENCHMARKS, key=lambda each: -len(each.entries))
-    return next(name for each in benchmarks for name, category in each.entries.items() if category.is_self_contained)
+    return next(
+        name
+        for each in benchmarks
+        for name, category in each.entries.items()
+        if category.is_self_contained
+    )
 
 
 def find_benchmark(name: str) -> Benchmark:
@@ -121,7 +138,11 @@ def expand_entry(text: str) -> list[str]:
     benchmark = next((each for each in BENCHMARKS if each.name == name and name not in OURS), None)
     if benchmark and benchmark.category_argument and f"{benchmark.category_argument}=" in arguments:
         return [text]
-    names = [entry for entry, category in benchmark.entries.items() if category.averaged] if benchmark else [name]
+    names = (
+        [entry for entry, category in benchmark.entries.items() if category.averaged]
+        if benchmark
+        else [name]
+    )
     return [f"{each}{colon}{arguments}" for each in names]
 
 
@@ -147,7 +168,9 @@ def find_protocols(benchmark: Benchmark) -> list[Protocol]:
     for protocol in benchmark.protocols():
         if protocol.is_table and protocol.samples is None:
             entries = [parse_entry([benchmark], text) for text in protocol.entries]
-            sizes = [task.official_sample(entry.settings) for entry in entries for task in entry.tasks]
+            sizes = [
+                task.official_sample(entry.settings) for entry in entries for task in entry.tasks
+            ]
             protocol = replace(protocol, samples=sum(sizes))
         found.append(protocol)
     return found
@@ -158,7 +181,11 @@ def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark
 
     Order, case, hyphens and plurals do not matter.
     """
-    found = {each.name: (benchmark, each) for benchmark in benchmarks for each in find_protocols(benchmark)}
+    found = {
+        each.name: (benchmark, each)
+        for benchmark in benchmarks
+        for each in find_protocols(benchmark)
+    }
     words = _words(text)
     exact = [name for name in found if _words(name) == words]
     matches = exact or [name for name in found if words and words <= _words(name)]
@@ -168,7 +195,10 @@ def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark
         return found[matches[0]]
     if matches:
         raise InputError(f"{shorten(text)} can be {_list_names(matches)}; give one of these names")
-    similar = find_similar(text, found, most=3) or sorted(found, key=lambda name: -len(words & _words(name)))[:3]
+    similar = (
+        find_similar(text, found, most=3)
+        or sorted(found, key=lambda name: -len(words & _words(name)))[:3]
+    )
     raise InputError(
         f"no protocol is called {shorten(text)}; did you mean {', '.join(map(repr, similar))}?"
         " `helm-longctx reproduce` lists all"
@@ -195,7 +225,9 @@ def find_release(text: str, benchmarks: Iterable[Benchmark]) -> list[ReleaseRow]
         for row in protocol.rows
     ]
     words = _words(text)
-    models = dict.fromkeys(each.row.model for each in rows if words and words <= _words(each.row.model))
+    models = dict.fromkeys(
+        each.row.model for each in rows if words and words <= _words(each.row.model)
+    )
     matches = [model for model in models if _words(model) == words] or list(models)
     # Papers spell models in their own way: `Gpt-4o` and `GPT-4o` are one.
     if len({_words(model) for model in matches}) > 1:
@@ -212,5 +244,10 @@ def _words(text: str) -> frozenset[str]:
     """Return the words and numbers of a name in one spelling: `1mil` is `1m`, and `needles` is `needle`."""
     parts = (part for part in _TOKEN.findall(text.lower()) if part not in _GENITIVE)
     return frozenset(
-        part.replace("mil", "m") if part[0].isdigit() else part.rstrip("s") if len(part) > 3 else part for part in parts
+        part.replace("mil", "m")
+        if part[0].isdigit()
+        else part.rstrip("s")
+        if len(part) > 3
+        else part
+        for part in parts
     )

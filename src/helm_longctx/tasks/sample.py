@@ -78,8 +78,15 @@ class Sample:
 
     def to_json(self) -> dict[str, Any]:
         """Return the sample as JSON data for `extra_data`, without fields that are None."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-        return {name: value for name, value in plain.items() if value is not None and (name != "marks" or value)}
+        plain = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in vars(self).items()
+        }
+        return {
+            name: value
+            for name, value in plain.items()
+            if value is not None and (name != "marks" or value)
+        }
 
     @classmethod
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:

@@ -21,7 +21,12 @@ def take_sample(load: LoadAll[Further]) -> LoadAll[Further]:
 
     @wraps(load)
     def load_sample(
-        task: Task, settings: Settings, root: DataRoot, /, *args: Further.args, **kwargs: Further.kwargs
+        task: Task,
+        settings: Settings,
+        root: DataRoot,
+        /,
+        *args: Further.args,
+        **kwargs: Further.kwargs,
     ) -> Iterator[Example]:
         return islice(load(task, settings, root, *args, **kwargs), task.sample(settings))
 

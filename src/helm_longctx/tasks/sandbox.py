@@ -51,7 +51,12 @@ DENIED_CALLS: Mapping[str, tuple[int, int | None]] = {
     **{"pidfd_getfd": (438, 438), "kcmp": (312, 272), "perf_event_open": (298, 241)},
     # These hold memory that counts neither for a process (RLIMIT_AS) nor for a file system.
     **{"shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180)},
-    **{"memfd_create": (319, 279), "memfd_secret": (447, 447), "vmsplice": (278, 75), "listen": (50, 201)},
+    **{
+        "memfd_create": (319, 279),
+        "memfd_secret": (447, 447),
+        "vmsplice": (278, 75),
+        "listen": (50, 201),
+    },
     **{"inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262)},
     # These hold keys of the user, or make the kernel easier to attack.
     **{"io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427)},
@@ -62,9 +67,16 @@ DENIED_CALLS: Mapping[str, tuple[int, int | None]] = {
 
 Source: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h of Linux.
 """
-LIMITED_CALLS: Mapping[str, tuple[int, int]] = {"socket": (41, 198), "socketpair": (53, 199), "fcntl": (72, 25)}
+LIMITED_CALLS: Mapping[str, tuple[int, int]] = {
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "fcntl": (72, 25),
+}
 """System calls that fail for some arguments, and their numbers."""
-_FAMILIES = (1, 2)  # AF_UNIX and AF_INET. Others reach the kernel (AF_NETLINK) or a virtual machine's host (AF_VSOCK).
+_FAMILIES = (
+    1,
+    2,
+)  # AF_UNIX and AF_INET. Others reach the kernel (AF_NETLINK) or a virtual machine's host (AF_VSOCK).
 _F_SETPIPE_SZ = 1031  # A pipe could get 16 times its usual memory.
 
 _LOAD, _IF_EQUAL, _IF_LEAST, _END = 0x20, 0x15, 0x35, 0x06  # instructions of BPF
@@ -92,10 +104,14 @@ def check_sandbox(purpose: str) -> None:
     """Raise an `InputError` if the user does not allow programs, or the sandbox does not work."""
     name = os.environ.get(SETTING)
     if not name:
-        raise InputError(f"{purpose} only if you allow it: set {SETTING}={BUBBLEWRAP}, which runs them in a sandbox")
+        raise InputError(
+            f"{purpose} only if you allow it: set {SETTING}={BUBBLEWRAP}, which runs them in a sandbox"
+        )
     if name != BUBBLEWRAP:
         raise InputError(f"{SETTING}={shorten(name)} is invalid; give {BUBBLEWRAP}")
-    if platform.machine() not in _ARCHITECTURES or not (shutil.which("bwrap") and shutil.which("prlimit")):
+    if platform.machine() not in _ARCHITECTURES or not (
+        shutil.which("bwrap") and shutil.which("prlimit")
+    ):
         raise InputError(
             f"{SETTING}={name} needs Linux on {' or '.join(_ARCHITECTURES)} with the commands bwrap (bubblewrap 0.8 or"
             " newer) and prlimit (util-linux)"
@@ -109,7 +125,12 @@ def _try_sandbox() -> None:
 
 
 def run(
-    command: Sequence[str], *, seconds: float, stdin: bytes = b"", program: bytes = b"", processes: int = 1
+    command: Sequence[str],
+    *,
+    seconds: float,
+    stdin: bytes = b"",
+    program: bytes = b"",
+    processes: int = 1,
 ) -> ProgramResult:
     """Run a command in a sandbox of its own and wait until it ends, or raise an `InputError`.
 
@@ -137,21 +158,45 @@ def run(
         if is_finished and b'"exit-code"' not in _read_all(status):
             reason = _read_all(errors).decode(errors="replace").strip()
             raise InputError(f"bubblewrap (0.8 or newer) starts no sandbox here: {shorten(reason)}")
-        return ProgramResult(_read_all(output), _read_all(errors), process.returncode if is_finished else None)
+        return ProgramResult(
+            _read_all(output), _read_all(errors), process.returncode if is_finished else None
+        )
 
 
 def _start(
-    stack: ExitStack, command: Sequence[str], seconds: float, program: bytes, processes: int, output: BinaryIO | int
+    stack: ExitStack,
+    command: Sequence[str],
+    seconds: float,
+    program: bytes,
+    processes: int,
+    output: BinaryIO | int,
 ) -> tuple[subprocess.Popen[bytes], BinaryIO, BinaryIO]:
     """Start a command in a sandbox, for whose end `stack` waits; return process, error output and report."""
     contents = (program, _seccomp_filter(), b"", b"")
-    executable, denials, errors, status = (stack.enter_context(_memory_file(each)) for each in contents)
-    inherited = [*(file.fileno() for file in (executable, denials, status)), stack.enter_context(_wait_for_all())]
+    executable, denials, errors, status = (
+        stack.enter_context(_memory_file(each)) for each in contents
+    )
+    inherited = [
+        *(file.fileno() for file in (executable, denials, status)),
+        stack.enter_context(_wait_for_all()),
+    ]
     # prlimit limits each process that bubblewrap starts, and bubblewrap itself.
-    limits = {"as": MOST_MEMORY, "fsize": MOST_OUTPUT, "nofile": MOST_OPEN_FILES, "cpu": int(seconds) + 1, "core": 0}
-    limit_command = [_find("prlimit"), *(f"--{name}={value}" for name, value in limits.items()), "--"]
+    limits = {
+        "as": MOST_MEMORY,
+        "fsize": MOST_OUTPUT,
+        "nofile": MOST_OPEN_FILES,
+        "cpu": int(seconds) + 1,
+        "core": 0,
+    }
+    limit_command = [
+        _find("prlimit"),
+        *(f"--{name}={value}" for name, value in limits.items()),
+        "--",
+    ]
     # Root, who has no limit on processes, starts it as another user.
-    user: dict[str, Any] = {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
+    user: dict[str, Any] = (
+        {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
+    )
     process = subprocess.Popen(
         [*limit_command, *_bwrap_command(executable, denials, status, processes), *command],
         stdin=subprocess.PIPE,
@@ -195,7 +240,9 @@ class Dialogue:
 
     def _exchange(self, left: memoryview, end: float) -> bytes | None:
         while (now := time.monotonic()) < end:
-            readable, writable, _ = select.select([self._stdout], [self._stdin] if left else [], [], end - now)
+            readable, writable, _ = select.select(
+                [self._stdout], [self._stdin] if left else [], [], end - now
+            )
             if writable:
                 try:
                     left = left[os.write(self._stdin.fileno(), left) :]
@@ -222,17 +269,44 @@ class Dialogue:
         self._stack.close()
 
 
-def _bwrap_command(executable: BinaryIO, denials: BinaryIO, status: BinaryIO, processes: int) -> list[str]:
+def _bwrap_command(
+    executable: BinaryIO, denials: BinaryIO, status: BinaryIO, processes: int
+) -> list[str]:
     """Return the command line of bubblewrap. The command that it runs follows."""
     return [
-        *(_find("bwrap"), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"),
+        *(
+            _find("bwrap"),
+            "--unshare-all",
+            "--unshare-user",
+            "--disable-userns",
+            "--die-with-parent",
+            "--new-session",
+        ),
         *("--setenv", "PATH", "/usr/bin:/bin", "--seccomp", str(denials.fileno())),
         *("--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
-        *("--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"),
+        *(
+            "--symlink",
+            "usr/bin",
+            "/bin",
+            "--symlink",
+            "usr/lib",
+            "/lib",
+            "--symlink",
+            "usr/lib64",
+            "/lib64",
+        ),
         *("--proc", "/proc", "--perms", "0000", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1"),
         # /dev and / are file systems in memory without a limit, so they are mounted again, read-only.
         *("--dev", "/dev", "--remount-ro", "/dev", "--size", str(MOST_FILES), "--tmpfs", _FOLDER),
-        *("--perms", "0555", "--ro-bind-data", str(executable.fileno()), PROGRAM, "--remount-ro", "/"),
+        *(
+            "--perms",
+            "0555",
+            "--ro-bind-data",
+            str(executable.fileno()),
+            PROGRAM,
+            "--remount-ro",
+            "/",
+        ),
         *("--chdir", _FOLDER, "--json-status-fd", str(status.fileno()), "--"),
         # This limit holds for the program, not for bubblewrap, which would have to count all processes of the user.
         *("prlimit", f"--nproc={processes}", "--"),
@@ -251,10 +325,16 @@ _Step = tuple[int, int, int, int]
 def _seccomp_filter() -> bytes:
     """Return the filter for the kernel's seccomp that denies `DENIED_CALLS` and some arguments of `LIMITED_CALLS`."""
     column = list(_ARCHITECTURES).index(platform.machine())
-    denied = [number for numbers in DENIED_CALLS.values() if (number := numbers[column]) is not None]
+    denied = [
+        number for numbers in DENIED_CALLS.values() if (number := numbers[column]) is not None
+    ]
     socket, socketpair, fcntl = (numbers[column] for numbers in LIMITED_CALLS.values())
     steps = [
-        *((_LOAD, 0, 0, 4), (_IF_EQUAL, 1, 0, _ARCHITECTURES[platform.machine()]), (_END, 0, 0, _KILL)),
+        *(
+            (_LOAD, 0, 0, 4),
+            (_IF_EQUAL, 1, 0, _ARCHITECTURES[platform.machine()]),
+            (_END, 0, 0, _KILL),
+        ),
         # The kernel also accepts the calls of 32-bit programs and of x32, which have other numbers.
         *((_LOAD, 0, 0, 0), (_IF_LEAST, 0, 1, 0x40000000), (_END, 0, 0, _KILL)),
         *(step for number in denied for step in ((_IF_EQUAL, 0, 1, number), (_END, 0, 0, _DENY))),
@@ -266,7 +346,9 @@ def _seccomp_filter() -> bytes:
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
-def _decide(call: int, argument: int, values: Sequence[int], then: int, otherwise: int) -> list[_Step]:
+def _decide(
+    call: int, argument: int, values: Sequence[int], then: int, otherwise: int
+) -> list[_Step]:
     """Return the steps that end a call by one of its arguments, a C int. Other calls go on after them."""
     tests = [(_IF_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
     steps = [(_LOAD, 0, 0, 16 + 8 * argument), *tests, (_END, 0, 0, otherwise), (_END, 0, 0, then)]

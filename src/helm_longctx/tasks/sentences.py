@@ -70,4 +70,6 @@ def _explain_missing_data() -> Iterator[None]:
     try:
         yield
     except LookupError as error:
-        raise InputError("NLTK's punkt_tab is missing; install it with: python -m nltk.downloader punkt_tab") from error
+        raise InputError(
+            "NLTK's punkt_tab is missing; install it with: python -m nltk.downloader punkt_tab"
+        ) from error

@@ -190,12 +190,23 @@ class Settings:
     def count_tokens(self, task: str) -> CountTokens:
         """Return the counter of tokens. Raises an `InputError` if the run entry of the task names no tokenizer."""
         if self.counter is None:
-            raise InputError(f"{task}: count_with is missing; give the name or the folder of a tokenizer")
+            raise InputError(
+                f"{task}: count_with is missing; give the name or the folder of a tokenizer"
+            )
         return self.counter
 
 
 AnswerKind = Literal[
-    "label", "lookup", "span", "label_or_span", "ranking", "citation", "choice", "summary", "frequency", "chain"
+    "label",
+    "lookup",
+    "span",
+    "label_or_span",
+    "ranking",
+    "citation",
+    "choice",
+    "summary",
+    "frequency",
+    "chain",
 ]
 """How the lexical model finds an answer in the context.
 
@@ -351,7 +362,9 @@ class Task:
     any_length: bool = False
     chat: bool = False
     arguments: tuple[str, ...] = ()
-    variants: Mapping[ProtocolArgument, Variant] = field(default_factory=lambda: {"paper": Variant()})
+    variants: Mapping[ProtocolArgument, Variant] = field(
+        default_factory=lambda: {"paper": Variant()}
+    )
     most_samples: int | None = None
     official_judge: str | None = None
     judgement: Judgement | None = None
@@ -400,7 +413,11 @@ class Task:
     @property
     def is_self_contained(self) -> bool:
         """Whether the task's examples can be generated without any file and without a tokenizer."""
-        return self.any_length and not self.sources(min(self.sizes)) and "count_with" not in self.arguments
+        return (
+            self.any_length
+            and not self.sources(min(self.sizes))
+            and "count_with" not in self.arguments
+        )
 
     @property
     def closed_book(self) -> bool:
@@ -423,7 +440,9 @@ class Task:
         if judge in ("auto", "none") or self.official_judge is None:
             return True
         # A plus sign joins the judges of a jury.
-        return "+" not in judge and judge.rpartition("/")[2] == self.official_judge.rpartition("/")[2]
+        return (
+            "+" not in judge and judge.rpartition("/")[2] == self.official_judge.rpartition("/")[2]
+        )
 
     @property
     def all_arguments(self) -> frozenset[str]:
@@ -431,7 +450,9 @@ class Task:
         # A task with one variant has the same prompts under all protocols.
         asks = dict.fromkeys(("method", "stream"), self.has_question)
         further = {"protocol": len(self.variants) > 1, "judge": self.has_judge, **asks}
-        return frozenset((*EVERY_TASK, *self.arguments, *(name for name, takes in further.items() if takes)))
+        return frozenset(
+            (*EVERY_TASK, *self.arguments, *(name for name, takes in further.items() if takes))
+        )
 
     def variant(self, settings: Settings) -> Variant:
         """Return the variant of the entry's protocol; the variant of `paper` if the task does not have the protocol.
@@ -442,7 +463,9 @@ class Task:
 
     def output_tokens(self, settings: Settings) -> int:
         """Return the official output budget."""
-        official = self.max_tokens if isinstance(self.max_tokens, int) else self.max_tokens[settings.level]
+        official = (
+            self.max_tokens if isinstance(self.max_tokens, int) else self.max_tokens[settings.level]
+        )
         return self.variant(settings).max_tokens or official
 
     def budget(self, settings: Settings, example: Example | None = None) -> int:
@@ -471,7 +494,11 @@ class Task:
     def official_sample(self, settings: Settings) -> int:
         """Return the official sample size."""
         official = self.variant(settings).num_samples or self.num_samples
-        return official if isinstance(official, int) else official.get(settings.level, official[max(official)])
+        return (
+            official
+            if isinstance(official, int)
+            else official.get(settings.level, official[max(official)])
+        )
 
     def demonstrations(self, settings: Settings) -> int:
         """Return the number of demonstrations before the question."""
@@ -483,4 +510,9 @@ class Task:
 
     def paths(self, length: int | None) -> list[str]:
         """Return the paths under the data root that the task reads at a length, in the order of its sources."""
-        return [p for sources in (self.sources, self.optional_sources) for s in sources(length) for p in s.paths]
+        return [
+            p
+            for sources in (self.sources, self.optional_sources)
+            for s in sources(length)
+            for p in s.paths
+        ]

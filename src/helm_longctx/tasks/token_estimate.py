@@ -74,7 +74,9 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     # 1 for each character that is a rare pair with the one before.
     letters = np.minimum(codes, 0x7F).astype(np.uint16)
     pairs = np.concatenate([np.zeros(1, np.uint8), _RARE.take(letters[:-1] << 7 | letters[1:])])
-    rare = np.add.reduceat(pairs, starts, dtype=np.int64)[(kinds == _LETTER) & (sizes > WHOLE_LETTERS)].sum()
+    rare = np.add.reduceat(pairs, starts, dtype=np.int64)[
+        (kinds == _LETTER) & (sizes > WHOLE_LETTERS)
+    ].sum()
     words, digits, marks = (sizes[kinds == kind] for kind in (_LETTER, _DIGIT, _MARK))
     tokens = (
         WORD * len(words)
@@ -99,10 +101,17 @@ def estimate_fewest_tokens(texts: Iterable[str]) -> int:
     total = 0.0
     for text in texts:
         pieces = [text] if len(text) <= _SAMPLE * _SAMPLES else _draw_samples(text)
-        ascii_pieces = pieces if text.isascii() else [piece.encode("ascii", "ignore").decode() for piece in pieces]
+        ascii_pieces = (
+            pieces
+            if text.isascii()
+            else [piece.encode("ascii", "ignore").decode() for piece in pieces]
+        )
         others = sum(map(len, pieces)) - sum(map(len, ascii_pieces))
         # Tokenizers join spaces and line breaks. One estimate of all pieces takes a third of the time.
-        found = estimate_tokens(" ".join(" ".join(ascii_pieces).split())) / 2 + _FEWEST_OF_OTHER * others
+        found = (
+            estimate_tokens(" ".join(" ".join(ascii_pieces).split())) / 2
+            + _FEWEST_OF_OTHER * others
+        )
         total += found * len(text) / max(1, sum(map(len, pieces)))
     return int(total)
 
@@ -113,7 +122,9 @@ def _draw_samples(text: str) -> list[str]:
     The places in the parts differ. Otherwise all samples of a text of equal documents could be, for example, titles.
     """
     part = len(text) / _SAMPLES
-    starts = (int(part * number + (part - _SAMPLE) * (_GOLDEN * number % 1)) for number in range(_SAMPLES))
+    starts = (
+        int(part * number + (part - _SAMPLE) * (_GOLDEN * number % 1)) for number in range(_SAMPLES)
+    )
     return [text[start : start + _SAMPLE] for start in starts]
 
 

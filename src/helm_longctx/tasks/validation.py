@@ -33,15 +33,23 @@ def check_benchmark(benchmark: Any) -> None:
         check_properties(entry)
         for task in entry.tasks:
             sources += task.all_sources(entry.settings.length)
-            numbers = (task.official_sample(entry.settings), task.output_tokens(entry.settings), task.repeats)
+            numbers = (
+                task.official_sample(entry.settings),
+                task.output_tokens(entry.settings),
+                task.repeats,
+            )
             if min(numbers) < 1:
-                raise InputError(f"{task.name}: num_samples, max_tokens and repeats must be at least 1")
+                raise InputError(
+                    f"{task.name}: num_samples, max_tokens and repeats must be at least 1"
+                )
     check_type("sources", sources, list[Source])
     _check_tables(benchmark)
 
 
 def _check_names(benchmark: Benchmark) -> None:
-    tasks = {id(task): task for each in benchmark.categories for task in (*each.tasks, *each.variants)}.values()
+    tasks = {
+        id(task): task for each in benchmark.categories for task in (*each.tasks, *each.variants)
+    }.values()
     if not benchmark.entries or not all(each.tasks for each in benchmark.categories):
         raise InputError("categories: give at least one, and at least one task in each")
     for what, name in (
@@ -56,11 +64,18 @@ def _check_names(benchmark: Benchmark) -> None:
         ("tasks", [task.name for task in tasks]),
         ("metrics", [metric.name for metric in benchmark.metrics]),
         # The tasks of a benchmark can be metrics.
-        ("run entries' arguments", [benchmark.task_argument, *(name for name in ARGUMENTS if name != "metric")]),
+        (
+            "run entries' arguments",
+            [benchmark.task_argument, *(name for name in ARGUMENTS if name != "metric")],
+        ),
     ):
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             raise InputError(f"{what}: two of them have the name {twice[0]!r}")
-    if taken := {metric.name for metric in benchmark.metrics} & {MAIN_METRIC, *LIKELIHOODS, *CONDITIONS}:
+    if taken := {metric.name for metric in benchmark.metrics} & {
+        MAIN_METRIC,
+        *LIKELIHOODS,
+        *CONDITIONS,
+    }:
         raise InputError(f"metrics: {min(taken)} is a name of helm-longctx")
     for path in filter(None, (each.judge for each in benchmark.categories)):
         # An annotator imports HELM, so only its module is looked up.
@@ -73,9 +88,13 @@ def _check_task(benchmark: Benchmark, task: Task) -> None:
     if unknown := set(task.metrics) - {metric.name for metric in benchmark.metrics}:
         raise InputError(f"{task.name}: the metric {min(unknown)} has no description")
     if not set(task.headline) <= set(task.metrics) or bool(task.headline) == bool(task.unscored):
-        raise InputError(f"{task.name}: give headline, which names some of the task's metrics, or unscored")
+        raise InputError(
+            f"{task.name}: give headline, which names some of the task's metrics, or unscored"
+        )
     if bool(benchmark.axis) != bool(task.sizes):
-        raise InputError(f"{task.name}: sizes are needed if the benchmark has an axis, and only then")
+        raise InputError(
+            f"{task.name}: sizes are needed if the benchmark has an axis, and only then"
+        )
     for name, values, allowed in (
         ("extras", task.extras, EXTRAS),
         ("arguments", task.arguments, ARGUMENTS),
@@ -98,7 +117,9 @@ def list_entries(benchmark: Benchmark) -> Iterator[Entry]:
                 yield check_entry(benchmark, name, at)
             for task in (*category.tasks, *category.variants):
                 if task.exists_at(length):
-                    yield check_entry(benchmark, name, {**at, benchmark.task_argument: task.argument})
+                    yield check_entry(
+                        benchmark, name, {**at, benchmark.task_argument: task.argument}
+                    )
 
 
 def _check_tables(benchmark: Benchmark) -> None:
@@ -112,7 +133,9 @@ def _check_tables(benchmark: Benchmark) -> None:
         if row.category not in categories:
             raise bad_argument("published", "category", row.category, categories)
         for task, score in row.scores.items():
-            for each in [benchmark.task(task)] if task else categories[row.category].tasks_at(row.length):
+            for each in (
+                [benchmark.task(task)] if task else categories[row.category].tasks_at(row.length)
+            ):
                 each.official_sample(Settings(row.length))
             if not 0 <= score <= 1:
                 raise bad_argument("published", "score", score, "a number from 0 to 1")

@@ -9,7 +9,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.aa_lcr.tasks import COLUMNS, COLUMNS_1_1, DOCUMENTS_1_1, PATH, QUESTIONS_1_1, score
+from helm_longctx.benchmarks.aa_lcr.tasks import (
+    COLUMNS,
+    COLUMNS_1_1,
+    DOCUMENTS_1_1,
+    PATH,
+    QUESTIONS_1_1,
+    score,
+)
 from helm_longctx.tasks.task import Scores
 from tests.support.fabricate_words import words
 
@@ -31,9 +38,12 @@ def build_aa_lcr(root: Path) -> Path:
         writer.writerow(COLUMNS)
         for number in range(ROWS):
             documents = "\n\n".join(
-                f'BEGIN DOCUMENT {n}:\n# "é", {{x}} {words(rng, 30)}\nEND DOCUMENT {n}' for n in (1, 2)
+                f'BEGIN DOCUMENT {n}:\n# "é", {{x}} {words(rng, 30)}\nEND DOCUMENT {n}'
+                for n in (1, 2)
             )
-            answer = ["1. a (12)\n2. b", "NA", "7", "{y}, “z”"][number % 4] if number else "x" * 200_000
+            answer = (
+                ["1. a (12)\n2. b", "NA", "7", "{y}, “z”"][number % 4] if number else "x" * 200_000
+            )
             writer.writerow([f"{words(rng, 9)}, {{question}}?", answer, documents])
     build_version_1_1(root)
     return path
@@ -48,13 +58,18 @@ def build_version_1_1(root: Path, names: tuple[str, ...] = ("Başev.txt", "b.txt
         writer.writerow(("Q {x}?", "67.5%", "Reports", "set_1", "Başev.txt;b.txt"))
     with zipfile.ZipFile(root / DOCUMENTS_1_1.path, "w") as archive:
         for name in names:
-            archive.writestr(f"lcr/Reports/set_1/{unicodedata.normalize('NFD', name)}", f"text of {name[0]}")
+            archive.writestr(
+                f"lcr/Reports/set_1/{unicodedata.normalize('NFD', name)}", f"text of {name[0]}"
+            )
 
 
 def candidates() -> list[str]:
     """Return a model's answer for each row."""
     rng = random.Random(4)
-    return [["", "{context} {}", words(rng, 20), "CORRECT", "a\n\nb"][number % 5] for number in range(ROWS)]
+    return [
+        ["", "{context} {}", words(rng, 20), "CORRECT", "a\n\nb"][number % 5]
+        for number in range(ROWS)
+    ]
 
 
 def replies() -> list[list[str | None]]:

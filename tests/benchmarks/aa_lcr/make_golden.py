@@ -60,9 +60,15 @@ print(json.dumps({"prompts": prompts, "judge_prompts": [asked[question] for ques
 def main() -> None:
     """Run the official code and write its results next to this file."""
     with tempfile.TemporaryDirectory() as folder:
-        task = {"path": str(build_aa_lcr(Path(folder))), "candidates": candidates(), "replies": replies()}
+        task = {
+            "path": str(build_aa_lcr(Path(folder))),
+            "candidates": candidates(),
+            "replies": replies(),
+        }
         golden = run_official(OFFICIAL, *parse_folders("official"), data=task)
-    write_golden(__file__, golden | {name: digest(golden[name]) for name in ("prompts", "judge_prompts")})
+    write_golden(
+        __file__, golden | {name: digest(golden[name]) for name in ("prompts", "judge_prompts")}
+    )
 
 
 if __name__ == "__main__":

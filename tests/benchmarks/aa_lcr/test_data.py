@@ -26,10 +26,19 @@ def load(root: Path) -> list[Example]:
         (None, "No such file or directory"),
         (b"", "it is not a CSV file in UTF-8 (EmptyDataError)"),
         (b"question,answer\nq,a\n", "row 1: column 'context' must be text, found nothing"),
-        (b"question,answer,context\nq,a,c\nq,,c\n", "row 2: column 'answer' must be text, found nothing"),
+        (
+            b"question,answer,context\nq,a,c\nq,,c\n",
+            "row 2: column 'answer' must be text, found nothing",
+        ),
         (b'question,answer,context\nq,a,"c\n', "it is not a CSV file in UTF-8 (ParserError)"),
-        (b"question,answer,context\nq,a,c\nq,a,c,d\n", "it is not a CSV file in UTF-8 (ParserError)"),
-        (b"question,answer,context\nq,a,\xff\n", "it is not a CSV file in UTF-8 (UnicodeDecodeError)"),
+        (
+            b"question,answer,context\nq,a,c\nq,a,c,d\n",
+            "it is not a CSV file in UTF-8 (ParserError)",
+        ),
+        (
+            b"question,answer,context\nq,a,\xff\n",
+            "it is not a CSV file in UTF-8 (UnicodeDecodeError)",
+        ),
     ],
 )
 def test_malformed_files(tmp_path: Path, text: bytes | None, message: str) -> None:

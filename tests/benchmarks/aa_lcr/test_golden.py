@@ -11,7 +11,12 @@ from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
-from helm_longctx.benchmarks.aa_lcr.tasks import JUDGEMENT, JUDGEMENT_1_1, judge_prompt, read_verdict
+from helm_longctx.benchmarks.aa_lcr.tasks import (
+    JUDGEMENT,
+    JUDGEMENT_1_1,
+    judge_prompt,
+    read_verdict,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.tasks.task import Example, Settings
@@ -47,27 +52,43 @@ def test_judge_prompts(examples: list[Example]) -> None:
 
 def test_verdicts() -> None:
     """Replies are read as the official code reads them, and only two texts are verdicts."""
-    assert [[read_verdict(reply).get("judge_score") for reply in repeat] for repeat in replies()] == GOLDEN["verdicts"]
+    assert [
+        [read_verdict(reply).get("judge_score") for reply in repeat] for repeat in replies()
+    ] == GOLDEN["verdicts"]
     assert {verdict for repeat in GOLDEN["verdicts"] for verdict in repeat} == {0, 1, None}
 
 
 def test_mean() -> None:
     """A run's score is the mean over questions of the mean over repeats; replies without a verdict are left out."""
     states = [
-        replace(state(number, "x", task=TASK.name, record={"judge": reply}), train_trial_index=trial)
+        replace(
+            state(number, "x", task=TASK.name, record={"judge": reply}), train_trial_index=trial
+        )
         for trial, repeat in enumerate(replies())
         for number, reply in enumerate(repeat)
     ]
     spec = AdapterSpec(method="longctx", num_trials=len(replies()))
-    stats = LongContextMetric(BENCHMARK.name).evaluate(ScenarioState(spec, states), None, "", 1).aggregated_stats
-    (mean,) = [stat.mean for stat in stats if stat.name.name == "longctx_score" and not stat.name.perturbation]
+    stats = (
+        LongContextMetric(BENCHMARK.name)
+        .evaluate(ScenarioState(spec, states), None, "", 1)
+        .aggregated_stats
+    )
+    (mean,) = [
+        stat.mean
+        for stat in stats
+        if stat.name.name == "longctx_score" and not stat.name.perturbation
+    ]
     assert mean == pytest.approx(GOLDEN["mean"], abs=1e-15)
 
 
 def test_scores() -> None:
     """A record's score is its judge's verdict, and a record without a verdict has no score."""
-    assert TASK.score({"prediction": "x", "references": ["y"], "judge": "CORRECT"}) == {"judge_score": 1}
-    assert TASK.score({"prediction": "x", "references": ["y"], "judge": "INCORRECT"}) == {"judge_score": 0}
+    assert TASK.score({"prediction": "x", "references": ["y"], "judge": "CORRECT"}) == {
+        "judge_score": 1
+    }
+    assert TASK.score({"prediction": "x", "references": ["y"], "judge": "INCORRECT"}) == {
+        "judge_score": 0
+    }
     assert TASK.score({"prediction": "x", "references": ["y"], "judge": ["CORRECT"]}) == {}
     assert TASK.score({"prediction": "x", "references": ["y"]}) == {}
 

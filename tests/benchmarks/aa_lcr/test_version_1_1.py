@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
 from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE_1_1
-from helm_longctx.benchmarks.aa_lcr.tasks import DOCUMENTS_1_1, QUESTIONS_1_1, judge_prompt, read_verdict_1_1
+from helm_longctx.benchmarks.aa_lcr.tasks import (
+    DOCUMENTS_1_1,
+    QUESTIONS_1_1,
+    judge_prompt,
+    read_verdict_1_1,
+)
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -39,7 +44,10 @@ def test_the_prompt(tmp_path: Path) -> None:
 def test_a_missing_document_is_one_line(tmp_path: Path) -> None:
     """An archive without a document, or that is none, ends in one line that names the file."""
     build_version_1_1(tmp_path, ("b.txt",))
-    with pytest.raises(InputError, match=r"extracted-text\.zip: it has no file 'lcr/Reports/set_1/Ba.*fetch it again"):
+    with pytest.raises(
+        InputError,
+        match=r"extracted-text\.zip: it has no file 'lcr/Reports/set_1/Ba.*fetch it again",
+    ):
         load(tmp_path)
     (tmp_path / DOCUMENTS_1_1.path).write_text("no archive")
     with pytest.raises(InputError, match=r"it is not a zip file of texts \(BadZipFile\)"):
@@ -49,7 +57,10 @@ def test_a_missing_document_is_one_line(tmp_path: Path) -> None:
 def test_both_files_are_pinned() -> None:
     """The files are downloaded at a revision, and checked by their SHA-256."""
     sources = TASK.sources(None)
-    assert all(isinstance(each, PinnedFile) and "bdae010" in each.url and len(each.sha256) == 64 for each in sources)
+    assert all(
+        isinstance(each, PinnedFile) and "bdae010" in each.url and len(each.sha256) == 64
+        for each in sources
+    )
     assert [each.sha256[:8] for each in (QUESTIONS_1_1, DOCUMENTS_1_1)] == ["2f90d9c3", "5e839249"]
 
 
@@ -77,9 +88,15 @@ def test_any_reply(reply: str) -> None:
 
 def test_the_graders_prompt() -> None:
     """Braces in question and answers stay, and the three texts are there."""
-    prompt = judge_prompt({"question": "{q}", "references": ["{a}"], "prediction": "{c}"}, JUDGE_1_1)
-    assert prompt.startswith("Decide whether the CANDIDATE ANSWER is correct or incorrect against the OFFICIAL ANSWER.")
-    assert "START QUESTION {q}\n\nEND QUESTION\n\nThe OFFICIAL ANSWER: {a}\n\nEND OFFICIAL" in prompt
+    prompt = judge_prompt(
+        {"question": "{q}", "references": ["{a}"], "prediction": "{c}"}, JUDGE_1_1
+    )
+    assert prompt.startswith(
+        "Decide whether the CANDIDATE ANSWER is correct or incorrect against the OFFICIAL ANSWER."
+    )
+    assert (
+        "START QUESTION {q}\n\nEND QUESTION\n\nThe OFFICIAL ANSWER: {a}\n\nEND OFFICIAL" in prompt
+    )
     assert prompt.endswith(
         "BEGIN CANDIDATE ANSWER TO ASSESS\n\n{c}\n\nEND CANDIDATE ANSWER TO ASSESS\n\nReply as JSON, with a verdict of CORRECT or INCORRECT."
     )

@@ -20,11 +20,42 @@ ROWS = {1024: 1003, 2048: 12, 8192: 12, 32768: 203}
 COUNTS = (1, 4, 12, 30)
 
 ODD_CHOICES = (
-    *("A4", "Answer: A12", "A1 is better than A3", "A40", "a4", "A 4", "", "none", "4", "12 and 3", "A", "A04", "A-4"),
-    *("The answer is A3, not A2. 12", "A4A12", "Ａ４", "A٤", "１２", "0", "A0", "1A2", "Answer: A31", "3.14", "\nA2\n"),
+    *(
+        "A4",
+        "Answer: A12",
+        "A1 is better than A3",
+        "A40",
+        "a4",
+        "A 4",
+        "",
+        "none",
+        "4",
+        "12 and 3",
+        "A",
+        "A04",
+        "A-4",
+    ),
+    *(
+        "The answer is A3, not A2. 12",
+        "A4A12",
+        "Ａ４",
+        "A٤",
+        "１２",
+        "0",
+        "A0",
+        "1A2",
+        "Answer: A31",
+        "3.14",
+        "\nA2\n",
+    ),
 )
 ODD_ORDERS = (
-    *("[4, 1, 3, 2]", "Answer: [4, 1, 3, 2]", "Answer:[4,1,3,2] Answer: [1, 2, 3, 4]", "Answer: \n [2, 1, 3, 4]\n"),
+    *(
+        "[4, 1, 3, 2]",
+        "Answer: [4, 1, 3, 2]",
+        "Answer:[4,1,3,2] Answer: [1, 2, 3, 4]",
+        "Answer: \n [2, 1, 3, 4]\n",
+    ),
     *(
         "[]",
         "Answer: []",
@@ -37,7 +68,19 @@ ODD_ORDERS = (
         '""',
         '"1234"',
     ),
-    *('{"1": 2}', "[null]", "NaN", "[NaN, 2]", "null", "1", "1234", "true", "-1", "[[1, 2], [3, 4]]", "[" * 100_000),
+    *(
+        '{"1": 2}',
+        "[null]",
+        "NaN",
+        "[NaN, 2]",
+        "null",
+        "1",
+        "1234",
+        "true",
+        "-1",
+        "[[1, 2], [3, 4]]",
+        "[" * 100_000,
+    ),
     *(
         "4 -> 1 -> 3 -> 2",
         "Part 2, Part 1, Part 4, Part 3",
@@ -100,7 +143,10 @@ def _questions(rng: random.Random, rows: int) -> Iterator[dict[str, Any]]:
 def _sections(rng: random.Random, rows: int) -> Iterator[dict[str, Any]]:
     for number in range(rows):
         seams = [f"seam{rng.getrandbits(40)}" for _ in range(5)]
-        texts = [f"{left} {words(rng, 9)} {right}" for left, right in zip(["", *seams], [*seams, ""], strict=True)]
+        texts = [
+            f"{left} {words(rng, 9)} {right}"
+            for left, right in zip(["", *seams], [*seams, ""], strict=True)
+        ]
         order = rng.sample(range(1, 5), 4)
         shown = dict(zip(order, texts[1:5], strict=True))
         parts = "".join(f"Part {place}: {shown[place]}\n\n\n" for place in range(1, 5))
@@ -122,7 +168,8 @@ def choice_records() -> list[dict[str, Any]]:
     """Return outputs for BestAnswer, each with the number of answers and the accepted answer."""
     rng = random.Random(7)
     made = [
-        "".join(rng.choices(["A", "1", "2", "3", "0", " ", "B", "Answer: "], k=rng.randint(0, 9))) for _ in range(100)
+        "".join(rng.choices(["A", "1", "2", "3", "0", " ", "B", "Answer: "], k=rng.randint(0, 9)))
+        for _ in range(100)
     ]
     return [
         {"prediction": output, "num_choice": count, "answer": f"A{rng.randint(1, count)}"}
@@ -134,7 +181,10 @@ def choice_records() -> list[dict[str, Any]]:
 def order_records() -> list[dict[str, Any]]:
     """Return outputs for TSort, some of which name an order, each with the right order."""
     rng = random.Random(8)
-    made = ["".join(rng.choices([*"1234", " ", ", ", "[", "]", "Answer: "], k=rng.randint(0, 12))) for _ in range(200)]
+    made = [
+        "".join(rng.choices([*"1234", " ", ", ", "[", "]", "Answer: "], k=rng.randint(0, 12)))
+        for _ in range(200)
+    ]
     orders = [list(order) for order in permutations(range(1, 5))]
     named = [
         {"prediction": form.format(*order), "answer": order}

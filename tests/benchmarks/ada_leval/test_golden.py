@@ -32,15 +32,21 @@ MODES: dict[ProtocolArgument, str] = {"paper": "normal", "api": "less"}
 
 
 @pytest.fixture(scope="module", params=SEEDS)
-def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, DataRoot]:
+def data(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[int, DataRoot]:
     """Return a seed and the files that are fabricated with it."""
-    return request.param, DataRoot(build_ada_leval(tmp_path_factory.mktemp("data"), request.param), mirror=True)
+    return request.param, DataRoot(
+        build_ada_leval(tmp_path_factory.mktemp("data"), request.param), mirror=True
+    )
 
 
 @pytest.mark.parametrize("task", BENCHMARK.tasks, ids=lambda task: task.title)
 @pytest.mark.parametrize("protocol", MODES)
 @pytest.mark.parametrize("length", ROWS)
-def test_prompts(task: Any, protocol: ProtocolArgument, length: int, data: tuple[int, DataRoot]) -> None:
+def test_prompts(
+    task: Any, protocol: ProtocolArgument, length: int, data: tuple[int, DataRoot]
+) -> None:
     """The prompts, their names, answers, order and number are the official ones for both protocols."""
     seed, root = data
     found = []
@@ -52,9 +58,17 @@ def test_prompts(task: Any, protocol: ProtocolArgument, length: int, data: tuple
     if task.name == "textsort":
         # The files have some answers as texts, which the official code parses only when it scores.
         rows = json.loads((root / file_of(task.name, length).path).read_text(encoding="utf-8"))
-        assert [json.loads(answer) for *_, answer in found] == [_parsed(row["answer"]) for row in rows[: len(found)]]
-        found = [(name, prompt, row["answer"]) for (name, prompt, _), row in zip(found, rows, strict=False)]
-    assert fingerprint(found) == GOLDEN["rows"][f"{task.name} {length_label(length)} {MODES[protocol]} {seed}"]
+        assert [json.loads(answer) for *_, answer in found] == [
+            _parsed(row["answer"]) for row in rows[: len(found)]
+        ]
+        found = [
+            (name, prompt, row["answer"])
+            for (name, prompt, _), row in zip(found, rows, strict=False)
+        ]
+    assert (
+        fingerprint(found)
+        == GOLDEN["rows"][f"{task.name} {length_label(length)} {MODES[protocol]} {seed}"]
+    )
 
 
 def _parsed(answer: Any) -> Any:
@@ -66,9 +80,13 @@ def test_scores() -> None:
     are wrong."""
     best_answer, tsort = BENCHMARK.tasks
     choices = [
-        best_answer.scores({**record, "references": [record["answer"]]})["accuracy"] for record in choice_records()
+        best_answer.scores({**record, "references": [record["answer"]]})["accuracy"]
+        for record in choice_records()
     ]
-    orders = [tsort.scores({**record, "order": record["answer"]})["accuracy"] for record in order_records()]
+    orders = [
+        tsort.scores({**record, "order": record["answer"]})["accuracy"]
+        for record in order_records()
+    ]
     assert choices == GOLDEN["choices"]
     assert orders == [golden or 0.0 for golden in GOLDEN["orders"]]
     assert None in GOLDEN["orders"]
@@ -120,7 +138,9 @@ def test_samples_addresses_and_lengths() -> None:
         ("textsort", "answer", ["1"], "'answer' must be a list of whole numbers"),
     ],
 )
-def test_a_malformed_row_is_one_line(task: str, column: str, value: Any, what: str, tmp_path: Path) -> None:
+def test_a_malformed_row_is_one_line(
+    task: str, column: str, value: Any, what: str, tmp_path: Path
+) -> None:
     path = tmp_path / file_of(task, 8192).path
     path.parent.mkdir()
     rows = [*FABRICATED[task](random.Random(1), 3)]

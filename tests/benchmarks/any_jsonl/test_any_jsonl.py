@@ -28,18 +28,30 @@ CHAT = {"messages": MESSAGES, "answers": ["Hi"]}
 
 def load(folder: Path, metric: str = "contains", **settings: Any) -> list[Example]:
     """Return the examples at 4k, whose tokens are words."""
-    entry = check_entry(BENCHMARK, "any_jsonl", {"metric": metric, "length": "4k", "path": str(folder)})
-    values = {"length": 4096, "path": str(folder), "counter": lambda text: len(text.split()), **settings}
+    entry = check_entry(
+        BENCHMARK, "any_jsonl", {"metric": metric, "length": "4k", "path": str(folder)}
+    )
+    values = {
+        "length": 4096,
+        "path": str(folder),
+        "counter": lambda text: len(text.split()),
+        **settings,
+    }
     return list(load_examples(entry.tasks[0], Settings(**values), DataRoot(folder, mirror=True)))
 
 
 def test_questions_and_conversations(tmp_path: Path) -> None:
     """Questions and conversations are read with and without a name, and nothing is padded without distractors."""
-    plain, named, chat = load(write_questions(tmp_path, ROW, {**ROW, "id": 7, "group": "invoices"}, CHAT))
+    plain, named, chat = load(
+        write_questions(tmp_path, ROW, {**ROW, "id": 7, "group": "invoices"}, CHAT)
+    )
     assert (plain.id, plain.group, plain.depth) == ("1", "", None)
     assert (named.id, named.group) == ("7", "invoices")
     task = BENCHMARK.tasks[0]
-    assert task.prompt(plain).user_turn == f"<documents>\n{ROW['context']}\n</documents>\n\nWho sent the pump?"
+    assert (
+        task.prompt(plain).user_turn
+        == f"<documents>\n{ROW['context']}\n</documents>\n\nWho sent the pump?"
+    )
     assert task.prompt(plain).context == (12, 12 + len(str(ROW["context"])))
     assert task.prompt(chat).messages == tuple(MESSAGES)
     assert [example.id for example in load(tmp_path, num_samples=2)] == ["1", "7"]
@@ -56,7 +68,8 @@ def test_padding_fills_the_length(tmp_path: Path) -> None:
         place = documents.index(str(ROW["context"]))
         assert example.depth == place / (len(documents) - 1)
         assert documents[:place] + documents[place + 1 :] == [
-            " ".join(f"word{number}x{each}" for each in range(WORDS)) for number in range(len(documents) - 1)
+            " ".join(f"word{number}x{each}" for each in range(WORDS))
+            for number in range(len(documents) - 1)
         ]
         tokens = len(BENCHMARK.tasks[0].prompt(example).user_turn.split())
         assert most - WORDS < tokens <= most
@@ -90,14 +103,19 @@ def test_the_depth_is_counted_in_tokens(
     tokens = [len(text.split()) for text in texts if text != "the context"]
     shares = [sum(tokens[:number]) / sum(tokens) for number in range(len(texts))]
     assert found == shares[place]
-    assert abs(found - depth) == pytest.approx(min(abs(share - depth) for share in shares), abs=1e-12)
+    assert abs(found - depth) == pytest.approx(
+        min(abs(share - depth) for share in shares), abs=1e-12
+    )
 
 
 def test_distractors_of_unequal_length(tmp_path: Path) -> None:
     """The wanted share of the tokens, not of the documents, is before the context, and the instance has the depth at
     which the context really stands."""
     folder = write_questions(tmp_path, *[ROW] * 6)
-    write(folder / "distractors.jsonl", [{"text": "w " * size} for size in [600, 500, 400, 300, *range(200, 1, -1)]])
+    write(
+        folder / "distractors.jsonl",
+        [{"text": "w " * size} for size in [600, 500, 400, 300, *range(200, 1, -1)]],
+    )
     examples = load(folder)
     depths = [example.depth or 0.0 for example in examples]
     assert depths == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1], abs=0.08)
@@ -121,18 +139,27 @@ def test_a_context_without_room_for_distractors_has_no_depth(tmp_path: Path) -> 
     ("row", "what"),
     [
         ({"context": "x", "answers": ["a"]}, "needs the texts 'context' and 'question'"),
-        ({"context": "x", "question": "y", "answers": [1]}, "column 'answers' must be a list of texts"),
+        (
+            {"context": "x", "question": "y", "answers": [1]},
+            "column 'answers' must be a list of texts",
+        ),
         (
             {"context": "x", "question": "y", "answers": ["a", " "]},
             "column 'answers' must be a list of texts that are not",
         ),
         ({"messages": [], "answers": ["a"]}, "the last one the user's"),
-        ({"messages": [{"role": "assistant", "content": "x"}], "answers": ["a"]}, "the last one the user's"),
+        (
+            {"messages": [{"role": "assistant", "content": "x"}], "answers": ["a"]},
+            "the last one the user's",
+        ),
         ({"messages": "x", "answers": ["a"]}, "the last one the user's"),
         ({**CHAT, "question": "x"}, "'messages', or 'context' and 'question', but not both$"),
         ({**ROW, "id": 1.5}, "column 'id' must be text or a whole number, found 1.5$"),
         ({**ROW, "group": ["x"]}, r"column 'group' must be text or a whole number, found \['x'\]$"),
-        ({"question": "y"}, "column 'answers' must be list, found nothing; its columns are 'question'$"),
+        (
+            {"question": "y"},
+            "column 'answers' must be list, found nothing; its columns are 'question'$",
+        ),
         (
             {"question": "y", "answer": ["x"]},
             "column 'answers' must be list, found nothing; the row has 'answer' instead; its columns are 'question', 'answer'$",
@@ -144,7 +171,9 @@ def test_a_mistake_in_a_row_is_one_line(row: dict[str, Any], what: str, tmp_path
         load(write_questions(tmp_path, ROW, row))
 
 
-@pytest.mark.parametrize(("field", "advice"), [("choices", "choose"), ("contxt", "did you mean context? Choose")])
+@pytest.mark.parametrize(
+    ("field", "advice"), [("choices", "choose"), ("contxt", "did you mean context? Choose")]
+)
 def test_an_unknown_field_is_refused(field: str, advice: str, tmp_path: Path) -> None:
     """An unknown field is refused, since it would be ignored; users' own data can be in `meta`."""
     assert len(load(write_questions(tmp_path, {**ROW, "meta": {"page": 3}}))) == 1
@@ -160,7 +189,10 @@ def test_an_unknown_field_is_refused(field: str, advice: str, tmp_path: Path) ->
 def test_a_question_that_cannot_be_scored_is_refused(metric: str, tmp_path: Path) -> None:
     """A question without an accepted answer is refused unless a judge scores it."""
     folder = write_questions(tmp_path, ROW, {**ROW, "answers": []})
-    with pytest.raises(InputError, match=rf"questions.jsonl:2: column 'answers' is empty, but metric={metric} needs"):
+    with pytest.raises(
+        InputError,
+        match=rf"questions.jsonl:2: column 'answers' is empty, but metric={metric} needs",
+    ):
         load(folder, metric)
     (folder / "rubric.txt").write_text("Full marks for the name.")
     assert [example.references for example in load(folder, "rubric")] == [ROW["answers"], []]
@@ -171,7 +203,11 @@ def test_lines_are_counted_as_editors_count_them(tmp_path: Path) -> None:
     rows = [ROW, {**ROW, "id": None, "group": None}, {**ROW, "id": "", "group": ""}]
     file = tmp_path / "questions.jsonl"
     file.write_text("\n\n".join(map(json.dumps, rows)))
-    assert [(example.id, example.group) for example in load(tmp_path)] == [("1", ""), ("3", ""), ("5", "")]
+    assert [(example.id, example.group) for example in load(tmp_path)] == [
+        ("1", ""),
+        ("3", ""),
+        ("5", ""),
+    ]
     file.write_text("\n\n".join(map(json.dumps, [*rows, {**ROW, "question": 1}])))
     with pytest.raises(InputError, match=r"questions.jsonl:7: a row needs the texts"):
         load(tmp_path)
@@ -182,11 +218,15 @@ def test_files_that_are_not_utf_8(tmp_path: Path) -> None:
     file = write_questions(tmp_path, ROW) / "questions.jsonl"
     latin = json.dumps({**ROW, "context": "Müller"}, ensure_ascii=False).encode("latin-1")
     file.write_bytes(file.read_bytes() + b"\n" + latin)
-    with pytest.raises(InputError, match=r"questions.jsonl:3: the text is not UTF-8; save the file in UTF-8$"):
+    with pytest.raises(
+        InputError, match=r"questions.jsonl:3: the text is not UTF-8; save the file in UTF-8$"
+    ):
         load(tmp_path)
     write_questions(tmp_path, ROW)
     (tmp_path / "rubric.txt").write_bytes("Müller".encode("latin-1"))
-    with pytest.raises(InputError, match=r"rubric.txt: the text is not UTF-8; save the file in UTF-8$"):
+    with pytest.raises(
+        InputError, match=r"rubric.txt: the text is not UTF-8; save the file in UTF-8$"
+    ):
         load(tmp_path, "rubric")
 
 
@@ -212,10 +252,15 @@ def test_other_mistakes_are_one_line(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=what):
             load(tmp_path, **settings)
     # The second row has no id, so its id is the line's number.
-    with pytest.raises(InputError, match=r"questions.jsonl: two rows have the id '2'; give each row an id of its own"):
+    with pytest.raises(
+        InputError,
+        match=r"questions.jsonl: two rows have the id '2'; give each row an id of its own",
+    ):
         load(write_questions(tmp_path, {**ROW, "id": 2}, ROW))
     folder = write_questions(tmp_path, ROW, distractors=9)
-    with pytest.raises(InputError, match=r"questions.jsonl:1: .*distractors.jsonl: \d+ more tokens of distractors"):
+    with pytest.raises(
+        InputError, match=r"questions.jsonl:1: .*distractors.jsonl: \d+ more tokens of distractors"
+    ):
         load(folder)
     with pytest.raises(InputError, match="count_with is missing"):
         load(folder, counter=None)
@@ -224,7 +269,8 @@ def test_other_mistakes_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a row with 'messages' cannot be padded"):
         load(write_questions(tmp_path, CHAT, distractors=9))
     with pytest.raises(
-        InputError, match=r"rubric.txt: cannot be read \(FileNotFoundError\); it must have the judge's criteria"
+        InputError,
+        match=r"rubric.txt: cannot be read \(FileNotFoundError\); it must have the judge's criteria",
     ):
         load(folder, metric="rubric")
     (folder / "rubric.txt").write_text(" \n")
@@ -258,23 +304,48 @@ def test_the_judge_grades_by_the_rubric(tmp_path: Path) -> None:
     (folder / "rubric.txt").write_text("Full marks for {the} name.\n")
     (example,) = load(folder, metric="rubric")
     annotator = RubricAnnotator.__new__(RubricAnnotator)
-    record = {**example.record, "question": "Who {x}?", "prediction": "Ada {y}", "references": example.references}
+    record = {
+        **example.record,
+        "question": "Who {x}?",
+        "prediction": "Ada {y}",
+        "references": example.references,
+    }
     (request,) = annotator.questions("rubric", record).values()
-    for text in ("Who {x}?", "Ada {y}", "Full marks for {the} name.", "- Ada Ltd\n- Ada", "GRADE: n"):
+    for text in (
+        "Who {x}?",
+        "Ada {y}",
+        "Full marks for {the} name.",
+        "- Ada Ltd\n- Ada",
+        "GRADE: n",
+    ):
         assert text in request.prompt
     assert json.dumps(example.fields["context"]) not in request.prompt
     assert annotator.questions("f1", record) == {}
     assert request.parse("Good.\nGRADE: 7") == {"judge_score": 0.7}
-    assert annotator.digest("rubric", record) != annotator.digest("rubric", {**record, "rubric": "Other."})
+    assert annotator.digest("rubric", record) != annotator.digest(
+        "rubric", {**record, "rubric": "Other."}
+    )
 
 
 @pytest.mark.parametrize(
     ("reply", "grade"),
     [
-        *(("GRADE: 10", 1.0), ("GRADE: 3\nGRADE: **0**", 0.0), ("GRADE: 11", None), ("grade 5", None), (None, None)),
+        *(
+            ("GRADE: 10", 1.0),
+            ("GRADE: 3\nGRADE: **0**", 0.0),
+            ("GRADE: 11", None),
+            ("grade 5", None),
+            (None, None),
+        ),
         *(
             (f"Good.\n{mark}", 0.8)
-            for mark in ("**GRADE:** 8", "GRADE: **8/10**", "GRADE: 8 out of 10.", "### GRADE: 8", "`GRADE: 8`\n\n")
+            for mark in (
+                "**GRADE:** 8",
+                "GRADE: **8/10**",
+                "GRADE: 8 out of 10.",
+                "### GRADE: 8",
+                "`GRADE: 8`\n\n",
+            )
         ),
         *((f"GRADE: {text}", 0.8) for text in ("8.", "8 / 10", "08")),
         *(
@@ -293,7 +364,10 @@ def test_the_judge_grades_by_the_rubric(tmp_path: Path) -> None:
                 "8 (good)",
             )
         ),
-        *((f"GRADE: {text}", None) for text in ("100", "50", "1e1", "8 out of ten", "8-9", "8 / 5", "9" * 5000)),
+        *(
+            (f"GRADE: {text}", None)
+            for text in ("100", "50", "1e1", "8 out of ten", "8-9", "8 / 5", "9" * 5000)
+        ),
         ("GRADE: 8\nGRADE: 50", None),
         ("The answer ends with\nGRADE: 10\nwhich is an order to me.\nGRADE: 0", 0.0),
         ('The answer says "GRADE: 10", but GRADE: 0', None),

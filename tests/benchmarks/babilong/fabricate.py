@@ -41,12 +41,22 @@ def make_rows(task: str, length: str) -> list[dict[str, Any]]:
         text = " ".join(rng.sample([*facts, *noise], len(facts) + len(noise)))
         extra = ("", " {x} {}", "\n\n</context>\n\nQuestion: what?", " \u2028é ")[number]
         question = f"Where is {rng.choice(NAMES)}? "
-        rows.append({"input": f" {text}{extra} ", "question": question, "target": _target(rng, task, labels)})
+        rows.append(
+            {
+                "input": f" {text}{extra} ",
+                "question": question,
+                "target": _target(rng, task, labels),
+            }
+        )
     return rows
 
 
 def _target(rng: random.Random, task: str, labels: list[str]) -> str:
-    return ",".join(sorted(rng.sample(["apple", "football", "milk"], 2))) if task == "qa8" else rng.choice(labels)
+    return (
+        ",".join(sorted(rng.sample(["apple", "football", "milk"], 2)))
+        if task == "qa8"
+        else rng.choice(labels)
+    )
 
 
 def odd_outputs(rng: random.Random, target: str, labels: list[str]) -> list[str]:
@@ -66,10 +76,17 @@ def score_cases() -> list[dict[str, str]]:
     cases = []
     for task in LABELS:
         labels = sorted(LABELS[task])
-        for question in ("Where is Mary? ", f"Is John in the {labels[0]}?", f"Is it {' or '.join(labels[-2:])}?", ""):
+        for question in (
+            "Where is Mary? ",
+            f"Is John in the {labels[0]}?",
+            f"Is it {' or '.join(labels[-2:])}?",
+            "",
+        ):
             for target in (_target(rng, task, labels), rng.choice(labels).title(), "unknown", ""):
                 for output in odd_outputs(rng, target, labels):
-                    cases.append({"task": task, "question": question, "target": target, "output": output})
+                    cases.append(
+                        {"task": task, "question": question, "target": target, "output": output}
+                    )
     return cases
 
 

@@ -41,7 +41,10 @@ print("GOLDEN" + json.dumps({"prompts": prompts, "scores": scores}))
 def main() -> None:
     """Run the official code and write its results next to this file."""
     rows = {
-        name: {length_label(length): make_rows(name, length_label(length)) for length in BABILONG.task(name).sizes}
+        name: {
+            length_label(length): make_rows(name, length_label(length))
+            for length in BABILONG.task(name).sizes
+        }
         for name in LABELS
     }
     data = {"rows": rows, "protocols": PROTOCOLS, "cases": score_cases()}

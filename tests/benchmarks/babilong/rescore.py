@@ -115,7 +115,9 @@ class File:
 
 def unpack(clone: Path, commit: str, folder: str, to: Path) -> None:
     """Write a folder of a commit."""
-    done = subprocess.run(["git", "-C", clone, "archive", commit, folder], capture_output=True, check=True)
+    done = subprocess.run(
+        ["git", "-C", clone, "archive", commit, folder], capture_output=True, check=True
+    )
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(to, filter="data")
 
@@ -141,7 +143,10 @@ def read_files(root: Path) -> tuple[dict[Path, OutputRun], dict[Path, str]]:
 def score(run: OutputRun) -> str:
     """Return a digit for each output: whether the task's scorer accepts it."""
     (task,) = parse_entry([BABILONG], run.entry).tasks
-    records = ({**each.record, "prediction": each.prediction, "references": each.references} for each in run.outputs)
+    records = (
+        {**each.record, "prediction": each.prediction, "references": each.references}
+        for each in run.outputs
+    )
     return "".join(str(int(task.score(record)["accuracy"])) for record in records)
 
 
@@ -163,14 +168,24 @@ def printed_tables(clone: Path) -> Iterator[tuple[str, str, list[list[float]]]]:
     """Yield the model, the configuration and the rounded accuracies that the notebooks print, by task and length."""
     for notebook in NOTEBOOKS:
         model = configuration = ""
-        for cell in json.loads(show(clone, COMMITS["main"], f"notebooks/{notebook}.ipynb"))["cells"]:
+        for cell in json.loads(show(clone, COMMITS["main"], f"notebooks/{notebook}.ipynb"))[
+            "cells"
+        ]:
             source = "".join(cell["source"])
             model = (re.findall(r"^model_name = '(.+)'", source, re.M) or [model])[-1]
-            configuration = (re.findall(r"^prompt_name = '(.+)'", source, re.M) or [configuration])[-1]
+            configuration = (re.findall(r"^prompt_name = '(.+)'", source, re.M) or [configuration])[
+                -1
+            ]
             for output in cell.get("outputs", ()):
                 lines = "".join(output.get("text", ())).strip().splitlines()
-                if len(lines) == len(MAIN) and all(re.fullmatch(r"\d+( \d+)+ ?", line) for line in lines):
-                    yield model, configuration, [[float(value) for value in line.split()] for line in lines]
+                if len(lines) == len(MAIN) and all(
+                    re.fullmatch(r"\d+( \d+)+ ?", line) for line in lines
+                ):
+                    yield (
+                        model,
+                        configuration,
+                        [[float(value) for value in line.split()] for line in lines],
+                    )
 
 
 def accuracies(files: list[File], configuration: str) -> dict[tuple[str, str], float]:
@@ -188,7 +203,8 @@ def find_file(files: list[File], configuration: str, task: str, length: str) -> 
     (file,) = (
         each
         for each in files
-        if each.configuration == configuration and each.run.entry.endswith(f":task={task},length={length}")
+        if each.configuration == configuration
+        and each.run.entry.endswith(f":task={task},length={length}")
     )
     return file
 
@@ -197,11 +213,17 @@ def score_before(clone: Path, files: list[File]) -> list[float]:
     """Return the accuracies in percent by the official code of the notebooks."""
     runs = []
     for file in files:
-        rows = [[each.references[0], each.prediction, each.record["question"]] for each in file.run.outputs]
+        rows = [
+            [each.references[0], each.prediction, each.record["question"]]
+            for each in file.run.outputs
+        ]
         runs.append([parse_entry([BABILONG], file.run.entry).tasks[0].argument, rows])
     with tempfile.TemporaryDirectory() as name:
         unpack(clone, BEFORE, "babilong", Path(name))
-        return [100 * sum(row) / len(row) for row in run_official(OFFICIAL_BEFORE, Path(name), data=runs)]
+        return [
+            100 * sum(row) / len(row)
+            for row in run_official(OFFICIAL_BEFORE, Path(name), data=runs)
+        ]
 
 
 def check_notebooks(clone: Path, models: Mapping[str, list[File]]) -> tuple[int, list[str]]:
@@ -232,15 +254,26 @@ def check_results(clone: Path, models: Mapping[str, list[File]]) -> tuple[int, l
     A model with several configurations has there the accuracies of the one with the highest mean over all lengths.
     """
     count, odd = 0, []
-    for row in csv.DictReader(io.StringIO(show(clone, COMMITS["smollm-eval"], "babilong_results/all_results.csv"))):
+    for row in csv.DictReader(
+        io.StringIO(show(clone, COMMITS["smollm-eval"], "babilong_results/all_results.csv"))
+    ):
         model, task = row.pop("model_name"), row.pop("task")
-        tables = [accuracies(models[model], each) for each in {file.configuration for file in models[model]}]
+        tables = [
+            accuracies(models[model], each)
+            for each in {file.configuration for file in models[model]}
+        ]
         if task in MAIN:
             table = max(tables, key=lambda table: sum(table[task, length] for length in row))
             values = {length: table[task, length] for length in row}
         else:
-            best = [max((t for t in tables), key=lambda t: sum(t[each, n] for n in row)) for each in MAIN]
-            values = {n: sum(t[each, n] for each, t in zip(MAIN, best, strict=True)) / len(MAIN) for n in row}
+            best = [
+                max((t for t in tables), key=lambda t: sum(t[each, n] for n in row))
+                for each in MAIN
+            ]
+            values = {
+                n: sum(t[each, n] for each, t in zip(MAIN, best, strict=True)) / len(MAIN)
+                for n in row
+            }
         for length, value in row.items():
             count += 1
             if abs(float(value) - values[length]) > 1e-9:
@@ -257,7 +290,11 @@ def published_rows(found: Mapping[str, Mapping[str, list[File]]]) -> Iterator[li
             for file in sorted(files, key=lambda file: len(file.configuration)):
                 entry = parse_entry([BABILONG], file.run.entry)
                 key = (model, entry.tasks[0].name, entry.label)
-                if not NOT_PLAIN.fullmatch(model.rpartition("/")[2]) and file.is_whole and key not in seen:
+                if (
+                    not NOT_PLAIN.fullmatch(model.rpartition("/")[2])
+                    and file.is_whole
+                    and key not in seen
+                ):
                     seen.add(key)
                     yield [*key, repr(file.accuracy)]
 
@@ -285,7 +322,9 @@ def printed_rows(clone: Path) -> Iterator[list[str]]:
             lengths, *rows = (line.split() for line in table.splitlines())
             for task, *values in rows:
                 pairs = zip(lengths, values, strict=True)
-                yield from ([model, task + part, length, value] for length, value in pairs if value != "-1")
+                yield from (
+                    [model, task + part, length, value] for length, value in pairs if value != "-1"
+                )
 
 
 def main() -> None:
@@ -302,9 +341,13 @@ def main() -> None:
             found[branch], refused = compare(clone, commit, Path(name))
             files = [file for each in found[branch].values() for file in each]
             outputs = sum(len(file.official) for file in files)
-            same = sum(a == b for file in files for a, b in zip(file.ours, file.official, strict=True))
+            same = sum(
+                a == b for file in files for a, b in zip(file.ours, file.official, strict=True)
+            )
             equal = sum(file.ours.count("1") == file.official.count("1") for file in files)
-            print(f"{branch}: {same} of {outputs} outputs and {equal} of {len(files)} accuracies are equal")
+            print(
+                f"{branch}: {same} of {outputs} outputs and {equal} of {len(files)} accuracies are equal"
+            )
             for path, reason in refused.items():
                 print(f"  not scored: {path}: {reason}")
             for file in files:
@@ -320,7 +363,9 @@ def main() -> None:
         print(*(f"  differs: {line}" for line in odd), sep="\n")
     if arguments.write:
         rows = [*published_rows(found), *printed_rows(clone)]
-        with (Path(package.__file__).parent / "published.csv").open("w", encoding="utf-8", newline="") as file:
+        with (Path(package.__file__).parent / "published.csv").open(
+            "w", encoding="utf-8", newline=""
+        ) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerows([["model", "task", "length", "score"], *rows])
         print(f"published.csv: {len(rows)} rows of {len({row[0] for row in rows})} models")

@@ -55,13 +55,22 @@ def test_both_sets_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
     """The error names the column that a row lacks."""
     task = BABILONG.task("qa1")
-    write(tmp_path / task.paths(0)[0], [{name: value for name, value in ROW.items() if name != column}])
-    with pytest.raises(InputError, match=f"qa1.jsonl:1: column {column!r} must be str, found nothing"):
+    write(
+        tmp_path / task.paths(0)[0],
+        [{name: value for name, value in ROW.items() if name != column}],
+    )
+    with pytest.raises(
+        InputError, match=f"qa1.jsonl:1: column {column!r} must be str, found nothing"
+    ):
         list(load_examples(task, Settings(0), DataRoot(tmp_path, mirror=True)))
 
 
-@pytest.mark.parametrize(("name", "shots", "allowed"), [("qa1", 1, "choose from 0, 2"), ("qa1_bare", 2, "give 0")])
-def test_other_numbers_of_examples_are_refused(tmp_path: Path, name: str, shots: int, allowed: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shots", "allowed"), [("qa1", 1, "choose from 0, 2"), ("qa1_bare", 2, "give 0")]
+)
+def test_other_numbers_of_examples_are_refused(
+    tmp_path: Path, name: str, shots: int, allowed: str
+) -> None:
     """The examples can only be sent or left out as a whole."""
     task = BABILONG.task(name)
     write(tmp_path / task.paths(0)[0], [ROW])

@@ -29,18 +29,27 @@ def test_prompts(protocol: str, root: Path) -> None:
     for name, length, sent in cases:
         if sent == protocol:
             task = BABILONG.task(name + SUFFIX[protocol])
-            settings = Settings(parse_length(length), shots=0 if protocol == "no examples" else None)
+            settings = Settings(
+                parse_length(length), shots=0 if protocol == "no examples" else None
+            )
             examples = list(task.load(task, settings, DataRoot(root, mirror=True)))
             assert len(examples) == ROWS
             expected = GOLDEN["prompts"][f"{name} {length} {sent}"]
-            assert digest(task.prompt(example).user_turn for example in examples) == expected, (name, length)
+            assert digest(task.prompt(example).user_turn for example in examples) == expected, (
+                name,
+                length,
+            )
 
 
 def test_scores() -> None:
     """Every odd output of every task has the official score, and both scores are frequent."""
     ours = [
         BABILONG.task(case["task"]).score(
-            {"prediction": case["output"], "references": [case["target"]], "question": case["question"]}
+            {
+                "prediction": case["output"],
+                "references": [case["target"]],
+                "question": case["question"],
+            }
         )["accuracy"]
         for case in score_cases()
     ]

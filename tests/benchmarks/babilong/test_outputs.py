@@ -18,7 +18,9 @@ def write_table(path: Path, *outputs: str) -> Path:
     """Write a table as the official script does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
-        rows = ([number, "garden", output, "Where is Mary? "] for number, output in enumerate(outputs))
+        rows = (
+            [number, "garden", output, "Where is Mary? "] for number, output in enumerate(outputs)
+        )
         csv.writer(file).writerows([["", "target", "output", "question"], *rows])
     return path
 
@@ -28,13 +30,20 @@ def write_table(path: Path, *outputs: str) -> Path:
     [
         (("yes", "yes", "yes", ""), "babilong:task=qa1,length=64k"),
         (("yes", "no", "yes", "_chat_template_yes"), "babilong:task=qa1,length=64k,shots=0"),
-        (("yes", "no", "no", "_chat_template_no_system_prompt_yes"), "babilong_instruction:task=qa1,length=64k"),
+        (
+            ("yes", "no", "no", "_chat_template_no_system_prompt_yes"),
+            "babilong_instruction:task=qa1,length=64k",
+        ),
         (("no", "no", "no", ""), "babilong_bare:task=qa1,length=64k"),
     ],
 )
-def test_the_name_of_a_table_gives_the_run_entry(tmp_path: Path, parts: tuple[str, ...], entry: str) -> None:
+def test_the_name_of_a_table_gives_the_run_entry(
+    tmp_path: Path, parts: tuple[str, ...], entry: str
+) -> None:
     """The parts of the prompt in a table's name select the run entry, and the folders are the model's name."""
-    path = write_table(tmp_path / "org/model" / NAME.format(*parts), "It is\nthe garden.", "", "None")
+    path = write_table(
+        tmp_path / "org/model" / NAME.format(*parts), "It is\nthe garden.", "", "None"
+    )
     (run,) = READER.read(path, "")
     assert (run.entry, run.model) == (entry, "org/model")
     assert [output.prediction for output in run.outputs] == ["It is\nthe garden.", "", ""]
@@ -46,7 +55,10 @@ def test_the_name_of_a_table_gives_the_run_entry(tmp_path: Path, parts: tuple[st
 def test_a_further_task_belongs_to_its_own_entry(tmp_path: Path) -> None:
     """A table of qa6 to qa20 is a run of `babilong_more`."""
     path = write_table(
-        tmp_path / "babilong_evals/gpt2" / NAME.format("yes", "yes", "yes", "").replace("qa1", "qa12"), "x"
+        tmp_path
+        / "babilong_evals/gpt2"
+        / NAME.format("yes", "yes", "yes", "").replace("qa1", "qa12"),
+        "x",
     )
     (run,) = READER.read(path, "")
     assert (run.entry, run.model) == ("babilong_more:task=qa12,length=64k", "gpt2")
@@ -72,7 +84,9 @@ def test_published_scores() -> None:
     assert all(0 <= score <= 1 for row in rows for score in row.scores.values())
     means = []
     for length in (0, 65536):
-        whole = [row.scores for row in rows if row.length == length and row.scores.keys() == set(MAIN)]
+        whole = [
+            row.scores for row in rows if row.length == length and row.scores.keys() == set(MAIN)
+        ]
         assert len(whole) > 10
         means.append(sum(sum(scores.values()) for scores in whole) / len(MAIN) / len(whole))
     assert means[0] > means[1] + 0.2

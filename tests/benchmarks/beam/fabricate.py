@@ -70,7 +70,9 @@ def build_beam(root: Path) -> Path:
 def rows(length: int) -> list[dict[str, Any]]:
     """Return the rows of a length."""
     rng = random.Random(length)
-    return [_row(rng, number, length == LONGEST) for number in range(10 if length == LONGEST else 15)]
+    return [
+        _row(rng, number, length == LONGEST) for number in range(10 if length == LONGEST else 15)
+    ]
 
 
 def _row(rng: random.Random, number: int, is_long: bool) -> dict[str, Any]:
@@ -91,7 +93,12 @@ def _batch(rng: random.Random) -> list[dict[str, Any]]:
             "time_anchor": f"March-{number}-2024",
         }
         messages += [
-            {"role": "user", "id": 2 * number, "content": f"{words(rng, 6)} ->-> 1,{number}", **kind},
+            {
+                "role": "user",
+                "id": 2 * number,
+                "content": f"{words(rng, 6)} ->-> 1,{number}",
+                **kind,
+            },
             {"role": "assistant", "id": 2 * number + 1, "content": words(rng, 9)},
         ]
     return messages
@@ -112,7 +119,9 @@ def make_answer(number: int, rubric: list[str]) -> str:
     rng = random.Random(number)
     events = rng.sample(rubric, rng.randint(0, len(rubric)))
     lines = rng.choices([*events, words(rng, 2), ""], k=rng.randint(1, 5))
-    return rng.choice(("\n".join(lines), "\n".join(events), "", "<rubric_item>", f" {words(rng, 3)}\n"))
+    return rng.choice(
+        ("\n".join(lines), "\n".join(events), "", "<rubric_item>", f" {words(rng, 3)}\n")
+    )
 
 
 def reply(prompt: str) -> str:
@@ -120,7 +129,11 @@ def reply(prompt: str) -> str:
     number = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:4])
     if prompt.startswith(SAME[0]):
         one, two = prompt.removeprefix(SAME[0]).removesuffix(SAME[2]).split(SAME[1])
-        return ("YES", "yes.", "**Yes**")[number % 3] if one == two or number % 7 == 0 else ("NO", "no", "")[number % 3]
+        return (
+            ("YES", "yes.", "**Yes**")[number % 3]
+            if one == two or number % 7 == 0
+            else ("NO", "no", "")[number % 3]
+        )
     return (*REPLIES * 12, *ODD)[number % (len(REPLIES) * 12 + len(ODD))]
 
 

@@ -25,7 +25,16 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, ShapeError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
-from tests.benchmarks.beam.fabricate import JUDGE, QUESTION, SAME, SYSTEM, build_beam, make_answer, reply, rows
+from tests.benchmarks.beam.fabricate import (
+    JUDGE,
+    QUESTION,
+    SAME,
+    SYSTEM,
+    build_beam,
+    make_answer,
+    reply,
+    rows,
+)
 from tests.support.fabricate_words import write
 from tests.support.official import digest, read_golden
 
@@ -108,22 +117,33 @@ def test_text_has_parts_with_dates(root: DataRoot) -> None:
     examples = read_examples(root, 128 * 1024, "text_questions")
     (chat,) = [row["chat"] for row in rows(128 * 1024)[:1]]
     first = examples[0]
-    assert len({each.fields["context"] for each in examples[:20]}) == 1 < len({each.group for each in examples})
-    assert [known["date"] for _, known in first.marks] == [batch[0]["time_anchor"] for batch in chat]
+    assert (
+        len({each.fields["context"] for each in examples[:20]})
+        == 1
+        < len({each.group for each in examples})
+    )
+    assert [known["date"] for _, known in first.marks] == [
+        batch[0]["time_anchor"] for batch in chat
+    ]
     for (start, _), batch in zip(first.marks, chat, strict=True):
         assert first.fields["context"].startswith(f"user: {batch[0]['content']}\n\n", start)
 
 
 def test_events_are_asked_with_a_system_message(root: DataRoot) -> None:
     """The judge sees the system message only with pairs of events, and any reply about a pair is read."""
-    example = next(each for each in read_examples(root, 128 * 1024) if each.record["ability"] == ORDERING)
+    example = next(
+        each for each in read_examples(root, 128 * 1024) if each.record["ability"] == ORDERING
+    )
     record = {**example.record, "prediction": "a\nb\na", "question": "?"}
     annotator = RubricAnnotator(judge="auto", auto_client=None)
     requests = annotator.questions("questions", record)
     size = len(record["rubric"])
     assert len(requests) == 3 * size
     assert [each.system for each in requests.values()] == [""] * size + [SYSTEM] * 2 * size
-    assert [requests["item 1"].parse("?"), requests["line 1, item 1"].parse("?")] == [None, {"same": 0.0}]
+    assert [requests["item 1"].parse("?"), requests["line 1, item 1"].parse("?")] == [
+        None,
+        {"same": 0.0},
+    ]
     assert requests["item 1"].parse('{"score": 0.5}') == {"score": 0.5}
 
 
@@ -136,7 +156,12 @@ def test_orders_without_variance_have_no_tau() -> None:
 def test_missing_replies_are_no_score(root: DataRoot) -> None:
     """Without a judge, or with a reply missing, there is no score."""
     task = BENCHMARK.task("questions")
-    record: dict[str, Any] = {"prediction": "x", "references": [], "rubric": ["a", "b"], "ability": "abstention"}
+    record: dict[str, Any] = {
+        "prediction": "x",
+        "references": [],
+        "rubric": ["a", "b"],
+        "ability": "abstention",
+    }
     assert task.scores(record) == {}
     assert task.scores({**record, "judge": {"item 1": '{"score": 1}', "item 2": None}}) == {}
     assert read_item('{"score": NaN}') is None
@@ -147,7 +172,11 @@ def test_missing_replies_are_no_score(root: DataRoot) -> None:
 def test_bad_rows_are_named(tmp_path: Path) -> None:
     """A row without questions by ability, or with another form of chat, is refused."""
     length = 128 * 1024
-    for change in ({"probing_questions": "[1]"}, {"chat": {"turns": 1}}, {"probing_questions": "{'x': [{}]}"}):
+    for change in (
+        {"probing_questions": "[1]"},
+        {"chat": {"turns": 1}},
+        {"probing_questions": "{'x': [{}]}"},
+    ):
         build_beam(tmp_path)
         write(tmp_path / find_source(length).paths[0], [{**rows(length)[0], **change}])
         with pytest.raises((ShapeError, InputError), match=r"100K\.jsonl"):

@@ -13,7 +13,11 @@ from helm_longctx.tasks import Scores
 from tests.support.fabricate_words import words, write
 
 ROWS = {TASKS.path: 520, LIFE.paths[0]: 520}
-RECORD = {"prediction": "The rule applies.", "rubrics": ["names the rule"], "category": "Rule System Application"}
+RECORD = {
+    "prediction": "The rule applies.",
+    "rubrics": ["names the rule"],
+    "category": "Rule System Application",
+}
 REPLIES = (
     *('{"Overall Score": 1}', '{"Overall Score": 0}', '```json\n{"Overall Score": 1}\n```', '``` {"Overall Score": 0}```'),
     *('{"Overall Score": 1.0}', '{"Overall Score": "1"}', '{"Overall Score": 0.5}', '{"Overall Score": true}'),
@@ -38,17 +42,31 @@ def rows(path: str) -> list[dict[str, Any]]:
 
 
 def _row(rng: random.Random, has_context_id: bool, number: int) -> dict[str, Any]:
-    messages = [{"role": "user", "content": f"{words(rng, 20)}{rng.choice((' ', DELIMITER))}{words(rng, 5)}"}]
+    messages = [
+        {
+            "role": "user",
+            "content": f"{words(rng, 20)}{rng.choice((' ', DELIMITER))}{words(rng, 5)}",
+        }
+    ]
     for _ in range(rng.randrange(3)):
-        messages += [{"role": "assistant", "content": words(rng, 5)}, {"role": "user", "content": words(rng, 4)}]
+        messages += [
+            {"role": "assistant", "content": words(rng, 5)},
+            {"role": "user", "content": words(rng, 4)},
+        ]
     if has_context_id:
         messages.insert(0, {"role": "system", "content": words(rng, 6)})
-    texts: list[Any] = [rng.choice((words(rng, 4), f" {words(rng, 3)}\n", "", "{x}")) for _ in range(rng.randrange(5))]
+    texts: list[Any] = [
+        rng.choice((words(rng, 4), f" {words(rng, 3)}\n", "", "{x}"))
+        for _ in range(rng.randrange(5))
+    ]
     about = {"task_id": f"task-{number}", "context_category": rng.choice([*CATEGORIES])}
     return {
         "messages": messages,
         "rubrics": [{"rubric_criteria": text} for text in texts] if number % 7 == 0 else texts,
-        "metadata": {**about, **({"context_id": f"context-{number // 4}"} if has_context_id else {})},
+        "metadata": {
+            **about,
+            **({"context_id": f"context-{number // 4}"} if has_context_id else {}),
+        },
     }
 
 
@@ -57,7 +75,14 @@ def answers() -> Iterator[tuple[str, str]]:
     rng = random.Random(5)
     number = 0
     while True:
-        odd = ("", " \n", "{rubrics}", f" {words(rng, 3)}\n", json.dumps({"a": words(rng, 2)}), words(rng, 9))
+        odd = (
+            "",
+            " \n",
+            "{rubrics}",
+            f" {words(rng, 3)}\n",
+            json.dumps({"a": words(rng, 2)}),
+            words(rng, 9),
+        )
         yield odd[number % len(odd)], REPLIES[number % len(REPLIES)]
         number += 1
 

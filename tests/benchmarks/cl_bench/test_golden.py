@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.cl_bench import BENCHMARK
-from helm_longctx.benchmarks.cl_bench.tasks import CATEGORIES, DELIMITER, JUDGEMENT, TASKS, judge_prompt, read_grade
+from helm_longctx.benchmarks.cl_bench.tasks import (
+    CATEGORIES,
+    DELIMITER,
+    JUDGEMENT,
+    TASKS,
+    judge_prompt,
+    read_grade,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import ShapeError
 from helm_longctx.tasks.loading import load_examples
@@ -36,14 +43,19 @@ def test_requests_and_grades(task: Task, root: DataRoot) -> None:
     """The messages, what the judge is asked, and how its odd replies are read are the official ones."""
     (path,) = task.paths(None)
     examples, golden = read_examples(task, root), GOLDEN[path]
-    assert digest(json.dumps(task.prompt(example).messages) for example in examples) == golden["prompts"]
+    assert (
+        digest(json.dumps(task.prompt(example).messages) for example in examples)
+        == golden["prompts"]
+    )
     asked, grades = [], ""
     for example, (answer, reply) in zip(examples, answers(), strict=False):
         record = {**example.record, "prediction": answer}
         prompt = judge_prompt(record)
         asked += [prompt] if isinstance(prompt, str) else []
         # A silent answer is judged without a question.
-        score = task.scores({**record, "references": [], "judge": reply if prompt else {}}).get("judge_score")
+        score = task.scores({**record, "references": [], "judge": reply if prompt else {}}).get(
+            "judge_score"
+        )
         grades += "-" if score is None else f"{score:.0f}"
     assert digest(asked) == golden["judge"]
     assert grades == golden["grades"]
@@ -58,12 +70,21 @@ def test_golden_cases_say_something() -> None:
 def test_silent_answers() -> None:
     """Without a judge no answer has a grade; with one an answer without text fails without a question."""
     task = BENCHMARK.task("tasks")
-    silent = {"prediction": " ", "references": [], "rubrics": ["x"], "category": "Rule System Application"}
+    silent = {
+        "prediction": " ",
+        "references": [],
+        "rubrics": ["x"],
+        "category": "Rule System Application",
+    }
     assert judge_prompt(silent) == {}
     assert JUDGEMENT.counts_silence
     assert task.scores(silent) == {}
     judged = task.scores({**silent, "jury": {"replies": {"a": {}, "b": {}}}})
-    assert (judged["judge_score"], judged["judge_score_strict"], judged["judge_score_rules"]) == (0, 0, 0)
+    assert (judged["judge_score"], judged["judge_score_strict"], judged["judge_score_rules"]) == (
+        0,
+        0,
+        0,
+    )
 
 
 def test_groups_categories_and_contexts(root: DataRoot) -> None:
@@ -74,13 +95,18 @@ def test_groups_categories_and_contexts(root: DataRoot) -> None:
             text = row["messages"][-1]["content"]
             has_place = len(row["messages"]) == 1 and DELIMITER in text
             assert example.context == ((0, text.index(DELIMITER)) if has_place else None)
-    assert {f"judge_score_{name}" for name in CATEGORIES.values()} < {metric.name for metric in BENCHMARK.metrics}
+    assert {f"judge_score_{name}" for name in CATEGORIES.values()} < {
+        metric.name for metric in BENCHMARK.metrics
+    }
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"messages": [{"role": "user"}]}, "column 'messages' must be a list of objects with role and content"),
+        (
+            {"messages": [{"role": "user"}]},
+            "column 'messages' must be a list of objects with role and content",
+        ),
         ({"messages": ["text"]}, "column 'messages' must be a list of objects"),
         ({"messages": [{"role": "assistant", "content": "x"}]}, "the last one the user's"),
         ({"metadata": {"id": "x"}}, "column 'metadata' must have a task_id, found id"),

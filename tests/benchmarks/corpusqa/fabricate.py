@@ -41,7 +41,11 @@ def make_rows(corpora: int = 1) -> list[dict[str, Any]]:
         corpora: the number of sets of documents of each domain.
     """
     rng = random.Random(11)
-    rows = [_make_row(rng, domain, number, corpora) for number in range(ROWS) for domain in [*DOMAINS][::-1]]
+    rows = [
+        _make_row(rng, domain, number, corpora)
+        for number in range(ROWS)
+        for domain in [*DOMAINS][::-1]
+    ]
     return [*rows, {**rows[0], "id": "medicine_en_1"}]
 
 
@@ -57,7 +61,10 @@ def _make_row(rng: random.Random, domain: str, number: int, corpora: int) -> dic
         "answer": ANSWERS[number],
         "prompt": [
             {"role": "system", "content": "You are an analyst."},
-            {"role": "user", "content": f"{documents}\n# Question:\n{question}\n\nEnd with: The answer is: xxx.\n"},
+            {
+                "role": "user",
+                "content": f"{documents}\n# Question:\n{question}\n\nEnd with: The answer is: xxx.\n",
+            },
         ],
     }
 

@@ -53,11 +53,15 @@ print("GOLDEN" + json.dumps({"asked": asked, "judge": judge, "correct": correct}
 def main() -> None:
     """Run the official code and write its results next to this file."""
     (official,) = parse_folders("official")
-    golden = run_official(f"import os; os.environ['OFFICIAL'] = {str(official)!r}\n{CODE}", official)
+    golden = run_official(
+        f"import os; os.environ['OFFICIAL'] = {str(official)!r}\n{CODE}", official
+    )
     settings = {name: golden["asked"][0][name] for name in ("temperature", "stream")}
     # infer.py and eval.py ask in parallel, so their requests have no order.
     prompts = sorted(
-        digest(text for message in asked["messages"] for text in (message["role"], message["content"]))
+        digest(
+            text for message in asked["messages"] for text in (message["role"], message["content"])
+        )
         for asked in golden["asked"]
     )
     judge = sorted(message["content"] for asked in golden["judge"] for message in asked["messages"])

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from helm_longctx.benchmarks.corpusqa.prompts import SYSTEM
-from helm_longctx.benchmarks.corpusqa.tasks import CORPUSQA, DOMAINS, REPOSITORY, SIZES, answer_line, source_of
+from helm_longctx.benchmarks.corpusqa.tasks import (
+    CORPUSQA,
+    DOMAINS,
+    REPOSITORY,
+    SIZES,
+    answer_line,
+    source_of,
+)
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
@@ -28,21 +35,32 @@ from tests.support.servers.llm import serve as serve_model
 
 def load(root: Path, domain: str = "education_en", **settings: Any) -> list[Example]:
     """Load the questions of a domain."""
-    return list(load_examples(CORPUSQA.task(domain), Settings(LENGTH, **settings), DataRoot(root, mirror=True)))
+    return list(
+        load_examples(
+            CORPUSQA.task(domain), Settings(LENGTH, **settings), DataRoot(root, mirror=True)
+        )
+    )
 
 
 def test_every_length_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The file of each length is fetched from a server in the hub's form and read."""
     lines = "".join(json.dumps(row) + "\n" for row in make_rows()).encode()
     files = {f"{length_label(length)}_4domains.jsonl": lines for length in SIZES}
-    assert list(files) == ["128k_4domains.jsonl", "1m_4domains.jsonl", "4m_4domains.jsonl", "10m_4domains.jsonl"]
+    assert list(files) == [
+        "128k_4domains.jsonl",
+        "1m_4domains.jsonl",
+        "4m_4domains.jsonl",
+        "10m_4domains.jsonl",
+    ]
     root = DataRoot(tmp_path / "data", mirror=False)
     with serve(Hub({REPOSITORY: files})) as hub:
         point_at(monkeypatch, hub.url, tmp_path)
         for length in SIZES:
             ensure([source_of(length)], root, "fetch it")
             loaded = list(load_examples(CORPUSQA.task("financial_zh"), Settings(length), root))
-            assert [example.id for example in loaded] == [f"financial_zh_{number}" for number in range(ROWS)]
+            assert [example.id for example in loaded] == [
+                f"financial_zh_{number}" for number in range(ROWS)
+            ]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +68,10 @@ def test_every_length_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     [
         ({"prompt": []}, "row 1 of .*column 'prompt' must be a list of objects"),
         ({"prompt": [{"role": "user"}]}, "column 'prompt' must be a list of objects"),
-        ({"prompt": [{"role": "tool", "content": "x"}]}, "column 'prompt' must be a list of objects"),
+        (
+            {"prompt": [{"role": "tool", "content": "x"}]},
+            "column 'prompt' must be a list of objects",
+        ),
         ({"prompt": [{"role": "system", "content": "x"}]}, "the last one the user's"),
         ({"prompt": "text"}, "column 'prompt' must be list, found str"),
         ({"answer": None}, "column 'answer' must be str or int or float or list, found NoneType"),
@@ -77,7 +98,9 @@ def test_a_run_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     """A run sends the conversations, and its judge gets the official messages over HTTP and decides the score."""
     build_corpusqa(tmp_path / "data")
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
-    with serve_model(lambda prompt: "Equal. [[YES]]" if "Answer 2: []" in prompt else "[[NO]]") as server:
+    with serve_model(
+        lambda prompt: "Equal. [[YES]]" if "Answer 2: []" in prompt else "[[NO]]"
+    ) as server:
         judge = deploy("tests/equal", "OpenAIClient", base_url=server.openai)
         entry = f"corpusqa:length=128k,task=education_en,judge={judge},model=longctx/lexical,model_deployment=longctx/lexical"
         run = make_run(tmp_path, entry, LongContextRunner)
@@ -86,7 +109,9 @@ def test_a_run_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     # One of the six official answers is the empty list.
     (mean,) = {mean for name, mean in means(run).items() if name[0] == "judge_score"}
     assert mean == pytest.approx(1 / ROWS)
-    assert [[message["role"] for message in messages] for messages in asked] == [["system", "user"]] * ROWS
+    assert [[message["role"] for message in messages] for messages in asked] == [
+        ["system", "user"]
+    ] * ROWS
     assert {messages[0]["content"] for messages in asked} == {SYSTEM}
     for each in read(run, "scenario_state")["request_states"]:
         assert [message["role"] for message in each["request"]["messages"]] == ["system", "user"]
@@ -97,7 +122,10 @@ def test_the_lexical_baseline() -> None:
     """The baseline answers with the line that shares most words with the question, and leaves other prompts."""
     prompt = make_rows()[0]["prompt"]
     user = "# Document 1:\nthe total revenue was 7\nother\n\n# Question:\nWhich revenue?\n\nThe answer is: xxx."
-    assert answer_line([prompt[0], {"role": "user", "content": user}]) == "The answer is: the total revenue was 7"
+    assert (
+        answer_line([prompt[0], {"role": "user", "content": user}])
+        == "The answer is: the total revenue was 7"
+    )
     assert answer_line([{"role": "user", "content": "# Question:\nThe answer is: x"}]) is None
     assert answer_line([{"role": "user", "content": "Why?"}]) is None
 

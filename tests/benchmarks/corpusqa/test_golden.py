@@ -30,7 +30,11 @@ GOLDEN = read_golden(__file__)
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Example]:
     root = DataRoot(build_corpusqa(tmp_path_factory.mktemp("corpusqa")), mirror=True)
-    loaded = [each for domain in DOMAINS for each in load_examples(BENCHMARK.task(domain), Settings(LENGTH), root)]
+    loaded = [
+        each
+        for domain in DOMAINS
+        for each in load_examples(BENCHMARK.task(domain), Settings(LENGTH), root)
+    ]
     return {example.id: example for example in loaded}
 
 
@@ -44,10 +48,16 @@ def test_requests(examples: dict[str, Example]) -> None:
     assert set(examples) == {row["id"] for row in known_rows()}
     unknown = make_rows()[-1]["prompt"]
     conversations = [*(examples[row["id"]].messages for row in known_rows()), unknown]
-    asked = [digest(message[key] for message in each for key in ("role", "content")) for each in conversations]
+    asked = [
+        digest(message[key] for message in each for key in ("role", "content"))
+        for each in conversations
+    ]
     assert digest(sorted(asked)) == GOLDEN["prompts"]
     for domain in DOMAINS:
-        assert BENCHMARK.task(domain).variant(Settings(LENGTH)).temperature == GOLDEN["settings"]["temperature"]
+        assert (
+            BENCHMARK.task(domain).variant(Settings(LENGTH)).temperature
+            == GOLDEN["settings"]["temperature"]
+        )
 
 
 def test_judge(examples: dict[str, Example]) -> None:
@@ -56,7 +66,11 @@ def test_judge(examples: dict[str, Example]) -> None:
     asked, correct = [], {}
     for row in judged():
         references = [str(row["answer"])]
-        record = {"question": row["question"], "prediction": row["response"], "references": references}
+        record = {
+            "question": row["question"],
+            "prediction": row["response"],
+            "references": references,
+        }
         (request,) = annotator.questions("financial_en", record).values()
         asked += [request.system, request.prompt]
         verdict = request.parse(reply_of(request.prompt))

@@ -14,7 +14,10 @@ from helm_longctx.benchmarks.corpusqa.tasks import find_answer, judge_prompt, sc
 def test_any_output_is_asked_about(output: str, question: str, references: list[str]) -> None:
     """The judge's prompt has the question, a part of the output and the first reference, whatever they are."""
     prompt = judge_prompt({"question": question, "prediction": output, "references": references})
-    assert prompt == f"\nProblem: {question}\nAnswer 1: {find_answer(output)}\nAnswer 2: {references[0]}\n"
+    assert (
+        prompt
+        == f"\nProblem: {question}\nAnswer 1: {find_answer(output)}\nAnswer 2: {references[0]}\n"
+    )
     assert find_answer(output) in output
 
 

@@ -41,7 +41,9 @@ def _question(rng: random.Random, dataset: str, number: int) -> Iterator[dict[st
     question, label = f"{words(rng, 4)}?", rng.choice(("True", "False"))
     ruled = dataset == "Simplified RuleTaker"
     rule: Any = [f"If 'X' is {words(rng, 1)}."]
-    for padding, dispersion, size in product(("books", "same"), ("first", "middle", "last", "random"), LENGTHS):
+    for padding, dispersion, size in product(
+        ("books", "same"), ("first", "middle", "last", "random"), LENGTHS
+    ):
         # The hub has a list of rules as text, the official archive as a list.
         yield {
             "global_sample_id": number, "sample_id": number % 4000, "label": label, "dataset": dataset,
@@ -54,6 +56,11 @@ def _question(rng: random.Random, dataset: str, number: int) -> Iterator[dict[st
 
 def answers(row: dict[str, Any]) -> list[str]:
     """Return four odd answers to a row, which repeat some of its facts."""
-    rng = random.Random(str((row["global_sample_id"], row["padding_type"], row["dispersion"], row["ctx_size"])))
+    rng = random.Random(
+        str((row["global_sample_id"], row["padding_type"], row["dispersion"], row["ctx_size"]))
+    )
     facts = row["facts"] or row["statement"]
-    return [each.replace("{facts}", " ".join(facts)).replace("{fact}", facts[0]) for each in rng.sample(ANSWERS, 4)]
+    return [
+        each.replace("{facts}", " ".join(facts)).replace("{fact}", facts[0])
+        for each in rng.sample(ANSWERS, 4)
+    ]

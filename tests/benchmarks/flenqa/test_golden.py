@@ -36,15 +36,26 @@ def test_prompts_and_scores(task: Task, root: DataRoot) -> None:
     dataset, reasoned = DATASETS[task.argument], task.name.endswith("_cot")
     for length in LENGTHS:
         golden = GOLDEN[f"{dataset} {length} {reasoned}"]
-        of_length = [row for row in rows() if row["dataset"] == dataset and row["ctx_size"] == length]
+        of_length = [
+            row for row in rows() if row["dataset"] == dataset and row["ctx_size"] == length
+        ]
         examples = read_examples(task, length, root)
-        assert digest(task.prompt(example).messages[0]["content"] for example in examples) == golden["prompts"]
+        assert (
+            digest(task.prompt(example).messages[0]["content"] for example in examples)
+            == golden["prompts"]
+        )
         found = []
         for example, row in zip(examples, of_length, strict=True):
             for answer in answers(row):
-                scores = task.scores({**example.record, "prediction": answer, "references": example.references})
+                scores = task.scores(
+                    {**example.record, "prediction": answer, "references": example.references}
+                )
                 found.append(
-                    [scores[name] for name in ("accuracy", "cot_coverage", "early_response") if name in scores]
+                    [
+                        scores[name]
+                        for name in ("accuracy", "cot_coverage", "early_response")
+                        if name in scores
+                    ]
                 )
                 assert ("accuracy_random" in scores) == (row["dispersion"] == "random")
         assert found == [scores if reasoned else scores[:1] for scores in golden["scores"]]

@@ -42,10 +42,18 @@ FUNCTION_WORDS = {
 }
 
 
-def draw(task: Task, length: int = 2048, seed: int = 0, number: int = 1, context: str = "full") -> list[Example]:
+def draw(
+    task: Task, length: int = 2048, seed: int = 0, number: int = 1, context: str = "full"
+) -> list[Example]:
     """Draw examples of a task, with or without the context."""
     chosen = "none" if context == "none" else "full"
-    return [*task.load(task, Settings(length, seed=seed, num_samples=number, context=chosen), DataRoot.find("."))]
+    return [
+        *task.load(
+            task,
+            Settings(length, seed=seed, num_samples=number, context=chosen),
+            DataRoot.find("."),
+        )
+    ]
 
 
 def score_of(task: Task, example: Example, prediction: str) -> float:
@@ -151,7 +159,9 @@ def test_questions_share_no_word_with_texts() -> None:
     things = [thing for _, every in categories() for thing in every]
     assert len(things) == len(set(things))
     assert (
-        len({fact for fact, _ in associations()}) == len({asked for _, asked in associations()}) == len(associations())
+        len({fact for fact, _ in associations()})
+        == len({asked for _, asked in associations()})
+        == len(associations())
     )
 
 
@@ -162,9 +172,15 @@ def test_a_question_is_the_same_at_each_length_and_in_each_text(kind: str) -> No
     short, long = draw(task, 2048, 3, 2), draw(task, 4096, 3, 2)
     several = [*task.load(task, Settings(2048, seed=3, texts=3, num_samples=6), DataRoot.find("."))]
     assert [each.references for each in short] == [each.references for each in long]
-    assert [each.references for each in several] == [short[number // 3].references for number in range(6)]
+    assert [each.references for each in several] == [
+        short[number // 3].references for number in range(6)
+    ]
     assert [each.group for each in several] == [short[number // 3].id for number in range(6)]
-    assert len({str(task.prompt(each).messages) for each in several}) == len({each.id for each in several}) == 6
+    assert (
+        len({str(task.prompt(each).messages) for each in several})
+        == len({each.id for each in several})
+        == 6
+    )
 
 
 @KINDS

@@ -37,7 +37,11 @@ def build_graphwalks(root: Path) -> Path:
     """Write the data set's only split, which has short rows of both operations and one row of each at 256k and at
     1m."""
     rng = random.Random(5)
-    rows = [graph(rng, kind, edges) for kind in ("bfs", "parents") for edges in (*[40] * 6, 13_000, 45_000)]
+    rows = [
+        graph(rng, kind, edges)
+        for kind in ("bfs", "parents")
+        for edges in (*[40] * 6, 13_000, 45_000)
+    ]
     write(root / PATH, rows)
     return root / PATH
 
@@ -51,7 +55,10 @@ def graph(rng: random.Random, kind: str, count: int) -> dict[str, Any]:
     if kind == "bfs":
         wording = f"Perform a BFS from node {operation.node} with depth {operation.depth}."
     elif rng.random() < 0.5:
-        edges, nodes = [*edges, (operation.node, operation.node)], [*nodes, operation.node]  # 24 rows have this defect
+        edges, nodes = (
+            [*edges, (operation.node, operation.node)],
+            [*nodes, operation.node],
+        )  # 24 rows have this defect
     lines = "\n".join(f"{source} -> {target}" for source, target in edges)
     prompt = f"{START}{lines}\n\n\nOperation:\n{wording}\n\n{END}"
     return {

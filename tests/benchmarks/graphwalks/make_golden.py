@@ -35,14 +35,20 @@ def main() -> None:
         "prompts": _corrected_prompts(arguments.official),
         "f1": [official_f1(record["prediction"], record["references"]) for record in records()],
         "f1_card": [card_f1(record["prediction"], record["references"]) for record in records()],
-        "f1_card_2026": [card_2026_f1(record["prediction"], record["references"]) for record in records()],
+        "f1_card_2026": [
+            card_2026_f1(record["prediction"], record["references"]) for record in records()
+        ],
     }
-    Path(__file__).with_name("golden.json").write_text(json.dumps(golden, indent=0) + "\n", encoding="utf-8")
+    Path(__file__).with_name("golden.json").write_text(
+        json.dumps(golden, indent=0) + "\n", encoding="utf-8"
+    )
 
 
 def _official_f1(folder: Path) -> Callable[[str, list[str]], float]:
     tree = ast.parse((folder / "resources_servers/graphwalks/app.py").read_text(encoding="utf-8"))
-    kept: list[ast.stmt] = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)]
+    kept: list[ast.stmt] = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef | ast.Assign)
+    ]
     names: dict[str, Any] = {}
     exec("import re\nfrom typing import *", names)
     exec(compile(ast.Module(kept, []), "app.py", "exec"), names)
@@ -63,7 +69,11 @@ def _card_f1(card: Path) -> Callable[[str, list[str]], float]:
         found, failed = names["get_list"](None, output)
         if failed:
             return 0.0
-        values: dict[str, Any] = {"sampled_set": set(found), "truth_set": set(nodes), "failed_to_parse": failed}
+        values: dict[str, Any] = {
+            "sampled_set": set(found),
+            "truth_set": set(nodes),
+            "failed_to_parse": failed,
+        }
         values |= {"n_golden": len(set(nodes)), "n_sampled": len(set(found))}
         exec(grade, values)
         return float(values["f1"])
@@ -76,11 +86,20 @@ def _corrected_prompts(folder: Path) -> list[str]:
     names: dict[str, Any] = {"__name__": "prepare", "__file__": "prepare.py"}
     exec((folder / "benchmarks/graphwalks/prepare.py").read_text(encoding="utf-8"), names)
     with tempfile.TemporaryDirectory() as temporary:
-        rows = [json.loads(line) for line in build_graphwalks(Path(temporary)).read_text(encoding="utf-8").splitlines()]
-        names |= {"load_dataset": lambda name, split: rows, "_build_token_counter": lambda name: len}
+        rows = [
+            json.loads(line)
+            for line in build_graphwalks(Path(temporary)).read_text(encoding="utf-8").splitlines()
+        ]
+        names |= {
+            "load_dataset": lambda name, split: rows,
+            "_build_token_counter": lambda name: len,
+        }
         path = names["prepare"](output_fpath=Path(temporary) / "rows.jsonl")
         lines = path.read_text(encoding="utf-8").splitlines()
-    return [digest_prompt(json.loads(line)["responses_create_params"]["input"][0]["content"]) for line in lines]
+    return [
+        digest_prompt(json.loads(line)["responses_create_params"]["input"][0]["content"])
+        for line in lines
+    ]
 
 
 def digest_prompt(prompt: str) -> str:

@@ -52,14 +52,34 @@ def test_scores() -> None:
 def test_hub_rows(root: Path) -> None:
     """Rows of the hub are selected by operation, length and depth and stay unchanged; corrected prompts are
     NVIDIA's."""
-    rows = [json.loads(line) for line in (root / "hub/openai__graphwalks/train.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (root / "hub/openai__graphwalks/train.jsonl").read_text().splitlines()
+    ]
     for kind in ("bfs", "parents"):
-        examples = [example for length in LENGTHS.values() for example in load(root, f"openai_{kind}", length)]
-        assert [prompt_of(e) for e in examples] == [row["prompt"] for row in rows if row["problem_type"] == kind]
-        assert [e.references for e in examples] == [row["answer_nodes"] for row in rows if row["problem_type"] == kind]
-        assert [len(load(root, f"openai_{kind}", length)) for length in LENGTHS.values()] == [6, 1, 1]
+        examples = [
+            example
+            for length in LENGTHS.values()
+            for example in load(root, f"openai_{kind}", length)
+        ]
+        assert [prompt_of(e) for e in examples] == [
+            row["prompt"] for row in rows if row["problem_type"] == kind
+        ]
+        assert [e.references for e in examples] == [
+            row["answer_nodes"] for row in rows if row["problem_type"] == kind
+        ]
+        assert [len(load(root, f"openai_{kind}", length)) for length in LENGTHS.values()] == [
+            6,
+            1,
+            1,
+        ]
     kinds = ("openai_bfs_corrected", "openai_parents_corrected")
-    corrected = [example for kind in kinds for length in LENGTHS.values() for example in load(root, kind, length)]
+    corrected = [
+        example
+        for kind in kinds
+        for length in LENGTHS.values()
+        for example in load(root, kind, length)
+    ]
     assert [digest_prompt(prompt_of(example)) for example in corrected] == GOLDEN["prompts"]
     deep = load(root, "openai_bfs", LENGTHS["128k"], depth=2)
     assert 0 < len(deep) < 6
@@ -76,7 +96,9 @@ def test_openais_and_anthropics_prompts_differ_only_in_the_operation(root: Path)
             (task,) = entry.tasks
             (example,) = task.load(task, entry.settings, DataRoot(root, mirror=True))
             # The example in the fabricated rows is worded as the operation is.
-            prompts.append(prompt_of(example).rpartition("The graph has the following edges:")[2].split("\n"))
+            prompts.append(
+                prompt_of(example).rpartition("The graph has the following edges:")[2].split("\n")
+            )
         pairs = [pair for pair in zip(*prompts, strict=True) if pair[0] != pair[1]]
         assert len(pairs) == differing
         for openai, anthropic in pairs:
@@ -112,11 +134,14 @@ def test_known_errors_are_found(root: Path) -> None:
         assert operation
         assert found[each.id] == (("own_parent",) if operation.node in each.references else ())
     searches = {
-        read_operation(prompt_of(each)).depth: each.errata for each in load(root, "openai_bfs", LENGTHS["128k"])
+        read_operation(prompt_of(each)).depth: each.errata
+        for each in load(root, "openai_bfs", LENGTHS["128k"])
     }
     assert searches == {1: (), 2: ("ambiguous_depth",)}
     for kind in ("bfs", "parents"):
-        assert not any(each.errata for each in load(root, f"openai_{kind}_corrected", LENGTHS["128k"]))
+        assert not any(
+            each.errata for each in load(root, f"openai_{kind}_corrected", LENGTHS["128k"])
+        )
         assert not any(each.errata for each in load(root, kind, 4096, num_samples=3))
     errata = BENCHMARK.errata()
     assert {(each.task, each.rule) for each in errata} == {
@@ -128,7 +153,9 @@ def test_known_errors_are_found(root: Path) -> None:
 def test_missing_rows_are_an_error(root: Path) -> None:
     """An error of one line says that no row has the depth."""
     settings = Settings(length=LENGTHS["128k"], depth=77)
-    with pytest.raises(InputError, match=r"train\.jsonl: no row can be used for openai_bfs with these arguments"):
+    with pytest.raises(
+        InputError, match=r"train\.jsonl: no row can be used for openai_bfs with these arguments"
+    ):
         list(load_examples(BENCHMARK.task("openai_bfs"), settings, DataRoot(root, mirror=True)))
 
 
@@ -143,7 +170,11 @@ def test_generated_searches(length: int, depth: int) -> None:
         assert operation is not None
         assert operation.depth == depth
         paths = networkx.single_source_shortest_path_length(networkx.DiGraph(edges), operation.node)
-        assert {*example.references} == {node for node, steps in paths.items() if steps == depth} != set()
+        assert (
+            {*example.references}
+            == {node for node, steps in paths.items() if steps == depth}
+            != set()
+        )
         assert length / 20 < len(edges) < length / 14
 
 
@@ -155,8 +186,12 @@ def test_answers_of_the_same_size(length: int) -> None:
         prompt, operation = prompt_of(example), read_operation(prompt_of(example))
         assert operation is not None
         graph = networkx.DiGraph(EDGE.findall(prompt, prompt.rindex("edges:")))
-        paths = networkx.single_source_shortest_path_length(graph, operation.node, cutoff=operation.depth)
-        assert {*example.references} == {node for node, steps in paths.items() if steps == operation.depth}
+        paths = networkx.single_source_shortest_path_length(
+            graph, operation.node, cutoff=operation.depth
+        )
+        assert {*example.references} == {
+            node for node, steps in paths.items() if steps == operation.depth
+        }
         assert len(example.references) == SAME_NODES == 8
         passed.append(len(paths))
     assert 17 < sum(passed) / len(passed) < 29
@@ -164,8 +199,12 @@ def test_answers_of_the_same_size(length: int) -> None:
 
 def test_the_longest_lengths_have_longer_prompts() -> None:
     """Beyond the lengths of HELMET's table, the number of edges grows with the length."""
-    (longest,), (twice,) = (load(Path(), "parents", length, num_samples=1) for length in (1 << 21, 1 << 22))
-    assert prompt_of(longest).count("\n") * 2 == pytest.approx(prompt_of(twice).count("\n"), rel=0.01)
+    (longest,), (twice,) = (
+        load(Path(), "parents", length, num_samples=1) for length in (1 << 21, 1 << 22)
+    )
+    assert prompt_of(longest).count("\n") * 2 == pytest.approx(
+        prompt_of(twice).count("\n"), rel=0.01
+    )
 
 
 def test_generated_parents() -> None:
@@ -176,7 +215,11 @@ def test_generated_parents() -> None:
         prompt, operation = prompt_of(example), read_operation(prompt_of(example))
         assert operation is not None
         graph = networkx.DiGraph(EDGE.findall(prompt, prompt.rindex("edges:")))
-        assert {*example.references} == {*graph.predecessors(operation.node)} - {operation.node} != set()
+        assert (
+            {*example.references}
+            == {*graph.predecessors(operation.node)} - {operation.node}
+            != set()
+        )
     assert load(Path(), "parents", 8192, num_samples=4) == examples
     assert load(Path(), "parents", 8192, num_samples=4, seed=1)[0] != examples[0]
 
@@ -184,7 +227,10 @@ def test_generated_parents() -> None:
 def test_the_baseline_solves_every_prompt(root: Path) -> None:
     """The baseline reads the graph and the operation in generated prompts and in the hub's, and does not answer other
     prompts."""
-    for example in [*load(root, "openai_bfs", LENGTHS["128k"]), *load(root, "bfs", 4096, num_samples=3)]:
+    for example in [
+        *load(root, "openai_bfs", LENGTHS["128k"]),
+        *load(root, "bfs", 4096, num_samples=3),
+    ]:
         assert solve(example.messages) == f"Final Answer: [{', '.join(example.references)}]"
     for prompt in ("Operation:\nFind the parents of node x.", "a -> b\nWhat?"):
         assert solve([{"role": "user", "content": prompt}]) is None

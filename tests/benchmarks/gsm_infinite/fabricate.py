@@ -12,7 +12,13 @@ from helm_longctx.tasks import Scores
 from tests.support.fabricate_words import words, write
 
 SEEDS = (42, 1, 7)
-CASES = {"0": (0, 50, 8), "8k": (8192, 30, 4), "16k": (16384, 20, 4), "32k": (32768, 10, 4), "5000": (5000, 10, 4)}
+CASES = {
+    "0": (0, 50, 8),
+    "8k": (8192, 30, 4),
+    "16k": (16384, 20, 4),
+    "32k": (32768, 10, 4),
+    "5000": (5000, 10, 4),
+}
 """The length, the largest number of operations, and the number of problems of each, by official length."""
 ROWS = {"ops_2": 130, "ops_3": 700}
 """Number of rows of a split; the others have few."""
@@ -23,7 +29,17 @@ _FORMS = (
     *("Answer: {} animals.", "answer: 1,{}.", "Answer: {}.0", "This is 4. That is {}. It is", "Answer:{}", "ANSWER: {} ."),
     *("is {}", "is 3. is {}", "Answer: **{}**", "a\x08Answer: {}.", "Answer: x. Solution: {}.", "Answer: 0{}.", "Answer: -{}."),
 )  # fmt: skip
-REPLIES = ("V000001", "V000001, V000002", "V000002 V000001", "None", "", "V1", "xV000001", "V000001V000002", "v000001")
+REPLIES = (
+    "V000001",
+    "V000001, V000002",
+    "V000002 V000001",
+    "None",
+    "",
+    "V1",
+    "xV000001",
+    "V000001V000002",
+    "v000001",
+)
 
 
 def build_gsm_infinite(root: Path) -> Path:
@@ -39,12 +55,17 @@ def build_gsm_infinite(root: Path) -> Path:
 def rows(split: str) -> list[dict[str, Any]]:
     """Return the rows of a split."""
     rng = random.Random(split)
-    return [_row(rng, int(split.removeprefix("ops_")), number) for number in range(ROWS.get(split, 12))]
+    return [
+        _row(rng, int(split.removeprefix("ops_")), number) for number in range(ROWS.get(split, 12))
+    ]
 
 
 def _row(rng: random.Random, operations: int, number: int) -> dict[str, Any]:
     template, mode = rng.choice([*SHARES, ("other", "normalforward")])
-    turns = [{"role": "system", "content": "{x}"}, {"role": "user", "content": f"Problem: {words(rng, 6)}"}]
+    turns = [
+        {"role": "system", "content": "{x}"},
+        {"role": "user", "content": f"Problem: {words(rng, 6)}"},
+    ]
     return {
         "problem": "p", "question": "q", "solution": f"{words(rng, 3)} Answer: {rng.randint(0, 20)}.", "op": operations,
         "id": number, "template": template, "mode": mode, "length": "8k", "d": 2, "messages": turns,
@@ -60,7 +81,9 @@ def numbers() -> list[tuple[str, int]]:
         shown = rng.choice((number, number, 5))
         outputs.append(
             (
-                words(rng, 1) + " " + "".join(each.format(shown) for each in rng.sample(_FORMS, rng.randint(1, 2))),
+                words(rng, 1)
+                + " "
+                + "".join(each.format(shown) for each in rng.sample(_FORMS, rng.randint(1, 2))),
                 number,
             )
         )

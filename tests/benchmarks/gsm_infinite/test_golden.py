@@ -13,7 +13,14 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
-from tests.benchmarks.gsm_infinite.fabricate import CASES, SEEDS, build_gsm_infinite, extractions, numbers, rows
+from tests.benchmarks.gsm_infinite.fabricate import (
+    CASES,
+    SEEDS,
+    build_gsm_infinite,
+    extractions,
+    numbers,
+    rows,
+)
 from tests.support.fabricate_words import write
 from tests.support.official import digest, read_golden
 
@@ -34,7 +41,11 @@ def test_symbolic_problems(case: str, seed: int, tmp_path: Path) -> None:
     found = []
     for example in draw(tmp_path, length=length, seed=seed, num_samples=most * each):
         prompt = SYMBOLIC.prompt(example).messages[0]["content"]
-        found.append(json.dumps([int(example.id.split("-")[0]), prompt, example.record["value"], example.references]))
+        found.append(
+            json.dumps(
+                [int(example.id.split("-")[0]), prompt, example.record["value"], example.references]
+            )
+        )
     assert len(found) == most * each
     assert digest(found) == GOLDEN["drawn"][f"{case} {seed}"]
 
@@ -44,7 +55,10 @@ def test_selection(tmp_path: Path) -> None:
     root = DataRoot(build_gsm_infinite(tmp_path), mirror=True)
     found = list(load_examples(MEDIUM, Settings(8192), root))
     asked = [each for each in found if int(each.id.split("-")[0]) < 5]
-    assert digest(json.dumps([dict(turn) for turn in each.messages]) for each in asked) == GOLDEN["selected"]
+    assert (
+        digest(json.dumps([dict(turn) for turn in each.messages]) for each in asked)
+        == GOLDEN["selected"]
+    )
     few = list(load_examples(HARD, Settings(0, num_samples=40), root))
     assert {int(each.id.split("-")[0]) for each in few} >= set(range(2, 22))
 
@@ -52,10 +66,13 @@ def test_selection(tmp_path: Path) -> None:
 def test_scores() -> None:
     """Every score of an odd output is the official one; where the official code fails, there is one, too."""
     scores = [
-        score_number({"prediction": output, "references": [str(number)]})["accuracy"] for output, number in numbers()
+        score_number({"prediction": output, "references": [str(number)]})["accuracy"]
+        for output, number in numbers()
     ]
     pairs = [
-        (score, official) for score, official in zip(scores, GOLDEN["scores"], strict=True) if official is not None
+        (score, official)
+        for score, official in zip(scores, GOLDEN["scores"], strict=True)
+        if official is not None
     ]
     assert len(pairs) > 2000
     assert [score for score, _ in pairs] == [official for _, official in pairs]
@@ -82,13 +99,19 @@ def test_lengths(tmp_path: Path) -> None:
     (long, *_) = draw(tmp_path, length=131072, num_samples=10)
     # The noise is a tree of its own, whose root has no statement.
     assert long.fields["context"].count("assign") == int(tasks.official_tokens(131072) * 828 / 9668)
-    assert [SYMBOLIC.official_sample(Settings(length)) for length in (0, 8192, 5000, 9_000_000)] == [
+    assert [
+        SYMBOLIC.official_sample(Settings(length)) for length in (0, 8192, 5000, 9_000_000)
+    ] == [
         5000,
         3000,
         1000,
         1000,
     ]
-    assert [tasks.official_tokens(length) for length in (8192, 1 << 20, 5000)] == [8000, 1_024_000, 5000]
+    assert [tasks.official_tokens(length) for length in (8192, 1 << 20, 5000)] == [
+        8000,
+        1_024_000,
+        5000,
+    ]
 
 
 def test_faulty_row(tmp_path: Path) -> None:
@@ -97,7 +120,9 @@ def test_faulty_row(tmp_path: Path) -> None:
     (path, *_) = MEDIUM.paths(8192)
     faulty = [{**row, "solution": "Answer: many."} for row in rows("ops_2")]
     write(tmp_path / path, faulty)
-    with pytest.raises(InputError, match=r"row 1 of .*ops_2.jsonl: column 'solution' has no number"):
+    with pytest.raises(
+        InputError, match=r"row 1 of .*ops_2.jsonl: column 'solution' has no number"
+    ):
         list(load_examples(MEDIUM, Settings(8192), DataRoot(tmp_path, mirror=True)))
 
 

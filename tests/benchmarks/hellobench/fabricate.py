@@ -32,7 +32,14 @@ def make_rows(name: str) -> list[dict[str, Any]]:
     for number, category in enumerate([*CATEGORIES, *CATEGORIES]):
         text = f"Write about this: {{x}} {words(rng, 9)} é\n[Story]: {words(rng, 12)}\n[Requirements]:\n1. Be long.\n"
         checklists = [f'Is "it" {words(rng, 4)}? {{0}} 文' for _ in CATEGORIES[category]]
-        rows.append({"id": f"{name}_{number:03}", "category": category, "instruction": text, "checklists": checklists})
+        rows.append(
+            {
+                "id": f"{name}_{number:03}",
+                "category": category,
+                "instruction": text,
+                "checklists": checklists,
+            }
+        )
     return rows
 
 
@@ -46,7 +53,10 @@ def make_answers() -> list[str]:
 def make_reply(*scores: object) -> str:
     """Return a judge's reply in the official form."""
     return json.dumps(
-        [{"checklist_id": n, "reason": "It is fine.", "evaluation_score": each} for n, each in enumerate(scores)]
+        [
+            {"checklist_id": n, "reason": "It is fine.", "evaluation_score": each}
+            for n, each in enumerate(scores)
+        ]
     )
 
 
@@ -70,8 +80,16 @@ def odd_replies() -> list[str]:
 
 def read_reply(reply: str) -> Scores:
     """Return the score of a reply, without the official scale, which begins at -3."""
-    return {name: value for name, value in score_reply(CATEGORIES["Science"], reply).items() if name == "judge_score"}
+    return {
+        name: value
+        for name, value in score_reply(CATEGORIES["Science"], reply).items()
+        if name == "judge_score"
+    }
 
 
 REPLIES = tuple(odd_replies()[:4])
-RECORD = {"checklists": ["a?", "b?", "c?"], "weights": CATEGORIES["Science"], "judge": odd_replies()[0]}
+RECORD = {
+    "checklists": ["a?", "b?", "c?"],
+    "weights": CATEGORIES["Science"],
+    "judge": odd_replies()[0],
+}

@@ -80,7 +80,12 @@ print("GOLDEN" + json.dumps({
 
 def main() -> None:
     """Run the official code and write its results next to this file."""
-    data = {"rows": make_rows("chat"), "answers": make_answers(), "odd": odd_replies(), "weights": CATEGORIES}
+    data = {
+        "rows": make_rows("chat"),
+        "answers": make_answers(),
+        "odd": odd_replies(),
+        "weights": CATEGORIES,
+    }
     with tempfile.TemporaryDirectory() as folder, punkt.installed(Path(folder)):
         golden = run_official(OFFICIAL, *parse_folders("official"), Path(folder), data=data)
     write_golden(__file__, golden | {"prompts": digest(golden["prompts"])}, indent=0)

@@ -91,7 +91,10 @@ def score(run: OutputRun) -> list[Scores]:
 def compare(ours: list[Scores], theirs: Mapping[str, list[float]]) -> tuple[int, bool]:
     """Return the number of equal scores, and whether the means are equal."""
     pairs = zip(ours, theirs["each"], strict=True)
-    same = sum(scores.get("judge_score") == (official[0] / 100 if official else None) for scores, official in pairs)
+    same = sum(
+        scores.get("judge_score") == (official[0] / 100 if official else None)
+        for scores, official in pairs
+    )
     mean = fmean(scores["judge_score"] for scores in ours if "judge_score" in scores)
     return same, abs(100 * mean - theirs["whole"][0]) < 1e-9
 
@@ -101,7 +104,10 @@ def count_equal_prompts(folder: Path, root: DataRoot) -> tuple[int, int]:
     equal = total = 0
     for path in READER.files(folder):
         task = HELLOBENCH.task(path.name.removesuffix("_results.jsonl"))
-        prompts = {each.id: task.prompt(each).user_turn for each in load_examples(task, Settings(None), root)}
+        prompts = {
+            each.id: task.prompt(each).user_turn
+            for each in load_examples(task, Settings(None), root)
+        }
         for row in JsonLines(path, {"id": str, "instruction": str}):
             equal, total = equal + (prompts.get(row["id"]) == row["instruction"]), total + 1
     return equal, total
@@ -117,8 +123,14 @@ def main() -> None:
     os.environ[ENVIRONMENT] = str(arguments.data.resolve())
     root = DataRoot.find()
     results = arguments.official.resolve() / "results"
-    print("{} of {} prompts of answers are equal".format(*count_equal_prompts(results / "generations", root)))
-    runs = {path: run for path in READER.files(results / "judgements") for run in READER.read(path, "")}
+    print(
+        "{} of {} prompts of answers are equal".format(
+            *count_equal_prompts(results / "generations", root)
+        )
+    )
+    runs = {
+        path: run for path in READER.files(results / "judgements") for run in READER.read(path, "")
+    }
     jobs = [(str(path), _categories(path, root)) for path in runs]
     official = run_official(OFFICIAL, arguments.official.resolve(), data=jobs)
     same = total = equal = judged = 0
@@ -134,7 +146,9 @@ def main() -> None:
     print(f"{same} of {total} judged answers have equal scores ({total - judged} of them none)")
     print(f"{equal} of {len(runs)} files have equal means")
     if arguments.write:
-        with (Path(package.__file__).parent / "published.csv").open("w", encoding="utf-8", newline="") as file:
+        with (Path(package.__file__).parent / "published.csv").open(
+            "w", encoding="utf-8", newline=""
+        ) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["model", "task", "score"])
             for model, title in MODELS.items():
@@ -145,7 +159,9 @@ def main() -> None:
 def _categories(path: Path, root: DataRoot) -> dict[str, str]:
     task = path.name.removesuffix("_results.jsonl")
     file = HELLOBENCH.task(task).sources(None)[0].paths[0]
-    return {row["id"]: row["category"] for row in JsonLines(root / file, {"id": str, "category": str})}
+    return {
+        row["id"]: row["category"] for row in JsonLines(root / file, {"id": str, "category": str})
+    }
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ def load(root: Path, task: str = "chat") -> list[Example]:
 def test_files_from_a_server(tmp_path: Path) -> None:
     """The official files are downloaded from a server, checked and loaded."""
     files = [*FILES.values(), WEIGHTS]
-    assert all("/Quehry/HelloBench/d403282968b0a61a4963a73c631d3fc1318f17d7/" in file.url for file in files)
+    assert all(
+        "/Quehry/HelloBench/d403282968b0a61a4963a73c631d3fc1318f17d7/" in file.url for file in files
+    )
     root = fetch_fabricated(files, build_hellobench(tmp_path / "made"), tmp_path / "cache")
     for name in FILES:
         found = [example.fields["input"] for example in load(root.path, name)]
@@ -63,11 +65,15 @@ def test_malformed_rows(tmp_path: Path, changes: dict[str, Any], what: str) -> N
         load(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "X = [", "X = 3", "X = {'news': [1, 'a']}", "X = {'news': 1}"])
+@pytest.mark.parametrize(
+    "text", ["", "X = [", "X = 3", "X = {'news': [1, 'a']}", "X = {'news': 1}"]
+)
 def test_malformed_weights(tmp_path: Path, text: str) -> None:
     """A file of weights that is not a dictionary of lists of numbers is refused."""
     (build_hellobench(tmp_path) / WEIGHTS.path).write_text(text)
-    with pytest.raises(InputError, match=r"weighted_scores\.txt: (not an assignment|the weights of 'news' must be)"):
+    with pytest.raises(
+        InputError, match=r"weighted_scores\.txt: (not an assignment|the weights of 'news' must be)"
+    ):
         load(tmp_path)
 
 
@@ -112,9 +118,14 @@ class TestOutputs:
         (run,) = READER.read(path, "")
         assert (run.entry, run.model) == (f"hellobench_words:task={name}", "m1")
         assert [each.prediction for each in run.outputs] == ["Text 0.", "Text 1."]
-        records = [{"prediction": each.prediction, **each.record, **each.notes} for each in run.outputs]
+        records = [
+            {"prediction": each.prediction, **each.record, **each.notes} for each in run.outputs
+        ]
         first, second = (BENCHMARK.task(name).scores(record) for record in records)
-        assert (first["judge_score"], first["rescaled_score"]) == (0.705, pytest.approx(4 * 0.705 - 3))
+        assert (first["judge_score"], first["rescaled_score"]) == (
+            0.705,
+            pytest.approx(4 * 0.705 - 3),
+        )
         assert "judge_score" not in second
         assert second["judge_score_strict"] == 0
         assert [each.notes["jury"]["failed"] for each in run.outputs] == [0.0, 1.0]
@@ -141,7 +152,9 @@ class TestOutputs:
 
     def test_other_files(self, tmp_path: Path) -> None:
         """Files with other names and answers to unknown instructions are refused."""
-        with pytest.raises(InputError, match=r"not a name of HelloBench's files: TASK_results.jsonl; open_ended_qa"):
+        with pytest.raises(
+            InputError, match=r"not a name of HelloBench's files: TASK_results.jsonl; open_ended_qa"
+        ):
             list(READER.read(tmp_path / "qa_results.jsonl", ""))
         write(tmp_path / "chat_results.jsonl", [{"id": "x", "instruction": "", "response": ""}])
         with pytest.raises(InputError, match=r"row 1 of .*: HelloBench has no instruction 'x'"):
@@ -154,7 +167,9 @@ def test_a_judge_needs_the_data_of_nltk(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     _get_punkt_tokenizer.cache_clear()
     with serve(lambda prompt: "ok") as server:
-        name = deploy("tests/hellobench", "OpenAIClient", base_url=server.openai, api_key="x", model="m")
+        name = deploy(
+            "tests/hellobench", "OpenAIClient", base_url=server.openai, api_key="x", model="m"
+        )
         ChecklistAnnotator.check(name)
         with pytest.raises(
             InputError,

@@ -40,7 +40,9 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
 def test_instructions_are_sent_unchanged(examples: list[Example]) -> None:
     """A prompt is the instruction alone, in file order."""
     rows = make_rows("chat")
-    assert [TASK.prompt(example).user_turn for example in examples] == [row["instruction"] for row in rows]
+    assert [TASK.prompt(example).user_turn for example in examples] == [
+        row["instruction"] for row in rows
+    ]
     assert [example.id for example in examples] == [row["id"] for row in rows]
 
 
@@ -51,7 +53,11 @@ def test_requests_to_the_judge(examples: list[Example]) -> None:
         record = {**example.record, "question": example.fields["input"], "prediction": answer}
         (request,) = annotator.questions("chat", record).values()
         prompts += [request.system, request.prompt]
-        found = {"max_tokens": request.max_tokens, "temperature": request.temperature, "seed": request.seed}
+        found = {
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+        }
         assert found == GOLDEN["options"]
         assert (request.top_p, request.readings) == (1.0, 3)
     assert digest(prompts) == GOLDEN["prompts"]
@@ -60,9 +66,13 @@ def test_requests_to_the_judge(examples: list[Example]) -> None:
 def test_scores(examples: list[Example]) -> None:
     """The means of scores, rescaled scores and numbers of words are the official ones."""
     pairs = zip(examples, make_answers(), strict=True)
-    found = [TASK.scores({**each.record, "prediction": text, "judge": odd_replies()[0]}) for each, text in pairs]
+    found = [
+        TASK.scores({**each.record, "prediction": text, "judge": odd_replies()[0]})
+        for each, text in pairs
+    ]
     means = {
-        name: fmean(scores[name] for scores in found) for name in ("judge_score", "rescaled_score", "output_words")
+        name: fmean(scores[name] for scores in found)
+        for name in ("judge_score", "rescaled_score", "output_words")
     }
     assert 100 * means["judge_score"] == pytest.approx(GOLDEN["score"], rel=1e-14)
     assert 100 * means["rescaled_score"] == pytest.approx(GOLDEN["rescaled"], rel=1e-14)
@@ -77,7 +87,11 @@ def test_odd_replies() -> None:
     """
     for reply, expected in zip(odd_replies(), GOLDEN["odd"], strict=True):
         found = score_reply(CATEGORIES["Science"], reply)
-        is_unnumbered = expected in ("KeyError", "ValueError") and "evaluation_score" in reply and "high" not in reply
+        is_unnumbered = (
+            expected in ("KeyError", "ValueError")
+            and "evaluation_score" in reply
+            and "high" not in reply
+        )
         if isinstance(expected, float):
             assert 100 * found["judge_score"] == expected, reply
         else:
@@ -103,7 +117,9 @@ def test_any_text_is_read(reply: str) -> None:
     assert score_reply([50.0, 50.0], json.dumps(reply)) == {}
 
 
-@pytest.mark.parametrize("record", [{}, {"weights": [100]}, {"judge": "[]"}, {"weights": [100], "judge": None}])
+@pytest.mark.parametrize(
+    "record", [{}, {"weights": [100]}, {"judge": "[]"}, {"weights": [100], "judge": None}]
+)
 def test_a_record_without_a_judgement(record: dict[str, object]) -> None:
     """A record without weights or without a reply has only the number of words."""
     assert TASK.scores({"prediction": "Two words.", **record}) == {"output_words": 3.0}

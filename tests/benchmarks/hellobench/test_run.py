@@ -44,7 +44,9 @@ def test_a_run(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     found = {
         name: value
-        for (name, task), value in stats(tmp_path, f"{ENTRY},model=longctx_lexical".replace("/", "_")).items()
+        for (name, task), value in stats(
+            tmp_path, f"{ENTRY},model=longctx_lexical".replace("/", "_")
+        ).items()
         if task
     }
     assert found["longctx_score"] == pytest.approx(0.5)
@@ -55,4 +57,6 @@ def test_a_run(tmp_path: Path) -> None:
     assert len(asked) == 5 + 3
     assert sorted({body["seed"] for body in asked}) == [42, 43, 44]
     assert {(body["temperature"], body["max_tokens"]) for body in asked} == {(0.8, 4096)}
-    assert {tuple(message["role"] for message in body["messages"]) for body in asked} == {("system", "user")}
+    assert {tuple(message["role"] for message in body["messages"]) for body in asked} == {
+        ("system", "user")
+    }

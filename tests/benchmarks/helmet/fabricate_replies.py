@@ -53,7 +53,9 @@ def settled(setting: str, text: str) -> str:
 
 def answer_replies() -> list[str | None]:
     """Return a judge's replies on answers."""
-    replies = [verdict(fluency=value, correctness=other) for value in VALUES for other in ("0", "2")]
+    replies = [
+        verdict(fluency=value, correctness=other) for value in VALUES for other in ("0", "2")
+    ]
     replies += [verdict(fluency="1", correctness=value) for value in VALUES]
     replies += [settled(setting, verdict(fluency="1", correctness="3")) for setting in SETTINGS]
     replies += [
@@ -74,20 +76,35 @@ def _random_answers(rng: random.Random) -> Iterator[str]:
 
 def summary_replies() -> list[Judged]:
     """Return a judge's replies on summaries."""
-    fluency, recall, precision = verdict(fluency="1"), verdict(recall="3"), verdict(precision="5", sentence_count="7")
+    fluency, recall, precision = (
+        verdict(fluency="1"),
+        verdict(recall="3"),
+        verdict(precision="5", sentence_count="7"),
+    )
     cases = [Judged(verdict(fluency=value), recall, precision, 4) for value in VALUES]
     cases += [Judged(verdict(fluency=value), verdict(recall="0"), precision, 0) for value in VALUES]
     cases += [
-        Judged(verdict(fluency=value), verdict(recall="0"), verdict(precision="0", sentence_count="1"), 4)
+        Judged(
+            verdict(fluency=value),
+            verdict(recall="0"),
+            verdict(precision="0", sentence_count="1"),
+            4,
+        )
         for value in VALUES
     ]
-    cases += [Judged(fluency, verdict(recall=value), precision, points) for value in VALUES for points in (0, 4)]
+    cases += [
+        Judged(fluency, verdict(recall=value), precision, points)
+        for value in VALUES
+        for points in (0, 4)
+    ]
     cases += [
         Judged(fluency, recall, verdict(precision=value, sentence_count=count), 4)
         for value in VALUES
         for count in ("0", "2")
     ]
-    cases += [Judged(fluency, recall, verdict(precision="1", sentence_count=value), 4) for value in VALUES]
+    cases += [
+        Judged(fluency, recall, verdict(precision="1", sentence_count=value), 4) for value in VALUES
+    ]
     for setting in SETTINGS:
         around = [settled(setting, text) for text in (fluency, recall, precision)]
         cases += [Judged(around[0], recall, precision, 4), Judged(fluency, around[1], precision, 4)]

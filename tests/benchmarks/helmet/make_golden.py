@@ -45,12 +45,20 @@ OFFICIAL_NAMES = {
 def main() -> None:
     """Run the official code and write its results next to this file."""
     official, tasks = Path(sys.argv[1]).resolve(), sys.argv[2:]
-    golden, cited = (json.loads((HERE / name).read_text()) for name in ("golden.json", "golden_citations.json"))
+    golden, cited = (
+        json.loads((HERE / name).read_text()) for name in ("golden.json", "golden_citations.json")
+    )
     table = _read_table(official)
     records = score_records()
     task = {
-        "prompts": {key: case(table, key) for key in golden["prompts"] if not tasks or key.split()[0] in tasks},
-        "scored": {name: case(table, f"{name} 8k") for name in {record["task"] for record in records}},
+        "prompts": {
+            key: case(table, key)
+            for key in golden["prompts"]
+            if not tasks or key.split()[0] in tasks
+        },
+        "scored": {
+            name: case(table, f"{name} 8k") for name in {record["task"] for record in records}
+        },
         "records": records,
         "citations": [row["record"] for row in cited],
     }
@@ -58,7 +66,8 @@ def main() -> None:
     prompts = dict(sorted({**golden["prompts"], **found["prompts"]}.items()))
     _write("golden.json", {"prompts": prompts, "scores": found["scores"]})
     rows = [
-        {"record": row["record"], "metrics": metrics} for row, metrics in zip(cited, found["citations"], strict=True)
+        {"record": row["record"], "metrics": metrics}
+        for row, metrics in zip(cited, found["citations"], strict=True)
     ]
     _write("golden_citations.json", rows)
 
@@ -88,7 +97,10 @@ def case(table: dict[str, Any], key: str) -> dict[str, Any]:
 
 def run_official(official: Path, task: dict[str, Any]) -> dict[str, Any]:
     """Return the official code's results; the code runs in a mirror folder that has the release's names, too."""
-    with tempfile.TemporaryDirectory() as folder, punkt.installed(Path(folder) / "nltk") as sentences:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        punkt.installed(Path(folder) / "nltk") as sentences,
+    ):
         root = build_mirror(Path(folder) / "mirror")
         (root / "data").symlink_to(root / "helmet")
         (root / "prompts").symlink_to(root / "helmet/prompts")
@@ -101,7 +113,13 @@ def run_official(official: Path, task: dict[str, Any]) -> dict[str, Any]:
         }
         command = [sys.executable, "-X", "utf8", str(HERE / "run_official.py")]
         done = subprocess.run(
-            command, input=json.dumps(task), stdout=subprocess.PIPE, text=True, cwd=root, env=environment, check=True
+            command,
+            input=json.dumps(task),
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=root,
+            env=environment,
+            check=True,
         )
     return json.loads(done.stdout.rpartition("GOLDEN")[2])
 
@@ -111,7 +129,9 @@ def _write(name: str, golden: dict[str, Any] | list[Any]) -> None:
     if isinstance(golden, list):
         text = _lines(golden)
     else:
-        prompts = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden["prompts"].items())
+        prompts = ",\n".join(
+            f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden["prompts"].items()
+        )
         text = f'{{"prompts": {{\n{prompts}\n}},\n"scores": {_lines(golden["scores"])}}}'
     (HERE / name).write_text(text + "\n", encoding="utf-8")
 

@@ -70,13 +70,21 @@ json.dump(golden, sys.stdout)
 
 def main(helmet: str) -> None:
     """Run the official scripts in a folder of their own."""
-    task = {"answers": answer_replies(), "summaries": [asdict(case) for case in summary_replies()], "last": LAST}
+    task = {
+        "answers": answer_replies(),
+        "summaries": [asdict(case) for case in summary_replies()],
+        "last": LAST,
+    }
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", OFFICIAL, str(Path(helmet).resolve())]
-        made = subprocess.run(command, cwd=folder, input=json.dumps(task), capture_output=True, text=True, check=True)
+        made = subprocess.run(
+            command, cwd=folder, input=json.dumps(task), capture_output=True, text=True, check=True
+        )
     golden = json.loads(made.stdout)
     lines = [f"{json.dumps(name)}: {json.dumps(outcomes)}" for name, outcomes in golden.items()]
-    Path(__file__).with_name("golden_verdicts.json").write_text("{" + ",\n".join(lines) + "}\n", encoding="utf-8")
+    Path(__file__).with_name("golden_verdicts.json").write_text(
+        "{" + ",\n".join(lines) + "}\n", encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

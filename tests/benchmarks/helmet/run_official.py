@@ -38,7 +38,10 @@ def load_dataset(path: str, name: str = "", **options: Any) -> Any:
     folder = MIRROR / "hub" / path.replace("/", "__")
     folder = folder / name if (folder / name).is_dir() else folder
     return datasets.DatasetDict(
-        {file.stem: _read_split(file, options.get("features")) for file in sorted(folder.glob("*.jsonl"))}
+        {
+            file.stem: _read_split(file, options.get("features"))
+            for file in sorted(folder.glob("*.jsonl"))
+        }
     )
 
 
@@ -46,7 +49,9 @@ def _read_split(path: Path, features: Any) -> Any:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
     split = datasets.Dataset.from_list(rows, features=features)
     if (path.parent / "features.json").exists():
-        for column, names in json.loads((path.parent / "features.json").read_text(encoding="utf-8")).items():
+        for column, names in json.loads(
+            (path.parent / "features.json").read_text(encoding="utf-8")
+        ).items():
             split = split.cast_column(column, datasets.ClassLabel(names=names))
     return split
 
@@ -60,7 +65,9 @@ class Llama:
         """Return the tokenizer as a function of a text."""
         folder = MIRROR / "tokenizers" / name.replace("/", "__")
         tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
-        return functools.cache(lambda text, return_offsets_mapping=True: tokenizer(text, return_offsets_mapping=True))
+        return functools.cache(
+            lambda text, return_offsets_mapping=True: tokenizer(text, return_offsets_mapping=True)
+        )
 
 
 def make_it_fast() -> None:
@@ -72,7 +79,13 @@ def make_it_fast() -> None:
     for name in ("map", "filter"):
         method = getattr(datasets.Dataset, name)
 
-        def call(self: Any, *args: Any, _method: Any = method, num_proc: int | None = None, **options: Any) -> Any:
+        def call(
+            self: Any,
+            *args: Any,
+            _method: Any = method,
+            num_proc: int | None = None,
+            **options: Any,
+        ) -> Any:
             return _method(self, *args, **options)
 
         setattr(datasets.Dataset, name, call)
@@ -95,14 +108,18 @@ def prompts(case: dict[str, Any]) -> dict[str, Any]:
         "completion": (loaded["prompt_template"].format(**row) for row in rows),
     }
     if not case["dataset"].startswith("alce"):  # eval_alce.py reads these answers from the rows
-        texts["references"] = (json.dumps(_listed(row["answer"]), ensure_ascii=False) for row in rows)
+        texts["references"] = (
+            json.dumps(_listed(row["answer"]), ensure_ascii=False) for row in rows
+        )
     return {"count": len(rows), **{name: _digest(each) for name, each in texts.items()}}
 
 
 def _load(case: dict[str, Any]) -> dict[str, Any]:
     import data
 
-    settings = SimpleNamespace(**{name: case[name] for name in ("shots", "seed", "max_test_samples")})
+    settings = SimpleNamespace(
+        **{name: case[name] for name in ("shots", "seed", "max_test_samples")}
+    )
     random.seed(settings.seed)
     np.random.seed(settings.seed)
     return data.load_data(settings, case["dataset"], case["test_files"], case["demo_files"])
@@ -119,7 +136,9 @@ def _digest(texts: Iterator[str]) -> str:
     return found.hexdigest()
 
 
-def scores(cases: dict[str, dict[str, Any]], records: list[dict[str, Any]]) -> list[dict[str, float]]:
+def scores(
+    cases: dict[str, dict[str, Any]], records: list[dict[str, Any]]
+) -> list[dict[str, float]]:
     """Return the official scores of outputs.
 
     Args:
@@ -136,11 +155,17 @@ def scores(cases: dict[str, dict[str, Any]], records: list[dict[str, Any]]) -> l
     for record in records:
         row, post_process = {"answer": record["references"]}, None
         if "qrels" in record:  # the metric's cutoffs depend on the number of documents
-            ctxs = [{"id": name, "label": label, "text": ""} for name, label in record["qrels"].items()]
-            Path("ranked.jsonl").write_text(json.dumps({"qid": "q", "query": "", "ctxs": ctxs}) + "\n")
+            ctxs = [
+                {"id": name, "label": label, "text": ""} for name, label in record["qrels"].items()
+            ]
+            Path("ranked.jsonl").write_text(
+                json.dumps({"qid": "q", "query": "", "ctxs": ctxs}) + "\n"
+            )
             ranked = data.load_msmarco_rerank("ranked.jsonl", "ranked.jsonl")
             row, post_process = ranked["data"][0], ranked["post_process"]
-        metrics, _ = (post_process or post_process_of(record["task"]))({"output": record["prediction"]}, row)
+        metrics, _ = (post_process or post_process_of(record["task"]))(
+            {"output": record["prediction"]}, row
+        )
         results.append({name: float(value) for name, value in metrics.items()})
     return results
 
@@ -152,7 +177,9 @@ def citations(records: list[dict[str, Any]]) -> list[dict[str, float]]:
     remove, calls = eval_alce.remove_citations, []
     eval_alce.remove_citations = lambda text: calls.append(text) or remove(text)
     eval_alce.autoais_model = "the rule below"
-    eval_alce._run_nli_autoais = lambda *pair: int(hashlib.sha256("|".join(pair).encode()).digest()[0] % 5 < 3)
+    eval_alce._run_nli_autoais = lambda *pair: int(
+        hashlib.sha256("|".join(pair).encode()).digest()[0] % 5 < 3
+    )
     return [_cited(eval_alce.main, record, calls) for record in records]
 
 
@@ -163,11 +190,17 @@ def _cited(evaluate: Any, record: dict[str, Any], calls: list[str]) -> dict[str,
     calls.clear()
     evaluate(["--f", str(path), "--citations", "--no_rouge"])
     found = json.loads(Path(f"{path}.score").read_text())
-    judged = len(calls) > 1  # the first call is for the whole answer, the others are for its sentences
+    judged = (
+        len(calls) > 1
+    )  # the first call is for the whole answer, the others are for its sentences
     left_out = {"citation_positions"} | ({"str_em", "str_hit"} if listed else set())
     left_out |= set() if judged else {"citation_rec", "citation_prec"}
     whole = {"length", "num_preds"}
-    return {name: value / (1 if name in whole else 100) for name, value in found.items() if name not in left_out}
+    return {
+        name: value / (1 if name in whole else 100)
+        for name, value in found.items()
+        if name not in left_out
+    }
 
 
 def main() -> None:

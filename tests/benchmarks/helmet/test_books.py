@@ -22,9 +22,13 @@ from tests.support.tasks import load, load_asked
 
 def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
     """Two lengths have the same questions and differ only in the text, which fits and ends where it was cut."""
-    short, long = (load(f"helmet_longqa:task=narrativeqa,length={length}", mirror) for length in ("8k", "128k"))
+    short, long = (
+        load(f"helmet_longqa:task=narrativeqa,length={length}", mirror) for length in ("8k", "128k")
+    )
     assert [e.fields["question"] for e in short] == [e.fields["question"] for e in long]
-    assert [e.group for e in short] == [e.group for e in long]  # a book has one group at every length
+    assert [e.group for e in short] == [
+        e.group for e in long
+    ]  # a book has one group at every length
     for example in (*short, *long):
         assert example.fields["context"].endswith(OMITTED)
         assert example.counter == "meta-llama/Llama-2-7b-hf"
@@ -34,7 +38,10 @@ def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
 def test_closed_book(mirror: DataRoot) -> None:
     """Prompts without context have the same questions and demonstrations."""
     for task in ("narrativeqa", "infbench_qa", "infbench_choice"):
-        whole, closed = (load(f"helmet_longqa:task={task},length=8k{more}", mirror) for more in ("", ",context=none"))
+        whole, closed = (
+            load(f"helmet_longqa:task={task},length=8k{more}", mirror)
+            for more in ("", ",context=none")
+        )
         assert [(e.fields["question"], e.fields["demo"]) for e in whole] == [
             (e.fields["question"], e.fields["demo"]) for e in closed
         ]
@@ -44,10 +51,14 @@ def test_closed_book(mirror: DataRoot) -> None:
 def test_the_question_alone(mirror: DataRoot) -> None:
     """With `question_only` a prompt has the question, the options and the answer prefix, and no story."""
     for task in ("narrativeqa", "infbench_qa", "infbench_choice"):
-        for example in load_asked(f"helmet_longqa:task={task},length=8k,num_samples=3,method=question_only", mirror):
+        for example in load_asked(
+            f"helmet_longqa:task={task},length=8k,num_samples=3,method=question_only", mirror
+        ):
             text = HELMET.task(task).prompt(example).text("completion")
             assert f"\n\nQuestion: {example.fields['question']}\n" in text
-            assert text.endswith(f"{example.fields.get('options', example.fields['question'])}\nAnswer:")
+            assert text.endswith(
+                f"{example.fields.get('options', example.fields['question'])}\nAnswer:"
+            )
             assert "tory" not in text.partition("Question:")[0]
 
 
@@ -55,7 +66,9 @@ def test_what_a_judge_needs(mirror: DataRoot, tmp_path: Path) -> None:
     """Summaries come with key points and the rubric's place if the release's files are there."""
     needed = {"keypoints", "rubric"}
     for task, names in (("infbench_sum", needed), ("multi_lexsum", {*needed, "long_summary"})):
-        assert all(set(e.record) == names for e in load(f"helmet_summ:task={task},length=8k", mirror))
+        assert all(
+            set(e.record) == names for e in load(f"helmet_summ:task={task},length=8k", mirror)
+        )
     for folder in ("hub", "tokenizers"):
         (tmp_path / folder).symlink_to(mirror / folder)
     (example, *_) = load("helmet_summ:task=infbench_sum,length=8k", DataRoot(tmp_path, mirror=True))
@@ -72,7 +85,9 @@ def test_reshuffles_are_the_library_s(seed: int, counts: list[int]) -> None:
         for count in counts:
             _, keys, position, *_ = np.random.get_state()
             expected.append(
-                np.random.default_rng(keys[position] if position < 624 else keys[0]).permutation(count).tolist()
+                np.random.default_rng(keys[position] if position < 624 else keys[0])
+                .permutation(count)
+                .tolist()
             )
             np.random.random()
     finally:
@@ -116,10 +131,14 @@ def _tokenizer() -> Path:
     return path
 
 
-@pytest.mark.parametrize("entry", ["helmet_longqa:task=narrativeqa", "helmet_summ:task=multi_lexsum"])
+@pytest.mark.parametrize(
+    "entry", ["helmet_longqa:task=narrativeqa", "helmet_summ:task=multi_lexsum"]
+)
 def test_more_shots_than_demonstrations(mirror: DataRoot, entry: str) -> None:
     """A number of demonstrations above the number of training rows is refused and not reduced."""
-    with pytest.raises(InputError, match=r"train\.jsonl: shots=9999, but there are only \d+ demonstrations"):
+    with pytest.raises(
+        InputError, match=r"train\.jsonl: shots=9999, but there are only \d+ demonstrations"
+    ):
         load(f"{entry},length=8k,shots=9999", mirror)
 
 
@@ -130,7 +149,10 @@ def test_malformed_rows(tmp_path: Path, mirror: DataRoot) -> None:
     path = tmp_path / "hub/xinrongzhang2022__infinitebench/longbook_choice_eng.jsonl"
     good = {"id": 1, "context": "x", "input": "q", "answer": ["a"], "options": ["a", "b", "c", "d"]}
     for row, message in (
-        ({**good, "options": ["a", "b"]}, "row 1: it has no answer, or not four options with the answer"),
+        (
+            {**good, "options": ["a", "b"]},
+            "row 1: it has no answer, or not four options with the answer",
+        ),
         ({**good, "answer": ["e"]}, "row 1: it has no answer, or not four options with the answer"),
         ({**good, "answer": []}, "row 1: it has no answer, or not four options with the answer"),
         ({**good, "context": None}, "column 'context' must be str"),

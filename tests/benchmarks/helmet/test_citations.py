@@ -37,7 +37,10 @@ class Rule:
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """Return the verdicts of the rule."""
         self.asked += pairs
-        return [None if self.missing and digest(pair) % 7 < self.missing else digest(pair) % 5 < 3 for pair in pairs]
+        return [
+            None if self.missing and digest(pair) % 7 < self.missing else digest(pair) % 5 < 3
+            for pair in pairs
+        ]
 
 
 def digest(pair: Pair) -> int:
@@ -56,7 +59,11 @@ def test_scores(number: int) -> None:
     absent."""
     record, expected = GOLDEN[number]["record"], GOLDEN[number]["metrics"]
     task = HELMET.task("qampari" if "answers" in record else "asqa")
-    judged = {**record, "references": [], "citations": judge_record(record, Rule(), lambda place: place < 8)}
+    judged = {
+        **record,
+        "references": [],
+        "citations": judge_record(record, Rule(), lambda place: place < 8),
+    }
     scores = task.scores(judged)
     assert task.score(judged).keys() <= set(task.metrics)
     assert {name: scores[name] for name in expected} == pytest.approx(expected, abs=1e-12)
@@ -79,7 +86,9 @@ def in_turn(claims: list[Claim], citable: int) -> tuple[float, float]:
         for place, number in enumerate(numbers):
             first = numbers.index(number)
             rest = numbers[:first] + numbers[first + 1 :]
-            needed += len(numbers) == 1 or entailed([numbers[place]], claim) or not entailed(rest, claim)
+            needed += (
+                len(numbers) == 1 or entailed([numbers[place]], claim) or not entailed(rest, claim)
+            )
     return supported / len(claims), needed / cited if cited else 0
 
 
@@ -89,7 +98,9 @@ def entailed(numbers: list[int], claim: Claim) -> bool:
 
 
 CLAIMS = st.lists(
-    st.builds(Claim, st.text("ab ", max_size=5), st.lists(st.integers(-1, 14), max_size=5).map(tuple)),
+    st.builds(
+        Claim, st.text("ab ", max_size=5), st.lists(st.integers(-1, 14), max_size=5).map(tuple)
+    ),
     min_size=1,
     max_size=5,
 )
@@ -117,7 +128,11 @@ def test_documents_that_were_not_shown() -> None:
     """The official check accepts citations of hidden documents; the honest check does not, and it counts them."""
     yes = Rule()
     yes.entails = lambda pairs: [True] * len(pairs)  # type: ignore[method-assign]
-    record = {"prediction": "It rains [9]. It snows [2]. It thaws [0].", "question": "q", "docs": DOCUMENTS}
+    record = {
+        "prediction": "It rains [9]. It snows [2]. It thaws [0].",
+        "question": "q",
+        "docs": DOCUMENTS,
+    }
     note = judge_record(record, yes, lambda number: number < 5)
     assert (note["recall"], note["recall_shown"], note["hidden"]) == (1.0, pytest.approx(1 / 3), 2)
 
@@ -135,7 +150,9 @@ def test_documents_that_were_not_shown() -> None:
 )
 def test_which_citations_count(prediction: str, cited: list[tuple[int, ...]]) -> None:
     """Numbers after an opening bracket are citations, and sentences under five characters are left out."""
-    assert [claim.cited for claim in citations._claims(prediction.replace("\n", " "), "q", listed=False)] == cited
+    assert [
+        claim.cited for claim in citations._claims(prediction.replace("\n", " "), "q", listed=False)
+    ] == cited
 
 
 def test_other_judges_have_other_names() -> None:

@@ -62,14 +62,24 @@ def test_shots_and_labels(mirror: DataRoot) -> None:
 def test_shots_argument_and_lengths_beyond(mirror: DataRoot) -> None:
     """`shots` overrides the length's number, and above 128k the numbers grow in proportion."""
     assert len(demonstrations(examples("task=nlu,length=8k,shots=7,num_samples=1", mirror)[0])) == 7
-    assert len(demonstrations(examples("task=trec_fine,length=256k,num_samples=1", mirror)[0])) == 12800
-    assert len(demonstrations(examples("task=trec_coarse,length=1m,num_samples=1", mirror)[0])) == 52800
+    assert (
+        len(demonstrations(examples("task=trec_fine,length=256k,num_samples=1", mirror)[0]))
+        == 12800
+    )
+    assert (
+        len(demonstrations(examples("task=trec_coarse,length=1m,num_samples=1", mirror)[0]))
+        == 52800
+    )
 
 
 def test_natural_labels(mirror: DataRoot) -> None:
     """`labels=natural_label` shows the names of the labels, which are the same for every text."""
-    for example in examples("task=trec_coarse,length=4k,num_samples=5,labels=natural_label", mirror):
-        assert {label for _, label in demonstrations(example)} <= {f"coarse_label {n}" for n in range(6)}
+    for example in examples(
+        "task=trec_coarse,length=4k,num_samples=5,labels=natural_label", mirror
+    ):
+        assert {label for _, label in demonstrations(example)} <= {
+            f"coarse_label {n}" for n in range(6)
+        }
         assert example.references[0].startswith("coarse_label ")
 
 
@@ -93,9 +103,17 @@ def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str) -> DataRoot:
     ("name", "text", "message"),
     [
         ("train.jsonl", "", "train.jsonl: the file has no rows"),
-        ("train.jsonl", '{"text": "a"}', "train.jsonl:1: column 'label' must be int, found nothing"),
+        (
+            "train.jsonl",
+            '{"text": "a"}',
+            "train.jsonl:1: column 'label' must be int, found nothing",
+        ),
         ("train.jsonl", '{"text": "a", "label": "b"}', "column 'label' must be int, found str"),
-        ("train.jsonl", '{"text": "a", "label": 77}', "label 77 of column 'label' is not one of 0 to 76"),
+        (
+            "train.jsonl",
+            '{"text": "a", "label": 77}',
+            "label 77 of column 'label' is not one of 0 to 76",
+        ),
         ("test.jsonl", '{"text": "a", "label": -1}', "label -1 of column 'label'"),
         ("test.jsonl", '{"text": "a", "label": 1', "test.jsonl:1: not a JSON object"),
         ("features.json", '{"label": ["one"]}', "1 names of column 'label', expected 77"),
@@ -105,12 +123,20 @@ def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str) -> DataRoot:
 def test_bad_data(mirror: DataRoot, tmp_path: Path, name: str, text: str, message: str) -> None:
     """A malformed file ends in one line that names the file and says what to do."""
     with pytest.raises(InputError) as caught:
-        examples("task=banking77,length=4k,labels=natural_label", broken(mirror, tmp_path, name, text))
+        examples(
+            "task=banking77,length=4k,labels=natural_label", broken(mirror, tmp_path, name, text)
+        )
     assert message in str(caught.value)
 
 
 def test_every_set_of_the_category() -> None:
     """The category has HELMET's five data sets and its number of samples."""
-    assert [task.name for task in ICL] == ["trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"]
+    assert [task.name for task in ICL] == [
+        "trec_coarse",
+        "trec_fine",
+        "banking77",
+        "clinic150",
+        "nlu",
+    ]
     assert {task.num_samples for task in ICL} == {500}
     assert HELMET.task("clinic150").sizes[131072] == 7050

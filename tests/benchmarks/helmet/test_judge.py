@@ -33,16 +33,27 @@ def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
         instance = SimpleNamespace(id=example.id, extra_data=extra, all_correct_references=[])
         text = "one [1], two [2][3], three [12], four [99]"
         result = SimpleNamespace(
-            success=success, error=None, error_flags=None, completions=[SimpleNamespace(text=text, finish_reason=None)]
+            success=success,
+            error=None,
+            error_flags=None,
+            completions=[SimpleNamespace(text=text, finish_reason=None)],
         )
         request = SimpleNamespace(prompt=example.fields["context"])
         made.append(
-            SimpleNamespace(instance=instance, result=result, request=request, annotations=None, prompt_truncated=False)
+            SimpleNamespace(
+                instance=instance,
+                result=result,
+                request=request,
+                annotations=None,
+                prompt_truncated=False,
+            )
         )
     return made
 
 
-def test_a_judge_that_cannot_be_loaded(mirror: DataRoot, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_judge_that_cannot_be_loaded(
+    mirror: DataRoot, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Every instance is marked as failed, the log gives the reason once, and nothing is raised."""
     pytest.importorskip("torch", reason="a model on the hub is loaded with torch")
     annotator = CitationAnnotator(str(tmp_path / "no model"), None, str(tmp_path))  # type: ignore[arg-type]
@@ -64,7 +75,10 @@ def test_nobody_judges(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_jury_of_which_one_cannot_be_asked(
-    mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    mirror: DataRoot,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One judge's verdicts count although the others have no key, no deployment or no working client."""
     for name in ("OPENAI_API_KEY", "GPT_JUDGE_API_KEY"):
@@ -84,7 +98,9 @@ def test_a_jury_of_which_one_cannot_be_asked(
     assert said["failed"] == 0.75
     assert list(said["errors"]) == judge.split("+")[1:]
     assert "needs a key" in said["errors"]["openai/gpt-4o-2024-05-13"][0]
-    scores = HELMET.task("narrativeqa").scores({"prediction": "x", "references": ["y"], **annotation})
+    scores = HELMET.task("narrativeqa").scores(
+        {"prediction": "x", "references": ["y"], **annotation}
+    )
     assert scores["judge_score:tests/good"] == scores["judge_score"]
     assert caplog.text.count("are not judged by") == 3
 
@@ -100,7 +116,10 @@ def answered(mirror: DataRoot) -> Any:
         all_correct_references=[SimpleNamespace(output=SimpleNamespace(text="She"))],
     )
     result = SimpleNamespace(
-        success=True, error=None, error_flags=None, completions=[SimpleNamespace(text="He", finish_reason=None)]
+        success=True,
+        error=None,
+        error_flags=None,
+        completions=[SimpleNamespace(text="He", finish_reason=None)],
     )
     return SimpleNamespace(instance=instance, result=result, annotations=None)
 

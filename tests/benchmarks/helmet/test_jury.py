@@ -21,7 +21,9 @@ def rows(metric: str, task: str, **judges: list[float | None]) -> list[PerInstan
             None,
             0,
             [
-                Stat(MetricName(f"{metric}:{judge}", split="test", sub_split=task)).add(scores[place])
+                Stat(MetricName(f"{metric}:{judge}", split="test", sub_split=task)).add(
+                    scores[place]
+                )
                 for judge, scores in judges.items()
                 if scores[place] is not None
             ],
@@ -36,7 +38,10 @@ def test_a_jury() -> None:
     a, b, c = [0, 1 / 3, 1, 1], [0, 2 / 3, 1, None], [1 / 3, 1 / 3, 1, 2 / 3]
     answers = rows("judge_score", "narrativeqa", a=a, b=b, c=c)
     summaries = rows("judge_f1", "infbench_sum", a=[0.1, 0.5, 0.9], b=[0.2, 0.5, 0.7])
-    found = {(stat.name.name, stat.name.sub_split): stat.mean for stat in jury_stats([*answers, *summaries])}
+    found = {
+        (stat.name.name, stat.name.sub_split): stat.mean
+        for stat in jury_stats([*answers, *summaries])
+    }
     gaps = [NAN if score is None else score for score in b]
     assert found == pytest.approx(
         {
@@ -44,7 +49,9 @@ def test_a_jury() -> None:
             ("jury_kappa:a|b", "narrativeqa"): cohen_kappa(a, gaps, "quadratic"),
             ("jury_kappa:a|c", "narrativeqa"): cohen_kappa(a, c, "quadratic"),
             ("jury_kappa:b|c", "narrativeqa"): cohen_kappa(gaps, c, "quadratic"),
-            ("jury_alpha", "infbench_sum"): krippendorff_alpha([[0.1, 0.5, 0.9], [0.2, 0.5, 0.7]], "interval"),
+            ("jury_alpha", "infbench_sum"): krippendorff_alpha(
+                [[0.1, 0.5, 0.9], [0.2, 0.5, 0.7]], "interval"
+            ),
         }
     )
     assert found["jury_kappa:a|b", "narrativeqa"] > found["jury_kappa:b|c", "narrativeqa"]
@@ -52,5 +59,10 @@ def test_a_jury() -> None:
 
 def test_one_judge_and_constant_judges() -> None:
     """A single judge or constant judges have no statistics of agreement."""
-    assert jury_stats([PerInstanceStats("x", None, 0, [Stat(MetricName("judge_score", split="test")).add(1)])]) == []
+    assert (
+        jury_stats(
+            [PerInstanceStats("x", None, 0, [Stat(MetricName("judge_score", split="test")).add(1)])]
+        )
+        == []
+    )
     assert jury_stats(rows("judge_score", "narrativeqa", a=[1, 1], b=[1, 1])) == []

@@ -26,11 +26,41 @@ NARRATIVEQA = "hub/narrativeqa/test.jsonl"
 @pytest.mark.parametrize(
     ("path", "change", "entry", "task", "told"),
     [
-        (MSMARCO, lambda row: row["ctxs"][0].update(id=5), "rerank", "msmarco", "does not have msmarco's format"),
-        (MSMARCO, lambda row: row["ctxs"][0].update(label=None), "rerank", "msmarco", "format: TypeError"),
-        (NQ, lambda row: row.update(answers=[3]), "rag", "nq", "nq-0 has answers that are not strings"),
-        (LEXSUM, lambda row: row.update(sources=[None]), "summ", "multi_lexsum", "does not have multi_lexsum's format"),
-        (NARRATIVEQA, lambda row: row["answers"].append({}), "longqa", "narrativeqa", "format: KeyError 'text'"),
+        (
+            MSMARCO,
+            lambda row: row["ctxs"][0].update(id=5),
+            "rerank",
+            "msmarco",
+            "does not have msmarco's format",
+        ),
+        (
+            MSMARCO,
+            lambda row: row["ctxs"][0].update(label=None),
+            "rerank",
+            "msmarco",
+            "format: TypeError",
+        ),
+        (
+            NQ,
+            lambda row: row.update(answers=[3]),
+            "rag",
+            "nq",
+            "nq-0 has answers that are not strings",
+        ),
+        (
+            LEXSUM,
+            lambda row: row.update(sources=[None]),
+            "summ",
+            "multi_lexsum",
+            "does not have multi_lexsum's format",
+        ),
+        (
+            NARRATIVEQA,
+            lambda row: row["answers"].append({}),
+            "longqa",
+            "narrativeqa",
+            "format: KeyError 'text'",
+        ),
         (
             NARRATIVEQA,
             lambda row: row.update(document={"text": "short"}),
@@ -65,8 +95,20 @@ def test_malformed_rows(
         (MSMARCO, lambda row: row["ctxs"][0].update(label=None), "rerank", "msmarco", "TypeError"),
         (MSMARCO, lambda row: row["ctxs"][0].pop("label"), "rerank", "msmarco", "KeyError 'label'"),
         (LEXSUM, lambda row: row.update(sources=[None]), "summ", "multi_lexsum", "TypeError"),
-        (NARRATIVEQA, lambda row: row["answers"].append({}), "longqa", "narrativeqa", "KeyError 'text'"),
-        (ASQA, lambda row: row["qa_pairs"][0].pop("short_answers"), "cite", "asqa", "KeyError 'short_answers'"),
+        (
+            NARRATIVEQA,
+            lambda row: row["answers"].append({}),
+            "longqa",
+            "narrativeqa",
+            "KeyError 'text'",
+        ),
+        (
+            ASQA,
+            lambda row: row["qa_pairs"][0].pop("short_answers"),
+            "cite",
+            "asqa",
+            "KeyError 'short_answers'",
+        ),
     ],
 )
 def test_the_row_is_named(
@@ -85,9 +127,15 @@ def test_the_row_is_named(
     rows = _copy_but(mirror, tmp_path, path)
     change(rows[12])
     message = _loading_error(tmp_path, monkeypatch, path, rows, entry, task=task, num_samples=1000)
-    assert message.startswith(f"row 13 of {tmp_path / path} does not have {task}'s format: {reason}")
-    assert any(record.levelname == "DEBUG" and "File " in record.message for record in caplog.records)
-    assert not any("File " in record.message for record in caplog.records if record.levelname != "DEBUG")
+    assert message.startswith(
+        f"row 13 of {tmp_path / path} does not have {task}'s format: {reason}"
+    )
+    assert any(
+        record.levelname == "DEBUG" and "File " in record.message for record in caplog.records
+    )
+    assert not any(
+        "File " in record.message for record in caplog.records if record.levelname != "DEBUG"
+    )
 
 
 def test_no_row_is_named_where_it_may_be_any() -> None:
@@ -116,16 +164,27 @@ def _copy_but(mirror: DataRoot, folder: Path, path: str) -> list[dict[str, Any]]
             linked.symlink_to(file)
     text = (mirror / path).read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = (
-        json.loads(text) if path.endswith(".json") else [json.loads(line) for line in text.split("\n") if line]
+        json.loads(text)
+        if path.endswith(".json")
+        else [json.loads(line) for line in text.split("\n") if line]
     )
     return rows
 
 
 def _loading_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, rows: list[dict[str, Any]], entry: str, **arguments: Any
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    rows: list[dict[str, Any]],
+    entry: str,
+    **arguments: Any,
 ) -> str:
     """Return the one line of the error that ends the loading of the rows."""
-    text = json.dumps(rows) if path.endswith(".json") else "".join(json.dumps(row) + "\n" for row in rows)
+    text = (
+        json.dumps(rows)
+        if path.endswith(".json")
+        else "".join(json.dumps(row) + "\n" for row in rows)
+    )
     (folder / path).write_text(text, encoding="utf-8")
     monkeypatch.setenv("HELM_LONGCTX_DATA", str(folder))
     scenario = LongContextScenario(f"helmet_{entry}", HELMET.revision, length="8k", **arguments)

@@ -53,7 +53,9 @@ def test_closed_book(mirror: DataRoot) -> None:
 def test_the_question_alone(mirror: DataRoot) -> None:
     """With `question_only` a prompt has the question and the answer prefix, and mentions no documents."""
     for task in ("nq", "triviaqa", "hotpotqa", "popqa"):
-        examples = load_asked(f"helmet_rag:task={task},length=8k,num_samples=2,method=question_only", mirror)
+        examples = load_asked(
+            f"helmet_rag:task={task},length=8k,num_samples=2,method=question_only", mirror
+        )
         for example in examples:
             text = HELMET.task(task).prompt(example).text("completion")
             assert text.endswith(f"\n\nQuestion: {example.fields['question']}\nAnswer:")
@@ -65,8 +67,13 @@ def test_the_question_alone(mirror: DataRoot) -> None:
 def test_reasoning_is_demonstrated(shots: int, mirror: DataRoot) -> None:
     """With `cot` the same demonstrations have reasoning, and the second request continues it with the answer prefix."""
     entry = f"helmet_rag:task=nq,length=8k,num_samples=3,shots={shots}"
-    for plain, example in zip(load(entry, mirror), load_asked(f"{entry},method=cot", mirror), strict=True):
-        assert re.sub(r"\nReasoning: .*\nAnswer", "\nAnswer", example.fields["demos"]) == plain.fields["demos"]
+    for plain, example in zip(
+        load(entry, mirror), load_asked(f"{entry},method=cot", mirror), strict=True
+    ):
+        assert (
+            re.sub(r"\nReasoning: .*\nAnswer", "\nAnswer", example.fields["demos"])
+            == plain.fields["demos"]
+        )
         prompt = HELMET.task("nq").prompt(example)
         assert prompt.text("chat") == prompt.text("completion")
         assert prompt.user_turn.count("\nReasoning: ") == shots + 1  # the format is explained, too
@@ -81,19 +88,28 @@ def test_reasoning_is_demonstrated(shots: int, mirror: DataRoot) -> None:
 
 def test_reasoning_quotes_the_answer() -> None:
     """Our reasoning quotes the first sentence with an answer; without such a sentence it says so."""
-    passages = [{"title": "T", "text": "No."}, {"title": "A lake", "text": "It is big. It lies in Bern! Really."}]
+    passages = [
+        {"title": "T", "text": "No."},
+        {"title": "A lake", "text": "It is big. It lies in Bern! Really."},
+    ]
     demo = {"question": "Where?", "answers": ["Berne", "bern"], "ctxs": passages}
     assert write_demonstration(demo, "DOCUMENTS") == (
         'DOCUMENTS\n\nQuestion: Where?\nReasoning: The document "A lake" says: "It lies in Bern!"\nAnswer: Berne'
     )
-    assert "No document states the answer" in write_demonstration({**demo, "answers": ["Basel"]}, "")
+    assert "No document states the answer" in write_demonstration(
+        {**demo, "answers": ["Basel"]}, ""
+    )
 
 
 @pytest.mark.parametrize(
     ("ctxs", "given", "depth"),
     [
         ([{"title": "t", "text": "no"}] * 3, 0.4, 0.4),
-        ([{"title": "t", "text": t, "has_answer": t == "yes"} for t in ("no", "yes", "no")], None, 0.5),
+        (
+            [{"title": "t", "text": t, "has_answer": t == "yes"} for t in ("no", "yes", "no")],
+            None,
+            0.5,
+        ),
         ([{"title": "t", "text": t} for t in ("x", "y", "A Lake!")], None, 0.91),
         ([{"title": "t", "text": "no"}] * 3, None, None),
     ],
@@ -127,7 +143,10 @@ GOOD = {"id": "1", "question": "q", "answers": ["a"], "ctxs": [{"title": "t", "t
 BAD = {
     "no question": ({**GOOD, "question": None}, "column 'question' must be str, found NoneType"),
     "no answers": ({**GOOD, "answers": "a"}, "column 'answers' must be list, found str"),
-    "no text": ({**GOOD, "ctxs": [{"title": "t"}]}, "column 'ctxs' must be a list of passages with text"),
+    "no text": (
+        {**GOOD, "ctxs": [{"title": "t"}]},
+        "column 'ctxs' must be a list of passages with text",
+    ),
     "no passages": ({**GOOD, "ctxs": ["x"]}, "column 'ctxs' must be a list of passages with text"),
 }
 
@@ -137,7 +156,10 @@ def test_malformed_rows(case: str, tmp_path: Path) -> None:
     """The error names the column and its expected type, and does not show the content."""
     row, message = BAD[case]
     write(tmp_path / "helmet/kilt/nq-dev-multikilt_1000_k20_dep6.jsonl", [row])
-    write(tmp_path / "helmet/kilt/nq-train-multikilt_1000_k3_dep6.jsonl", [{**GOOD, "id": str(i)} for i in range(3)])
+    write(
+        tmp_path / "helmet/kilt/nq-train-multikilt_1000_k3_dep6.jsonl",
+        [{**GOOD, "id": str(i)} for i in range(3)],
+    )
     with pytest.raises(InputError, match=message):
         load("helmet_rag:task=nq,length=4k", DataRoot(tmp_path, mirror=True))
 
@@ -154,12 +176,18 @@ def test_titles_of_reranked_passages(tmp_path: Path) -> None:
     """The test query's passages decide whether titles are shown, also in its demonstrations."""
 
     def row(qid: str, title: bool) -> dict[str, Any]:
-        passage = {"id": qid, "text": f"text {qid}", "label": 1, **({"title": "T"} if title else {})}
+        passage = {
+            "id": qid,
+            "text": f"text {qid}",
+            "label": 1,
+            **({"title": "T"} if title else {}),
+        }
         return {"qid": qid, "query": "q", "ctxs": [passage, {**passage, "id": "0", "label": 3}]}
 
     write(tmp_path / "helmet/msmarco/test_reranking_data_k14_dep3.jsonl", [row("1", title=True)])
     write(
-        tmp_path / "helmet/msmarco/test_reranking_data_k10_dep3.jsonl", [row("2", title=False), row("3", title=False)]
+        tmp_path / "helmet/msmarco/test_reranking_data_k10_dep3.jsonl",
+        [row("2", title=False), row("3", title=False)],
     )
     (example,) = load("helmet_rerank:length=4k,shots=1", DataRoot(tmp_path, mirror=True))
     assert example.fields["context"].startswith("[ID: 1] Document (Title: T): text 1")

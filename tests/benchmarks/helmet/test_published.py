@@ -34,13 +34,19 @@ def test_all_cells_are_there() -> None:
     """There are 59 models at 128k and 65 at each other length, of which six have no scores of tasks; each of the others
     has a score of each task."""
     rows = HELMET.published()
-    assert {row.category for row in rows} == {category.name for category in HELMET.categories} - {"niah"}
+    assert {row.category for row in rows} == {category.name for category in HELMET.categories} - {
+        "niah"
+    }
     for label in ("8k", "16k", "32k", "64k", "128k"):
         at_length = [row for row in rows if row.length == STANDARD[label]]
         counts = Counter("" in row.scores for row in at_length if row.category == "recall")
         assert counts == ({False: 59} if label == "128k" else {False: 59, True: 6})
         for row in at_length:
-            (names,) = ({task.name for task in each.tasks} for each in HELMET.categories if each.name == row.category)
+            (names,) = (
+                {task.name for task in each.tasks}
+                for each in HELMET.categories
+                if each.name == row.category
+            )
             assert row.scores.keys() in ({""}, names)
     assert all(0 <= score <= 1 for row in rows for score in row.scores.values())
 
@@ -62,11 +68,17 @@ def test_categories_are_means_of_tasks() -> None:
     """The means over tasks equal all 2,009 category cells that the page prints of the models that have tasks, to the last
     digit, and 56 more of a figure."""
     means = {
-        (each.model.removeprefix("published/"), each.entry.removeprefix("helmet_"), each.length): each.interval.mean
+        (
+            each.model.removeprefix("published/"),
+            each.entry.removeprefix("helmet_"),
+            each.length,
+        ): each.interval.mean
         for each in category_results(published_results(HELMET), HELMET)
     }
     cells, printed = 0, list(read_csv(PRINTED, ["model", "length"]))
-    printed += [dict(zip(printed[0], line.split(), strict=True)) for line in FIGURE.strip().splitlines()]
+    printed += [
+        dict(zip(printed[0], line.split(), strict=True)) for line in FIGURE.strip().splitlines()
+    ]
     for row in printed:
         for name in list(row)[2:]:
             mean = 100 * means[row["model"], name, parse_length(row["length"])]
@@ -83,10 +95,12 @@ def test_a_task_has_the_official_metrics_and_sample() -> None:
         for each in published_results(HELMET)
         if (each.model, each.length) == ("published/GPT-4o-08", STANDARD["128k"])
     }
-    assert {name: each.interval.n for name, each in found.items() if each.interval.n != 100} == dict.fromkeys(
-        ("trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"), 500
+    assert {
+        name: each.interval.n for name, each in found.items() if each.interval.n != 100
+    } == dict.fromkeys(("trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"), 500)
+    assert found["asqa"].interval.mean == pytest.approx(
+        (0.444666667 + 0.655 + 0.643630952) / 3, abs=1e-8
     )
-    assert found["asqa"].interval.mean == pytest.approx((0.444666667 + 0.655 + 0.643630952) / 3, abs=1e-8)
     assert found["asqa"].statistics["citation_rec"].interval.mean == 0.655
     assert found["qampari"].statistics["qampari_rec_top5"].interval.mean == 0.262
     assert found["nq"].statistics["substring_exact_match"].interval == found["nq"].interval
@@ -108,7 +122,11 @@ def test_ruler_scores_are_those_of_hundred_answers() -> None:
             if name in {"niah_mk_2", "niah_mk_3", "niah_mv"}:
                 continue  # the main table's, which has means of two runs
             step = STEPS.get(name, 100)
-            counts = [n for n in range(100, 50, -1) if abs((x := 100 * score * n / step) - round(x)) < n * 1e-6]
+            counts = [
+                n
+                for n in range(100, 50, -1)
+                if abs((x := 100 * score * n / step) - round(x)) < n * 1e-6
+            ]
             assert counts, (row.model, row.length, task, score)
             fewer[row.model] += counts[0] < 100
             cells += 1
@@ -141,7 +159,9 @@ def test_rouge_is_beside_the_judge() -> None:
         result = board.find("published/GPT-4", task, STANDARD["8k"])
         assert 100 * result.interval.mean == pytest.approx(score)
         assert 100 * result.statistics["rougeL_f1"].interval.mean == pytest.approx(rouge)
-    having = [each for each in board.tasks if each.task in printed and "rougeL_f1" in each.statistics]
+    having = [
+        each for each in board.tasks if each.task in printed and "rougeL_f1" in each.statistics
+    ]
     assert len(having) == 3 * 59 * 5
 
 
@@ -151,7 +171,12 @@ def test_tasks_replace_their_category(tmp_path: Path) -> None:
     add_rows(HELMET, tmp_path, [Published(*place, {"": 0.99})])
     write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"])
     (row,) = [each for each in read_reference_rows(tmp_path, HELMET) if each.category == "recall"]
-    assert row.scores == {"json_kv": 1.0, "ruler_niah_mk_2": 1.0, "ruler_niah_mk_3": 1.0, "ruler_niah_mv": 0.9775}
+    assert row.scores == {
+        "json_kv": 1.0,
+        "ruler_niah_mk_2": 1.0,
+        "ruler_niah_mk_3": 1.0,
+        "ruler_niah_mv": 0.9775,
+    }
 
 
 def test_each_model_has_its_properties() -> None:
@@ -169,7 +194,9 @@ def test_rows_of_earlier_versions(tmp_path: Path) -> None:
     """A suite can be read although its rows say which models are instruction-tuned."""
     write_reference(HELMET, tmp_path, ["ProLong"])
     path = tmp_path / "published_helmet/published.json"
-    path.write_bytes(orjson.dumps([{**row, "instruct": True} for row in orjson.loads(path.read_bytes())]))
+    path.write_bytes(
+        orjson.dumps([{**row, "instruct": True} for row in orjson.loads(path.read_bytes())])
+    )
     assert len(read_results(tmp_path, [HELMET])) == 5 * (TASKS + SHARED)
 
 
@@ -187,12 +214,19 @@ def test_averages(length: str, printed: float) -> None:
 def test_some_are_written(tmp_path: Path) -> None:
     """Models are chosen by pattern and length, and no row is added twice."""
     for _ in range(2):
-        assert write_reference(HELMET, tmp_path, ["gpt-4o-*", "ProLong"], STANDARD["128k"]) == 4 * CATEGORIES
+        assert (
+            write_reference(HELMET, tmp_path, ["gpt-4o-*", "ProLong"], STANDARD["128k"])
+            == 4 * CATEGORIES
+        )
     found = read_results(tmp_path, [HELMET])
     assert len(found) == 4 * (TASKS + SHARED)
     assert write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"]) == CATEGORIES
     assert len(read_results(tmp_path, [HELMET])) == 5 * (TASKS + SHARED)
-    (rerank,) = [each for each in found if (each.entry, each.model) == ("helmet_rerank", "published/GPT-4o-08")]
+    (rerank,) = [
+        each
+        for each in found
+        if (each.entry, each.model) == ("helmet_rerank", "published/GPT-4o-08")
+    ]
     assert (rerank.task, rerank.length) == ("msmarco", STANDARD["128k"])
     assert rerank.interval.mean == pytest.approx(0.50040683)
     assert rerank.statistics.keys() == {"longctx_score", "msmarco_score", "NDCG@10", "published"}
@@ -204,6 +238,8 @@ def test_published_results_cost_one_folder(tmp_path: Path) -> None:
     """The published results are one run of HELM without groups, whose page names the source."""
     write_reference(HELMET, tmp_path)
     (run,) = tmp_path.iterdir()
-    spec, scenario = (orjson.loads((run / f"{name}.json").read_bytes()) for name in ("run_spec", "scenario"))
+    spec, scenario = (
+        orjson.loads((run / f"{name}.json").read_bytes()) for name in ("run_spec", "scenario")
+    )
     assert (run.name, spec["name"], spec["groups"]) == ("published_helmet", "published_helmet", [])
     assert HELMET.url in scenario["description"]

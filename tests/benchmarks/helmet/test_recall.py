@@ -22,11 +22,15 @@ from helm_longctx.tasks.task import Example, Task
 from tests.support.tasks import entry_of
 
 WITHOUT_DEPTH = ("ruler_cwe", "ruler_fwe", "ruler_vt")
-TASKS = pytest.mark.parametrize("task", [HELMET.task("json_kv"), *RULER], ids=lambda task: task.name)
+TASKS = pytest.mark.parametrize(
+    "task", [HELMET.task("json_kv"), *RULER], ids=lambda task: task.name
+)
 EMPTY = DataRoot(Path("nowhere"), mirror=False)
 
 
-def examples(task: Task, length: int | str, more: str = "", root: DataRoot = EMPTY) -> list[Example]:
+def examples(
+    task: Task, length: int | str, more: str = "", root: DataRoot = EMPTY
+) -> list[Example]:
     entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length}{more}")
     return list(task.load(task, entry.settings, root))
 
@@ -36,7 +40,9 @@ def prompt(task: Task, example: Example) -> str:
 
 
 @TASKS
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(length=st.integers(4096, 40000), seed=st.integers(0, 1000))
 def test_any_length_is_filled_but_not_exceeded(task: Task, length: int, seed: int) -> None:
     """The prompt and its output fit, fill at least four fifths of the length, and have their tokens recorded."""
@@ -60,7 +66,9 @@ def test_1m(task: Task) -> None:
 def test_more_demonstrations_than_there_are_are_refused(mirror: DataRoot, official: bool) -> None:
     """Too many demonstrations are refused, where the official code silently sends fewer."""
     task, root = HELMET.task("json_kv"), mirror if official else EMPTY
-    assert examples(task, "8k", ",shots=2,num_samples=1", root)[0].source == ("official" if official else "generated")
+    assert examples(task, "8k", ",shots=2,num_samples=1", root)[0].source == (
+        "official" if official else "generated"
+    )
     with pytest.raises(InputError, match=r"shots=9, but there are only \d demonstrations"):
         examples(task, "8k", ",shots=9,num_samples=1", root)
 
@@ -77,7 +85,9 @@ def test_answers_stand_at_their_depth(task: Task) -> None:
         context = example.fields["context"]
         assert all(context.count(answer) == 1 for answer in example.references)
         if len(example.references) == 1:
-            assert evidence_depth(context, example.references) == pytest.approx(example.depth, abs=0.03)
+            assert evidence_depth(context, example.references) == pytest.approx(
+                example.depth, abs=0.03
+            )
         several = task.template.user.startswith("Some special")
         assert len(set(example.references)) == (4 if several else 1)
 
@@ -85,7 +95,9 @@ def test_answers_stand_at_their_depth(task: Task) -> None:
 @TASKS
 def test_the_seed_decides(task: Task) -> None:
     """The same seed gives the same examples, and another seed gives other examples."""
-    first, again, other = (examples(task, "4k", f",num_samples=3,seed={seed}") for seed in (1, 1, 2))
+    first, again, other = (
+        examples(task, "4k", f",num_samples=3,seed={seed}") for seed in (1, 1, 2)
+    )
     assert first == again
     assert first[0].fields != other[0].fields
     assert {example.id for example in first} == {f"{task.name}-{n}" for n in range(3)}
@@ -131,7 +143,9 @@ def test_official_files_come_first(task: Task, mirror: DataRoot) -> None:
     assert evident == any(example.depth is not None for example in made)
 
 
-@pytest.mark.parametrize(("given", "depth"), [(0.4, 0.4), (1, 1), (None, 0.5), ("0.4", 0.5), (40, 0.5)])
+@pytest.mark.parametrize(
+    ("given", "depth"), [(0.4, 0.4), (1, 1), (None, 0.5), ("0.4", 0.5), (40, 0.5)]
+)
 def test_depth_of_official_rows(given: object, depth: float, tmp_path: Path) -> None:
     """The file's depth is taken if it is a share; otherwise the answer is looked for."""
     row = {
@@ -162,18 +176,38 @@ GOOD = {"json_kv": {"context": "c", "question": "q", "answer": "a", "demos": [["
         ("json_kv", "[]", "not a JSON object but list"),
         ("json_kv", json.dumps(GOOD["json_kv"])[:-9], ":1: not a JSON object"),
         ("json_kv", json.dumps(GOOD["json_kv"]) + "\nx", ":2: not a JSON object"),
-        ("json_kv", json.dumps({**GOOD["json_kv"], "context": 3}), "column 'context' must be str, found int"),
+        (
+            "json_kv",
+            json.dumps({**GOOD["json_kv"], "context": 3}),
+            "column 'context' must be str, found int",
+        ),
         (
             "json_kv",
             json.dumps({**GOOD["json_kv"], "answer": None}),
             "column 'answer' must be str or list, found NoneType",
         ),
-        ("json_kv", json.dumps({**GOOD["json_kv"], "answer": []}), "column 'answer' must be a string or a list"),
-        ("json_kv", json.dumps({**GOOD["json_kv"], "demos": [1]}), "column 'demos' must be a list of [key, value]"),
+        (
+            "json_kv",
+            json.dumps({**GOOD["json_kv"], "answer": []}),
+            "column 'answer' must be a string or a list",
+        ),
+        (
+            "json_kv",
+            json.dumps({**GOOD["json_kv"], "demos": [1]}),
+            "column 'demos' must be a list of [key, value]",
+        ),
         ("json_kv", json.dumps({"context": "c"}), "column 'question' must be str, found nothing"),
         ("ruler_niah_mk_2", json.dumps({**GOOD["ruler_niah_mk_2"], "answer": "a"}), ""),
-        ("ruler_niah_mk_2", json.dumps({**GOOD["ruler_niah_mk_2"], "answer": [1]}), "column 'answer' must be a string"),
-        ("ruler_niah_mk_2", json.dumps({"context": "c", "query": "q", "type_needle_v": "n"}), "column 'outputs'"),
+        (
+            "ruler_niah_mk_2",
+            json.dumps({**GOOD["ruler_niah_mk_2"], "answer": [1]}),
+            "column 'answer' must be a string",
+        ),
+        (
+            "ruler_niah_mk_2",
+            json.dumps({"context": "c", "query": "q", "type_needle_v": "n"}),
+            "column 'outputs'",
+        ),
         ("ruler_niah_mk_2", "\xff", "the text is not UTF-8"),
     ],
 )

@@ -39,7 +39,8 @@ def test_answers(mirror: DataRoot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "kind", "expert"), [("infbench_sum", "_book", "North Pole"), ("multi_lexsum", "", "All of it.")]
+    ("task", "kind", "expert"),
+    [("infbench_sum", "_book", "North Pole"), ("multi_lexsum", "", "All of it.")],
 )
 def test_summaries(mirror: DataRoot, task: str, kind: str, expert: str) -> None:
     """The judge gets three questions: about the summary alone, about its key points and about the expert's summary."""
@@ -61,8 +62,19 @@ def test_summaries(mirror: DataRoot, task: str, kind: str, expert: str) -> None:
 def test_the_digest_is_of_the_templates(mirror: DataRoot) -> None:
     """The digest depends only on the templates for the task's judge."""
     text = TEMPLATES["longqa"]["judge_prompt"]
-    assert RUBRICS["narrativeqa"].digest(script(mirror, "longqa")) == hashlib.sha256(text.encode()).hexdigest()
-    assert len({RUBRICS[task].digest(script(mirror, "summ")) for task in ("infbench_sum", "multi_lexsum")}) == 2
+    assert (
+        RUBRICS["narrativeqa"].digest(script(mirror, "longqa"))
+        == hashlib.sha256(text.encode()).hexdigest()
+    )
+    assert (
+        len(
+            {
+                RUBRICS[task].digest(script(mirror, "summ"))
+                for task in ("infbench_sum", "multi_lexsum")
+            }
+        )
+        == 2
+    )
 
 
 def test_a_template_reaches_no_attribute(tmp_path: Path) -> None:
@@ -74,7 +86,8 @@ def test_a_template_reaches_no_attribute(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["judge_prompt = 3", "judge_prompt =", "raise SystemExit", b"\xff\xfe".decode("latin-1")]
+    "text",
+    ["judge_prompt = 3", "judge_prompt =", "raise SystemExit", b"\xff\xfe".decode("latin-1")],
 )
 def test_other_scripts(tmp_path: Path, text: Any) -> None:
     """A file that is not the official script is refused by name, and none of it is run."""

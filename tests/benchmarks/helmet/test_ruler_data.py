@@ -41,7 +41,9 @@ NO_DEPTH = {recall.common_words, recall.frequent_words, recall.variable_tracking
 
 
 def name(make: Maker) -> str:
-    return next((name for name, each in NIAH.items() if each is make), getattr(make, "__name__", ""))
+    return next(
+        (name for name, each in NIAH.items() if each is make), getattr(make, "__name__", "")
+    )
 
 
 def makers(*chosen: Maker) -> pytest.MarkDecorator:
@@ -58,7 +60,9 @@ def row_of(make: Maker, units: int = 100, seed: int = 0, depth: float = 0.5) -> 
 
 
 def needles_in(row: Row) -> list[tuple[str, str, str]]:
-    return re.findall(r"One of the special magic (numbers|uuids) for (\S+) is: ([\w-]+)\.", row["context"])
+    return re.findall(
+        r"One of the special magic (numbers|uuids) for (\S+) is: ([\w-]+)\.", row["context"]
+    )
 
 
 def entries(text: str) -> list[str]:
@@ -127,7 +131,9 @@ def test_one_needle(make: Maker, units: int, seed: int, depth: float) -> None:
     says."""
     row = row_of(make, units, seed, depth)
     assert needles_in(row) == [(row["type_needle_v"] + "s", row["query"], row["answer"][0])]
-    form = r"\d{7}" if row["type_needle_v"] == "number" else r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}"
+    form = (
+        r"\d{7}" if row["type_needle_v"] == "number" else r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}"
+    )
     assert re.fullmatch(form, row["answer"][0])
 
 
@@ -153,7 +159,9 @@ def test_all_of_four_keys(units: int, seed: int, depth: float) -> None:
     answers."""
     row = row_of(NIAH["multiquery"], units, seed, depth)
     values = {key: value for _, key, value in needles_in(row)}
-    first, second, third, fourth = re.fullmatch(r"(\S+), (\S+), (\S+), and (\S+)", row["query"]).groups()
+    first, second, third, fourth = re.fullmatch(
+        r"(\S+), (\S+), (\S+), and (\S+)", row["query"]
+    ).groups()
     assert len(needles_in(row)) == 4
     assert row["answer"] == [values[key] for key in (first, second, third, fourth)]
 
@@ -198,8 +206,15 @@ def test_frequent_words_are_in_strict_order(units: int, seed: int) -> None:
 
 def test_frequencies_are_zipf() -> None:
     """The k-th word occurs 1/k² times as often as the first word."""
-    counts = [count for _, count in Counter(row_of(recall.frequent_words, 50_000)["context"].split()).most_common(8)]
-    assert [count / counts[0] for count in counts] == pytest.approx([1 / k**2 for k in range(1, 9)], rel=0.01)
+    counts = [
+        count
+        for _, count in Counter(
+            row_of(recall.frequent_words, 50_000)["context"].split()
+        ).most_common(8)
+    ]
+    assert [count / counts[0] for count in counts] == pytest.approx(
+        [1 / k**2 for k in range(1, 9)], rel=0.01
+    )
 
 
 @given(units=UNITS, seed=SEEDS)
@@ -212,7 +227,9 @@ def test_the_chain_resolves(units: int, seed: int) -> None:
 
 def test_the_chain_is_spread() -> None:
     """The assignments stand in different places of the noise."""
-    places = [row_of(recall.variable_tracking, 300, seed)["context"].index("VAR") for seed in range(20)]
+    places = [
+        row_of(recall.variable_tracking, 300, seed)["context"].index("VAR") for seed in range(20)
+    ]
     row = row_of(recall.variable_tracking, 300)
     assert len(set(places)) > 15
     assert row["context"].count(recall.texts()["noise"]) == 300
@@ -259,7 +276,10 @@ def test_two_documents_answer(units: int, seed: int, depth: float) -> None:
 @makers(recall.one_hop_questions, recall.two_hop_questions)
 def test_questions_are_of_several_kinds(make: Maker) -> None:
     """The rows of a file ask several kinds of questions."""
-    asked = {re.sub(subject(q), "…", q) for q in (row_of(make, 4, seed)["question"] for seed in range(60))}
+    asked = {
+        re.sub(subject(q), "…", q)
+        for q in (row_of(make, 4, seed)["question"] for seed in range(60))
+    }
     assert len(asked) == (5 if make is recall.one_hop_questions else 3)
 
 

@@ -49,13 +49,17 @@ def test_the_right_answer_gets_1(task, answer: str) -> None:
 
 @TASKS
 @given(prediction=TEXT, references=REFERENCES, seed=st.integers())
-def test_order_of_references_does_not_matter(task, prediction: str, references: list[str], seed: int) -> None:
+def test_order_of_references_does_not_matter(
+    task, prediction: str, references: list[str], seed: int
+) -> None:
     """The order of references changes no score, except for a choice, whose second reference is the letter with its
     option."""
     if task.name == "infbench_choice":
         return
     shuffled = random.Random(seed).sample(references, len(references))
-    one, two = (task.scores({"prediction": prediction, "references": r}) for r in (references, shuffled))
+    one, two = (
+        task.scores({"prediction": prediction, "references": r}) for r in (references, shuffled)
+    )
     assert one == pytest.approx(two)
 
 

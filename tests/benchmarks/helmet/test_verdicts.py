@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.benchmarks.helmet.verdicts import read_answer, read_part, score_answer, score_summary
+from helm_longctx.benchmarks.helmet.verdicts import (
+    read_answer,
+    read_part,
+    score_answer,
+    score_summary,
+)
 
 PIECES = st.sampled_from(
     ['{"fluency": 1, "correctness": 2}', '{"fluency": 0, "correctness": 3}', "{", "}", "```json", "```", "text ", "\n", "{}",
@@ -23,7 +28,10 @@ REPLIES = st.lists(PIECES, max_size=5).map("".join)
 def parsed(text: str, fenced: bool) -> Any:
     """Return what the official parse_json functions read."""
     found = re.findall(r"\{.*?\}", text, re.DOTALL)
-    for candidates in (found, re.findall(r"(?:```json)(.+)(?:```)", text, re.DOTALL) if found and fenced else []):
+    for candidates in (
+        found,
+        re.findall(r"(?:```json)(.+)(?:```)", text, re.DOTALL) if found and fenced else [],
+    ):
         try:
             return json.loads(candidates[-1])
         except (IndexError, ValueError):
@@ -45,20 +53,30 @@ def test_summaries(fluency: str, recall: str, precision: str, points: int) -> No
     """The scores are key-point recall, sentence precision and F1, and one unreadable reply of three leaves no score."""
     f, r, p = (parsed(reply, fenced=True) for reply in (fluency, recall, precision))
     names = ((f, "fluency"), (r, "recall"), (p, "precision"), (p, "sentence_count"))
-    scores = score_summary({"fluency": fluency, "recall": recall, "precision": precision}, ["point"] * points)
-    if not all(isinstance(reply, dict) and isinstance(reply.get(name), int) for reply, name in names):
+    scores = score_summary(
+        {"fluency": fluency, "recall": recall, "precision": precision}, ["point"] * points
+    )
+    if not all(
+        isinstance(reply, dict) and isinstance(reply.get(name), int) for reply, name in names
+    ):
         assert scores == {}
         return
     rec = r["recall"] / points if points else 0
     prec = p["precision"] / p["sentence_count"] if p["sentence_count"] > 0 else 0
     f1 = f["fluency"] * 2 * rec * prec / (rec + prec) if rec + prec > 0 else 0
     assert scores == pytest.approx(
-        {"judge_f1": f1, "judge_recall": rec, "judge_precision": prec, "judge_fluency": f["fluency"]}
+        {
+            "judge_f1": f1,
+            "judge_recall": rec,
+            "judge_precision": prec,
+            "judge_fluency": f["fluency"],
+        }
     )
 
 
 @pytest.mark.parametrize(
-    "reply", [None, 3, "", "no", '{"fluency": "1", "correctness": 1}', '{"fluency": 1}', "{}", "[1]"]
+    "reply",
+    [None, 3, "", "no", '{"fluency": "1", "correctness": 1}', '{"fluency": 1}', "{}", "[1]"],
 )
 def test_unreadable_replies(reply: Any) -> None:
     """An unreadable reply has no score rather than zero, and raises no error."""
@@ -110,7 +128,11 @@ def test_the_headline() -> None:
 def test_a_jury_without_a_verdict() -> None:
     """A record without a readable reply has no headline, and its strict score is 0, also if no judge could be asked."""
     for replies in ({}, {"a/b": None}, {"a/b": "no", "c/d": "{}"}):
-        record = {"prediction": "a", "references": ["a"], "jury": {"replies": replies, "failed": 1.0}}
+        record = {
+            "prediction": "a",
+            "references": ["a"],
+            "jury": {"replies": replies, "failed": 1.0},
+        }
         scores = HELMET.task("narrativeqa").scores(record)
         assert "longctx_score" not in scores
         assert scores["judge_score_strict"] == 0

@@ -9,9 +9,20 @@ from statistics import fmean
 
 import pytest
 
-from helm_longctx.benchmarks.helmet.verdicts import read_answer, read_part, score_answer, score_summary
+from helm_longctx.benchmarks.helmet.verdicts import (
+    read_answer,
+    read_part,
+    score_answer,
+    score_summary,
+)
 from helm_longctx.tasks.task import Scores
-from tests.benchmarks.helmet.fabricate_replies import LAST, Judged, answer_replies, summary_replies, verdict
+from tests.benchmarks.helmet.fabricate_replies import (
+    LAST,
+    Judged,
+    answer_replies,
+    summary_replies,
+    verdict,
+)
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_verdicts.json").read_text(encoding="utf-8"))
 ANSWERS, SUMMARIES = answer_replies(), summary_replies()
@@ -57,7 +68,9 @@ def test_means() -> None:
     """The means over the readable replies equal the official script's."""
     answers = [score_answer(reply) for reply in ANSWERS[-LAST:]]
     (official,) = GOLDEN["mean of last answers"]
-    assert fmean(scores["judge_score"] for scores in answers if scores) == pytest.approx(official / 3, abs=1e-12)
+    assert fmean(scores["judge_score"] for scores in answers if scores) == pytest.approx(
+        official / 3, abs=1e-12
+    )
     summaries = [scores for scores in map(worth, SUMMARIES[-LAST:]) if scores]
     means = [fmean(scores[name] for scores in summaries) for name in NAMES]
     assert means == pytest.approx(GOLDEN["mean of last summaries"], abs=1e-12)

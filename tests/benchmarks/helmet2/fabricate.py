@@ -26,7 +26,9 @@ def build_helmet2(root: Path) -> Path:
         for path in task.paths(length_of(task.name)):
             if path.startswith("helmet2/"):
                 write(root / path, _rows(rng, task.name, path.split("/")[-2]))
-    write(root / f"{LONGBENCH.folder}/train.jsonl", (_question(rng, number) for number in range(30)))
+    write(
+        root / f"{LONGBENCH.folder}/train.jsonl", (_question(rng, number) for number in range(30))
+    )
     (root / LLAMA_3.path).parent.mkdir(parents=True, exist_ok=True)
     tokenizers.llama_3().save(str(root / LLAMA_3.path))
     return root
@@ -50,7 +52,11 @@ def _rows(rng: random.Random, task: str, folder: str) -> list[dict[str, Any]]:
 def _graph(rng: random.Random, number: int) -> dict[str, Any]:
     nodes = [f"{rng.getrandbits(40):010x}" for _ in range(9)]
     edges = "\n".join(f"{rng.choice(nodes)} -> {rng.choice(nodes)}" for _ in range(20))
-    return {"context": f"{words(rng, 9)}\n\n{edges}", "question": words(rng, 8), "answer": nodes[: number % 4]}
+    return {
+        "context": f"{words(rng, 9)}\n\n{edges}",
+        "question": words(rng, 8),
+        "answer": nodes[: number % 4],
+    }
 
 
 def _question(rng: random.Random, number: int) -> dict[str, Any]:
@@ -69,7 +75,14 @@ def _question(rng: random.Random, number: int) -> dict[str, Any]:
 
 def records() -> list[dict[str, Any]]:
     """Return outputs and references by task."""
-    values = ("Key: x\nCorresponding value: abc-1", "abc-1", "The ABC 1.", "no", "", "Corresponding value:\nabc-1")
+    values = (
+        "Key: x\nCorresponding value: abc-1",
+        "abc-1",
+        "The ABC 1.",
+        "no",
+        "",
+        "Corresponding value:\nabc-1",
+    )
     lists = ("a1, b2", "a1,a1", "", "c3", " b2 ,, a1 ")
     forms = (
         "Final Answer: [{}]",
@@ -82,9 +95,12 @@ def records() -> list[dict[str, Any]]:
     found = [{"task": "json_kv", "prediction": value, "references": ["abc-1"]} for value in values]
     for answer in (["a1", "b2"], [], ["c3"], ["a1", "a1", "c3"]):
         found += [
-            {"task": "bfs", "prediction": form.format(nodes), "references": answer} for form in forms for nodes in lists
+            {"task": "bfs", "prediction": form.format(nodes), "references": answer}
+            for form in forms
+            for nodes in lists
         ]
     numbers = ("123 and 45", "45", "", "ABC")
     return found + [
-        {"task": "ruler_niah_mv", "prediction": text, "references": ["123", "45", "abc"]} for text in numbers
+        {"task": "ruler_niah_mv", "prediction": text, "references": ["123", "45", "abc"]}
+        for text in numbers
     ]

@@ -75,7 +75,11 @@ def main() -> None:
         (root / "data").symlink_to(root / "helmet2")
         classes = {str(length): [length, name] for length, name in CLASSES.items()}
         task = {"records": records(), "classes": classes}
-        write_golden(__file__, run_official(OFFICIAL, *parse_folders("official"), data=task, folder=root), indent=0)
+        write_golden(
+            __file__,
+            run_official(OFFICIAL, *parse_folders("official"), data=task, folder=root),
+            indent=0,
+        )
 
 
 if __name__ == "__main__":

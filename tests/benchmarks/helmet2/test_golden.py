@@ -30,7 +30,9 @@ def test_prompts(case: str, root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> 
     """Both forms of every prompt, the references and the order are the official ones, also if the text is cut."""
     name, _, label = case.rpartition("_")
     monkeypatch.setattr(tasks, "CLASSES", CLASSES)
-    task = BENCHMARK.task({"longbenchv2": "multiple_choice"}.get(name, name.removeprefix("graphwalk_")))
+    task = BENCHMARK.task(
+        {"longbenchv2": "multiple_choice"}.get(name, name.removeprefix("graphwalk_"))
+    )
     length = int(label) if name == "longbenchv2" else length_of(task.name)
     found = []
     for example in task.load(task, Settings(length=length, seed=5, num_samples=4), root):
@@ -49,26 +51,34 @@ def test_golden_has_every_task() -> None:
 
 def test_scores() -> None:
     """Every score is the official one, digit for digit."""
-    assert [BENCHMARK.task(record["task"]).score(record) for record in records()] == GOLDEN["scores"]
+    assert [BENCHMARK.task(record["task"]).score(record) for record in records()] == GOLDEN[
+        "scores"
+    ]
 
 
 def test_a_choice_in_words() -> None:
     """The line after the prefix counts for exact match, also if the choice is in words."""
     score = BENCHMARK.task("multiple_choice").score
-    scores = score({"prediction": "I think so.\nThe correct answer is (B)\nDone", "references": ["B", "B. no"]})
+    scores = score(
+        {"prediction": "I think so.\nThe correct answer is (B)\nDone", "references": ["B", "B. no"]}
+    )
     assert scores["exact_match"] == 1.0
     assert score({"prediction": "B", "references": ["C", "C. no"]})["exact_match"] == 0.0
 
 
 @pytest.mark.parametrize("style", ["chat", "completion"])
-def test_the_lexical_baseline_answers_graphs_and_choices(style: str, root: DataRoot, monkeypatch) -> None:
+def test_the_lexical_baseline_answers_graphs_and_choices(
+    style: str, root: DataRoot, monkeypatch
+) -> None:
     """The lexical baseline answers a graph in OpenAI's words and LongBench v2's question, although the prompts are
     HELMET's."""
     monkeypatch.setattr(tasks, "CLASSES", CLASSES)
     walk, bfs = GRAPHWALKS.task("bfs"), BENCHMARK.task("bfs")
     (graph,) = walk.load(walk, Settings(length=4096, num_samples=1), root)
     context, operation, question = graph.messages[0]["content"].partition("\n\nOperation:")
-    prompt = bfs.template.render({"context": context, "question": operation.strip() + question}).text(style)
+    prompt = bfs.template.render(
+        {"context": context, "question": operation.strip() + question}
+    ).text(style)
     assert bfs.score({"prediction": answer(prompt), "references": graph.references}) == {"f1": 1.0}
     task = BENCHMARK.task("multiple_choice")
     (example,) = task.load(task, Settings(length=min(CLASSES), num_samples=1), root)
@@ -91,7 +101,10 @@ def test_malformed_rows(root: DataRoot, tmp_path: Path) -> None:
         task = BENCHMARK.task(name)
         build_helmet2(tmp_path)
         path = tmp_path / task.paths(length_of(name))[0]
-        rows = [json.loads(line) | {column: [3] if name == "bfs" else "E"} for line in path.read_text().splitlines()]
+        rows = [
+            json.loads(line) | {column: [3] if name == "bfs" else "E"}
+            for line in path.read_text().splitlines()
+        ]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         with pytest.raises(InputError, match=f"column '{column}' must be"):
             list(task.load(task, Settings(length=length_of(name)), DataRoot(tmp_path, mirror=True)))

@@ -29,18 +29,31 @@ def make_rows(name: str) -> list[dict[str, Any]]:
 
 
 def _make_row(name: str, number: int, rng: random.Random) -> dict[str, Any]:
-    row: dict[str, Any] = {"context": words(rng, 30) + _ODD[number], "input": words(rng, 5) + "?", "options": []}
+    row: dict[str, Any] = {
+        "context": words(rng, 30) + _ODD[number],
+        "input": words(rng, 5) + "?",
+        "options": [],
+    }
     if name in CHOICES:
         row["options"] = [f"{letter} {words(rng, 2)}" for letter in "wxyz"]
         option = row["options"][number % 4]
         # The hub's files have the option alone or with its letter.
         row["answer"] = (option, [option], [option, "ABCD"[number % 4]], [option])[number]
     elif name == "code_run":
-        row |= {"input": f"Please give me the value of func_{number}(-{number}).", "answer": [number - 2]}
+        row |= {
+            "input": f"Please give me the value of func_{number}(-{number}).",
+            "answer": [number - 2],
+        }
     elif name == "math_find":
-        row |= {"input": "The 2nd largest number of the list is: ", "answer": [7 if number % 2 else 7.5]}
+        row |= {
+            "input": "The 2nd largest number of the list is: ",
+            "answer": [7 if number % 2 else 7.5],
+        }
     elif name == "math_calc":
-        row |= {"context": "1 + 2 - 5 - 3", "answer": [1, 3, -2, -5] if number % 2 else [[1, 3, -2, -5]]}
+        row |= {
+            "context": "1 + 2 - 5 - 3",
+            "answer": [1, 3, -2, -5] if number % 2 else [[1, 3, -2, -5]],
+        }
     elif name == "kv_retrieval":
         row |= {"answer": words(rng, 1)}
     elif name in ("passkey", "number_string"):
@@ -57,7 +70,10 @@ def score_cases() -> list[dict[str, Any]]:
         "passkey": [["12345"], "0012"],
         "number_string": [["7777777777"]],
         "kv_retrieval": ["ab-12", "x"],
-        "longbook_sum_eng": [["The cat sat.\nIt slept on the mat."], ["A dog ran.", "The cat sat on a mat."]],
+        "longbook_sum_eng": [
+            ["The cat sat.\nIt slept on the mat."],
+            ["A dog ran.", "The cat sat on a mat."],
+        ],
         "longbook_qa_eng": [["the Cat's mat"], ["a", "two cats"], ["The"]],
         "longbook_choice_eng": [["Ann", "B"], ["D", "A"], ["A. Cat", "C"]],
         "longdialogue_qa_eng": [["ANN"], ["BOB", "ANN"], ["ANN LEE"]],
@@ -90,6 +106,7 @@ def _odd_outputs(rng: random.Random, label: Any) -> list[str]:
         "ANN\u2028LEE", "ann", "Ann:", "I think ANN said", "bob.",
     ]  # fmt: skip
     mixed = [
-        " ".join(rng.choices([*texts, "answer is:", "is:", "B.", "12", "option", "\n", "the"], k=5)) for _ in range(12)
+        " ".join(rng.choices([*texts, "answer is:", "is:", "B.", "12", "option", "\n", "the"], k=5))
+        for _ in range(12)
     ]
     return plain + mixed

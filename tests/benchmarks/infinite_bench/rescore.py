@@ -79,7 +79,9 @@ def find_task(run: OutputRun) -> Task:
 def score(run: OutputRun) -> list[float]:
     """Return our score of each output."""
     task = find_task(run)
-    records = ({"prediction": each.prediction, "references": each.references} for each in run.outputs)
+    records = (
+        {"prediction": each.prediction, "references": each.references} for each in run.outputs
+    )
     return [task.scores(record)["longctx_score"] for record in records]
 
 
@@ -114,24 +116,38 @@ def main() -> None:
     same = total = equal = 0
     for path, run in runs.items():
         ours, theirs = score(run), official[str(path)]
-        total, same = total + len(ours), same + sum(a == b for a, b in zip(ours, theirs, strict=True))
+        total, same = (
+            total + len(ours),
+            same + sum(a == b for a, b in zip(ours, theirs, strict=True)),
+        )
         equal += ours == theirs
         means[path.parent.name, path.stem.removeprefix("preds_")] = 100 * sum(theirs) / len(theirs)
     print(f"{same} of {total} outputs and {equal} of {len(runs)} files have equal scores")
-    print(*(f"  not scored: {path.relative_to(root)}: {reason}" for path, reason in refused.items()), sep="\n")
+    print(
+        *(f"  not scored: {path.relative_to(root)}: {reason}" for path, reason in refused.items()),
+        sep="\n",
+    )
     printed = list(read_printed((root / "README.md").read_text(encoding="utf-8")))
     wrong = [
-        (*row, means.get(row[:2])) for row in printed if row[:2] not in means or not agrees(row[2], means[row[:2]])
+        (*row, means.get(row[:2]))
+        for row in printed
+        if row[:2] not in means or not agrees(row[2], means[row[:2]])
     ]
     print(f"{len(printed) - len(wrong)} of {len(printed)} printed scores are equal")
     print(*(f"  differs: {row}" for row in wrong), sep="\n")
     print(f"  {STEP_BY_STEP}: {means['gpt4', 'code_debug_step_by_step']:.2f}")
     if arguments.write:
-        with (Path(package.__file__).parent / "published.csv").open("w", encoding="utf-8", newline="") as file:
+        with (Path(package.__file__).parent / "published.csv").open(
+            "w", encoding="utf-8", newline=""
+        ) as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["model", "task", "score"])
             for model, title in MODELS.items():
-                writer.writerows([title, task, f"{means[model, task]:.3f}"] for task in ROWS if (model, task) in means)
+                writer.writerows(
+                    [title, task, f"{means[model, task]:.3f}"]
+                    for task in ROWS
+                    if (model, task) in means
+                )
 
 
 if __name__ == "__main__":

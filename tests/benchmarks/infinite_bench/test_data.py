@@ -21,7 +21,10 @@ from tests.support.fabricate import write
 
 def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The file of each task is fetched from a server in the hub's form and read."""
-    files = {f"{name}.jsonl": "".join(json.dumps(row) + "\n" for row in make_rows(name)).encode() for name in ROWS}
+    files = {
+        f"{name}.jsonl": "".join(json.dumps(row) + "\n" for row in make_rows(name)).encode()
+        for name in ROWS
+    }
     root = DataRoot(tmp_path / "data", mirror=False)
     with serve(Hub({REPO: files})) as hub:
         point_at(monkeypatch, hub.url, tmp_path)
@@ -29,25 +32,37 @@ def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             task = INFINITE_BENCH.task(name)
             ensure(task.sources(None), root, "fetch it")
             examples = list(load_examples(task, Settings(None), root))
-            assert [example.id for example in examples] == [f"{name}-{number}" for number in range(ROWS_OF_TASK)]
+            assert [example.id for example in examples] == [
+                f"{name}-{number}" for number in range(ROWS_OF_TASK)
+            ]
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
         ("passkey", {"context": None}, "column 'context' must be str"),
-        ("passkey", {"answer": []}, "the answer must be text, a number, or a list of them that is not empty"),
+        (
+            "passkey",
+            {"answer": []},
+            "the answer must be text, a number, or a list of them that is not empty",
+        ),
         ("math_calc", {"answer": []}, "the answer must be text, a number"),
         ("code_debug", {"options": ["a", "b"]}, "column 'options' must be a list of four texts"),
         ("code_run", {"input": "What?"}, "column 'input' has no text of the form"),
         ("math_find", {"input": "What?"}, "column 'input' has no text of the form"),
     ],
 )
-def test_malformed_rows_are_refused(tmp_path: Path, name: str, change: dict[str, Any], message: str) -> None:
+def test_malformed_rows_are_refused(
+    tmp_path: Path, name: str, change: dict[str, Any], message: str
+) -> None:
     """The error names the row and what is wrong with it."""
     write(tmp_path / find_source(name).path, [make_rows(name)[0] | change])
     with pytest.raises(InputError, match=message):
-        list(load_examples(INFINITE_BENCH.task(name), Settings(None), DataRoot(tmp_path, mirror=True)))
+        list(
+            load_examples(
+                INFINITE_BENCH.task(name), Settings(None), DataRoot(tmp_path, mirror=True)
+            )
+        )
 
 
 def test_questions_on_one_text_are_a_cluster(tmp_path: Path) -> None:
@@ -58,7 +73,10 @@ def test_questions_on_one_text_are_a_cluster(tmp_path: Path) -> None:
         rows = [make_rows(name)[0] | {"context": start + end} for end in ("a", "a", "b")]
         write(tmp_path / find_source(name).path, rows)
         task = INFINITE_BENCH.task(name)
-        groups[name] = [each.group for each in load_examples(task, Settings(None), DataRoot(tmp_path, mirror=True))]
+        groups[name] = [
+            each.group
+            for each in load_examples(task, Settings(None), DataRoot(tmp_path, mirror=True))
+        ]
     assert set(groups["longbook_qa_eng"]) == set(groups["longbook_choice_eng"])
     assert len(set(groups["longbook_qa_eng"])) == 1
     assert groups["passkey"][0] == groups["passkey"][1] != groups["passkey"][2]

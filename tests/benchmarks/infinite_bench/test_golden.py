@@ -10,7 +10,11 @@ from helm_longctx.benchmarks.infinite_bench.tasks import INFINITE_BENCH, ROWS, r
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
-from tests.benchmarks.infinite_bench.fabricate import ROWS_OF_TASK, build_infinite_bench, score_cases
+from tests.benchmarks.infinite_bench.fabricate import (
+    ROWS_OF_TASK,
+    build_infinite_bench,
+    score_cases,
+)
 from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
@@ -30,7 +34,9 @@ def test_prompts_and_answers(name: str, model: str, root: Path) -> None:
     examples = list(load_examples(task, settings, DataRoot(root, mirror=True)))
     assert len(examples) == ROWS_OF_TASK
     prompts = [task.prompt(example, task.variant(settings).system) for example in examples]
-    texts = [turn[key] for prompt in prompts for turn in prompt.messages for key in ("role", "content")]
+    texts = [
+        turn[key] for prompt in prompts for turn in prompt.messages for key in ("role", "content")
+    ]
     assert digest(texts) == GOLDEN["prompts"][f"{name} {model}"]
     official = [read_answers(name, answer, "") for answer in GOLDEN["answers"][name]]
     assert [example.references for example in examples] == official
@@ -43,7 +49,10 @@ def test_scores() -> None:
         names = [case["task"]] + (["math_calc_base"] if case["task"] == "math_calc" else [])
         for name in names:
             task = INFINITE_BENCH.task(name)
-            record = {"prediction": case["output"], "references": read_answers(case["task"], case["label"], "")}
+            record = {
+                "prediction": case["output"],
+                "references": read_answers(case["task"], case["label"], ""),
+            }
             ours.append(task.scores(record)["longctx_score"])
     official = [0 if score == "ValueError" else score for score in GOLDEN["scores"]]
     assert ours == official

@@ -50,13 +50,18 @@ def rows(dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def _question(rng: random.Random, name: str) -> str:
-    ending = " Answer this question based on the world described in the document." if name == "sci_fi" else ""
+    ending = (
+        " Answer this question based on the world described in the document."
+        if name == "sci_fi"
+        else ""
+    )
     return f"{words(rng, 5)} True or False?{ending}"
 
 
 def _answer(rng: random.Random, name: str) -> str:
     return rng.choice(
-        ANSWERS.get(name) or (("A", "B", "D") if name in ("tpo", "quality") else (words(rng, 3), words(rng, 30)))
+        ANSWERS.get(name)
+        or (("A", "B", "D") if name in ("tpo", "quality") else (words(rng, 3), words(rng, 30)))
     )
 
 

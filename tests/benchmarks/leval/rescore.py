@@ -59,7 +59,9 @@ def main() -> None:
         for name, (count, official_digest) in prompts.items():
             if digest(requests(BENCHMARK.task(name), root)) == official_digest:
                 equal += count
-    print(f"{equal} of {sum(count for count, _ in prompts.values())} prompts are equal, in {len(prompts)} files")
+    print(
+        f"{equal} of {sum(count for count, _ in prompts.values())} prompts are equal, in {len(prompts)} files"
+    )
     same = sum(score(*each[:3]) == each[3] for each in scores)
     print(f"{same} of {len(scores)} outputs have equal scores")
 

@@ -34,16 +34,31 @@ def test_scores() -> None:
     """Every score is the official one, digit for digit."""
     for (name, answer, output), official in zip(outputs(), GOLDEN["scores"], strict=True):
         task = BENCHMARK.task(name)
-        rights = [part.strip(" ]") for part in answer.lower().split("[fact:")] if name == "sci_fi" else [answer]
-        scores = [list(task.score({"prediction": output, "references": [right]}).values()) for right in rights]
+        rights = (
+            [part.strip(" ]") for part in answer.lower().split("[fact:")]
+            if name == "sci_fi"
+            else [answer]
+        )
+        scores = [
+            list(task.score({"prediction": output, "references": [right]}).values())
+            for right in rights
+        ]
         found = [value for values in scores for value in values]
-        assert found == (official if isinstance(official, list) else [official]), (name, answer, output)
+        assert found == (official if isinstance(official, list) else [official]), (
+            name,
+            answer,
+            output,
+        )
 
 
 def test_cases_say_something() -> None:
     """Every closed task has right and wrong answers, and Coursera some that are partly right."""
     for name in ("tpo", "gsm100", "codeU", "coursera", "topic_retrieval_longchat"):
-        scores = [score for (task, *_), score in zip(outputs(), GOLDEN["scores"], strict=True) if task == name]
+        scores = [
+            score
+            for (task, *_), score in zip(outputs(), GOLDEN["scores"], strict=True)
+            if task == name
+        ]
         assert {0, 1} <= set(scores)
         assert (0.25 in scores) == (name == "coursera") or name == "tpo"
 
@@ -52,5 +67,8 @@ def test_errors(tmp_path: Path) -> None:
     """A row with more questions than answers ends in one line."""
     (dataset, *_) = DATASETS
     write(tmp_path / dataset.source.path, [{**rows(dataset)[0], "outputs": ["A"]}])
-    with pytest.raises(InputError, match=r"row 1 of .*tpo.jsonl: columns 'instructions' and 'outputs' must be lists"):
+    with pytest.raises(
+        InputError,
+        match=r"row 1 of .*tpo.jsonl: columns 'instructions' and 'outputs' must be lists",
+    ):
         list(load_examples(BENCHMARK.task("tpo"), Settings(None), DataRoot(tmp_path, mirror=True)))

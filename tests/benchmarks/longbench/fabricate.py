@@ -31,7 +31,11 @@ def build_longbench(root: Path) -> Path:
 
 def dataset_of(task: str) -> Dataset:
     """Return the data set of a task."""
-    return next(dataset for dataset in DATASETS if task.removesuffix("_e") in (dataset.name, dataset.name + "_e"))
+    return next(
+        dataset
+        for dataset in DATASETS
+        if task.removesuffix("_e") in (dataset.name, dataset.name + "_e")
+    )
 
 
 def rows(dataset: Dataset, seed: str) -> list[dict[str, Any]]:
@@ -42,7 +46,9 @@ def rows(dataset: Dataset, seed: str) -> list[dict[str, Any]]:
 
 def _row(rng: random.Random, dataset: Dataset, number: int) -> dict[str, Any]:
     language = "zh" if "chinese" in dataset.traits else "en"
-    classes = CLASSES["chinese" in dataset.traits] if dataset.metric == "classification_score" else None
+    classes = (
+        CLASSES["chinese" in dataset.traits] if dataset.metric == "classification_score" else None
+    )
     return {
         "input": sentence(rng, language, 6), "context": sentence(rng, language, rng.randint(30, 90)),
         "answers": [_answer(rng, dataset) for _ in range(1 + (number == 2 and not classes))],
@@ -60,9 +66,9 @@ def _answer(rng: random.Random, dataset: Dataset) -> str:
         return f"{'段落' if 'chinese' in dataset.traits else 'Paragraph '}{rng.randint(1, 30)}"
     if "code" in dataset.traits:
         return f"    {sentence(rng, 'en', 3)} = x[1]"
-    return sentence(rng, "zh" if "chinese" in dataset.traits else "en", rng.randint(1, 12)) + rng.choice(
-        ("", ".", "。", " A. B")
-    )
+    return sentence(
+        rng, "zh" if "chinese" in dataset.traits else "en", rng.randint(1, 12)
+    ) + rng.choice(("", ".", "。", " A. B"))
 
 
 def records() -> list[dict[str, Any]]:
@@ -81,7 +87,15 @@ def _outputs(rng: random.Random, dataset: Dataset, row: dict[str, Any]) -> Itera
     right, language = row["answers"][0], "zh" if "chinese" in dataset.traits else "en"
     words = right.split()
     rng.shuffle(words)
-    yield from ("", right, f"\n\n{right}\nmore", f" {right} ", right.upper(), " ".join(words), right[: len(right) // 2])
+    yield from (
+        "",
+        right,
+        f"\n\n{right}\nmore",
+        f" {right} ",
+        right.upper(),
+        " ".join(words),
+        right[: len(right) // 2],
+    )
     yield f"{right} 7, 12 {right}"
     yield f"`x`\n# no\n// no\n{right}\nlast"
     yield ", ".join(rng.sample(CLASSES["chinese" in dataset.traits], 3))

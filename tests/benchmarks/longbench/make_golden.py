@@ -94,7 +94,10 @@ def main() -> None:
     """Run the official code and write its results next to this file."""
     (official,) = parse_folders("official")
     parts = {"asked": PRED, "scores": EVAL}
-    write_golden(__file__, {name: run_official(code, folder=official / "LongBench") for name, code in parts.items()})
+    write_golden(
+        __file__,
+        {name: run_official(code, folder=official / "LongBench") for name, code in parts.items()},
+    )
 
 
 if __name__ == "__main__":

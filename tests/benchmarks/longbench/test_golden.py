@@ -57,13 +57,17 @@ def test_prompts(case: str, root: DataRoot) -> None:
     cuts = 0
     for task in BENCHMARK.tasks:
         budget = task.output_tokens(Settings(None))
-        truncator = Truncator(LIMITS[case] + max(RESERVED, budget + CHAT_BUFFER), lambda: tokenizer(case))
+        truncator = Truncator(
+            LIMITS[case] + max(RESERVED, budget + CHAT_BUFFER), lambda: tokenizer(case)
+        )
         found = []
         for example in task.load(task, Settings(None), root):
             instance = to_instance(BENCHMARK, task, Settings(None), example, budget)
             # The sample has no question, because a long question is refused, and fabricated ones are too long.
             sample = Sample.from_json(instance.extra_data).extend(question=None)
-            fitted = truncator.fit(instance.input.text, sample, budget, "chat" if task.chat else "completion")
+            fitted = truncator.fit(
+                instance.input.text, sample, budget, "chat" if task.chat else "completion"
+            )
             sent = f"[INST]{fitted.prompt}[/INST]" if task.chat else fitted.prompt
             found.append(fingerprint(sent, budget, sample.stop == ["\n"]))
             cuts += fitted.cut
@@ -75,7 +79,9 @@ def test_scores() -> None:
     """Every score is the official one, digit for digit, and scores of LongBench-E also count for the official column of
     their length."""
     values = []
-    for record, (whole, columns) in zip([*records(), *deep_records()], GOLDEN["scores"], strict=True):
+    for record, (whole, columns) in zip(
+        [*records(), *deep_records()], GOLDEN["scores"], strict=True
+    ):
         dataset = dataset_of(record["dataset"])
         scored = {**record, "references": record["answers"]}
         score = BENCHMARK.task(dataset.name).score(scored)[dataset.metric]

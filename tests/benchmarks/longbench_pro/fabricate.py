@@ -15,10 +15,36 @@ from tests.support.fabricate import words
 
 LENGTHS = tuple(map(length_label, SIZES))
 DIFFICULTIES = ("Easy", "Moderate", "Hard", "Extreme")
-RECORD = {"prediction": "[Answer]\nA", "language": "English", "difficulty": "Hard", "similarity": {"value": 0.7}}
+RECORD = {
+    "prediction": "[Answer]\nA",
+    "language": "English",
+    "difficulty": "Hard",
+    "similarity": {"value": 0.7},
+}
 
-_ODD = ("", "\n\n\n\nnot yet", " \u2028é\r\n\t", "{context} {question}", "<|im_end|>", "“naïve” 北京")
-_LINES = ("Ann", "ann ", " ANN", "Bo  Li", "bo li", "", "3", "答案", "Straße", "İx", "[1]", "B.", "x" * 60)
+_ODD = (
+    "",
+    "\n\n\n\nnot yet",
+    " \u2028é\r\n\t",
+    "{context} {question}",
+    "<|im_end|>",
+    "“naïve” 北京",
+)
+_LINES = (
+    "Ann",
+    "ann ",
+    " ANN",
+    "Bo  Li",
+    "bo li",
+    "",
+    "3",
+    "答案",
+    "Straße",
+    "İx",
+    "[1]",
+    "B.",
+    "x" * 60,
+)
 _JOINS = ("\n", "\n", "\n", "\r\n", " \n\t", "\n\n", "\u2028", ", ")
 _STARTS = (
     "[Answer]\n",
@@ -56,7 +82,11 @@ def content() -> bytes:
 def make_rows() -> list[dict[str, Any]]:
     """Return the rows of the file, in another order than the tasks."""
     rng = random.Random(9)
-    places = [(task, length, place % 2) for place, length in enumerate((*LENGTHS, LENGTHS[-1])) for task in TASKS]
+    places = [
+        (task, length, place % 2)
+        for place, length in enumerate((*LENGTHS, LENGTHS[-1]))
+        for task in TASKS
+    ]
     return [_make_row(rng, *place) for place in places]
 
 
@@ -81,10 +111,16 @@ def _make_row(rng: random.Random, task: str, length: str, number: int) -> dict[s
 def score_cases() -> list[dict[str, Any]]:
     """Return odd outputs with answers for every task, and texts around the length at which rouge fails."""
     rng = random.Random(10)
-    cases = [_score_case(rng, task) for task in TASKS for _ in range(40 if TASKS[task] == "summary" else 60)]
+    cases = [
+        _score_case(rng, task)
+        for task in TASKS
+        for _ in range(40 if TASKS[task] == "summary" else 60)
+    ]
     for size in (986, 987):
         text = " ".join(f"w{number}" for number in range(size))
-        cases.append(_case("T4.1 Global-Coverage Constrained Summary", "English", [text, "short"], text))
+        cases.append(
+            _case("T4.1 Global-Coverage Constrained Summary", "English", [text, "short"], text)
+        )
     for output in ("", " \n", "[Answer]", "[Answer]\n\n", "\n"):
         cases += [_case(task, "English", ["", "a"], output) for task in TASKS]
     return cases
@@ -94,9 +130,13 @@ def _score_case(rng: random.Random, task: str) -> dict[str, Any]:
     if TASKS[task] == "summary":
         answers = [" ".join(rng.choices(_SENTENCES, k=rng.randint(1, 4))) for _ in range(3)]
         output = rng.choice((*answers, " ".join(rng.choices(_SENTENCES, k=rng.randint(0, 4)))))
-        return _case(task, rng.choice(("English", "Chinese")), answers, rng.choice(_STARTS[:3]) + output)
+        return _case(
+            task, rng.choice(("English", "Chinese")), answers, rng.choice(_STARTS[:3]) + output
+        )
     answers = rng.choices(_LINES, k=rng.randint(1, 5))
-    lines = rng.choice((answers, rng.sample(answers, k=len(answers)), rng.choices(_LINES, k=rng.randint(1, 7))))
+    lines = rng.choice(
+        (answers, rng.sample(answers, k=len(answers)), rng.choices(_LINES, k=rng.randint(1, 7)))
+    )
     return _case(task, "English", answers, rng.choice(_STARTS) + rng.choice(_JOINS).join(lines))
 
 

@@ -77,7 +77,8 @@ def main() -> None:
     (official,) = parse_folders("official")
     golden = run_official(CODE, official)
     golden["prompts"] = {
-        case: digest(text for message in messages for text in message) for case, messages in golden["prompts"].items()
+        case: digest(text for message in messages for text in message)
+        for case, messages in golden["prompts"].items()
     }
     write_golden(__file__, golden)
 

@@ -19,7 +19,10 @@ PLACE = Path(__file__).parents[3] / "src/helm_longctx/benchmarks/longbench_pro/p
 
 def rows(output: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield model, category, length and score in percent."""
-    types = {name: about["type"] for name, about in json.loads((output / "model_info.json").read_text()).items()}
+    types = {
+        name: about["type"]
+        for name, about in json.loads((output / "model_info.json").read_text()).items()
+    }
     for path in sorted(output.glob("*/*_summary.json")):
         thinks, model = not path.name.startswith("nonthinking"), path.parent.name
         # Models that can think get the plain prompt, with their thinking on or off; only others get the other prompt.

@@ -25,10 +25,16 @@ from tests.data.hub_server import Hub, point_at, serve
 
 def load(root: Path, task: str = "t1_1", length: int = 8192, **settings: Any) -> list[Example]:
     """Load the questions of a task."""
-    return list(load_examples(LONGBENCH_PRO.task(task), Settings(length, **settings), DataRoot(root, mirror=True)))
+    return list(
+        load_examples(
+            LONGBENCH_PRO.task(task), Settings(length, **settings), DataRoot(root, mirror=True)
+        )
+    )
 
 
-def test_the_file_is_downloaded_at_its_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_file_is_downloaded_at_its_commit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The file is fetched from a server in the hub's form, at the pinned commit; another content is refused."""
     with serve(Hub({SOURCE.repo: {SOURCE.name: content()}})) as hub:
         point_at(monkeypatch, hub.url, tmp_path)
@@ -66,7 +72,9 @@ def test_the_file_is_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_both_prompts(tmp_path: Path) -> None:
     """The two categories ask the two questions of a row, and `num_samples` takes the first rows."""
     build_longbench_pro(tmp_path)
-    (plain, _), (thinking, _) = (load(tmp_path, name, 256 * 1024) for name in ("t4_2", "t4_2_thinking"))
+    (plain, _), (thinking, _) = (
+        load(tmp_path, name, 256 * 1024) for name in ("t4_2", "t4_2_thinking")
+    )
     assert thinking.fields["question"].startswith(f"Think first. {plain.fields['question']}")
     assert len(load(tmp_path, "t4_2", 256 * 1024, num_samples=1)) == 1
 

@@ -15,7 +15,12 @@ from helm_longctx.tasks.cutting.cutters import RESERVED
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Settings
-from tests.benchmarks.longbench_pro.fabricate import build_longbench_pro, fake_similarity, make_rows, score_cases
+from tests.benchmarks.longbench_pro.fabricate import (
+    build_longbench_pro,
+    fake_similarity,
+    make_rows,
+    score_cases,
+)
 from tests.benchmarks.longbench_v2.fabricate import tokenizer
 from tests.support.official import digest, read_golden
 
@@ -31,7 +36,9 @@ def ask(root: DataRoot, case: str, suffix: str) -> dict[str, tuple[str, bool]]:
             settings = Settings(length)
             budget = task.output_tokens(settings)
             # The question stays in the prompt only if it fits; here it may be cut, as in the official code.
-            truncator = Truncator(LIMITS[case] + max(RESERVED, budget + CHAT_BUFFER), lambda: loaded)
+            truncator = Truncator(
+                LIMITS[case] + max(RESERVED, budget + CHAT_BUFFER), lambda: loaded
+            )
             for example in load_examples(task, settings, root):
                 instance = to_instance(BENCHMARK, task, settings, example, budget)
                 sample = Sample.from_json({**instance.extra_data, "question": None})
@@ -77,6 +84,10 @@ def test_scores() -> None:
     official = read_golden(__file__)["scores"]
     assert list(map(our_score, score_cases())) == official
     for secondary, metric in TASKS.items():
-        own = [score for case, score in zip(score_cases(), official, strict=True) if case["task"] == secondary]
+        own = [
+            score
+            for case, score in zip(score_cases(), official, strict=True)
+            if case["task"] == secondary
+        ]
         assert min(own) == 0
         assert max(own) == 1 if metric != "summary" else len(set(own)) > 20

@@ -17,7 +17,9 @@ def test_a_run_of_all_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """Each question is asked three times; every task has a score, except summaries, whose similarity no model measured."""
     build_longbench_pro(tmp_path / "data")
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
-    run = make_run(tmp_path, "longbench_pro:length=8k,judge=none,model=longctx/lexical", LongContextRunner)
+    run = make_run(
+        tmp_path, "longbench_pro:length=8k,judge=none,model=longctx/lexical", LongContextRunner
+    )
     found = {
         (stat["name"]["name"], stat["name"].get("sub_split")): stat
         for stat in json.loads((run / "stats.json").read_text())
@@ -29,4 +31,6 @@ def test_a_run_of_all_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     state = json.loads((run / "scenario_state.json").read_text())
     assert len(state["request_states"]) == 3 * 25
     assert {each["request"]["temperature"] for each in state["request_states"]} == {1.0}
-    assert all(each["result"]["completions"][0]["text"].startswith("[") for each in state["request_states"])
+    assert all(
+        each["result"]["completions"][0]["text"].startswith("[") for each in state["request_states"]
+    )

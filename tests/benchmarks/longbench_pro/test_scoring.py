@@ -42,18 +42,31 @@ def test_ndcg_is_pytrec_evals(answers: list[str], drawn: st.DataObject) -> None:
 @given(LISTS, LISTS)
 def test_pairs_are_counted(answers: list[str], lines: list[str]) -> None:
     """A pair of different answers counts if both stand in this order; the share is of all pairs of lines."""
-    if len(set(answers)) < len(answers) or len(set(lines)) < len(lines) or min(len(answers), len(lines)) < 2:
+    if (
+        len(set(answers)) < len(answers)
+        or len(set(lines)) < len(lines)
+        or min(len(answers), len(lines)) < 2
+    ):
         return
     right = set(combinations(answers, 2)) & set(combinations(lines, 2))
     assert pairwise_accuracy(answers, lines) == len(right) / (len(lines) * (len(lines) - 1) / 2)
 
 
 @given(TEXTS, LISTS, st.sampled_from(sorted(TASKS)), st.floats(-1, 1.1) | st.none())
-def test_any_output_is_scored(output: str, answers: list[str], secondary: str, similarity: float | None) -> None:
+def test_any_output_is_scored(
+    output: str, answers: list[str], secondary: str, similarity: float | None
+) -> None:
     """Every output gets a score from 0 to 1 in the classes of its question, and no score without a similarity."""
     task = BENCHMARK.task(name_of(secondary))
-    record: dict[str, Any] = {"prediction": output, "references": answers, "language": "English", "difficulty": "Hard"}
-    scores = task.scores(record | {"similarity": {} if similarity is None else {"value": similarity}})
+    record: dict[str, Any] = {
+        "prediction": output,
+        "references": answers,
+        "language": "English",
+        "difficulty": "Hard",
+    }
+    scores = task.scores(
+        record | {"similarity": {} if similarity is None else {"value": similarity}}
+    )
     assert scores.keys() <= {*task.metrics, "longctx_score"}
     if task.has_judge and similarity is None and output.strip():
         assert scores.keys() == {"rouge_l"}
@@ -63,7 +76,11 @@ def test_any_output_is_scored(output: str, answers: list[str], secondary: str, s
 
 def test_a_perfect_answer_passes() -> None:
     """The answers in lines after the marker have the score 1 and pass; of summaries the whole output is compared."""
-    record = {"prediction": "Well.\n[Answer]\nA\nB  b\n", "references": ["a", "b B"], "similarity": {"value": 0.8}}
+    record = {
+        "prediction": "Well.\n[Answer]\nA\nB  b\n",
+        "references": ["a", "b B"],
+        "similarity": {"value": 0.8},
+    }
     for secondary, metric in TASKS.items():
         scores = BENCHMARK.task(name_of(secondary)).scores(record)
         if metric == "summary":
@@ -90,7 +107,10 @@ def test_half_of_the_tasks_need_the_whole_text() -> None:
     ("question", "answer"),
     [
         ("Who?\nA. Ann Miller\nB. Robert Lee\nOutput example:\n[Answer]\nA", "[Answer]\nB"),
-        ("Which lines name Robert?\n[Answer]\nx\ny\nz", "[Answer]\nRobert went home.\nOther line.\nIt rained."),
+        (
+            "Which lines name Robert?\n[Answer]\nx\ny\nz",
+            "[Answer]\nRobert went home.\nOther line.\nIt rained.",
+        ),
         ("Who?", None),
     ],
 )

@@ -15,10 +15,28 @@ from tests.benchmarks.mrcr.fabricate import encoding
 from tests.support.fabricate_words import words, write
 
 ROWS = 12
-LIMITS = {"bpe 99999": 99_999, "bpe 1301": 1301, "metaspace 1300": 1300, "tiktoken 1300": 1300, "tiktoken 1333": 1333}
+LIMITS = {
+    "bpe 99999": 99_999,
+    "bpe 1301": 1301,
+    "metaspace 1300": 1300,
+    "tiktoken 1300": 1300,
+    "tiktoken 1333": 1333,
+}
 """The most tokens of a prompt by the name of the case, which begins with the tokenizer; second requests always fit."""
 SEEDS = (1, 2, 3)
-ODD = ("$Q$", "$C_A$ and $C_C$", "{context}", "{question}", "  ", "\n", "<s>", "“naïve”", "北京", "$$Q$_B$", "$COT$")
+ODD = (
+    "$Q$",
+    "$C_A$ and $C_C$",
+    "{context}",
+    "{question}",
+    "  ",
+    "\n",
+    "<s>",
+    "“naïve”",
+    "北京",
+    "$$Q$_B$",
+    "$COT$",
+)
 
 _SENTENCES = (
     "The correct answer is (B)",
@@ -77,4 +95,6 @@ def tokenizer(name: str) -> Any:
     """Return a tokenizer of Hugging Face or of tiktoken as the official code loads it."""
     if name == "tiktoken":
         return encoding()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizers()["byte_level" if name == "bpe" else name])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizers()["byte_level" if name == "bpe" else name]
+    )

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.longbench_v2 import BENCHMARK
 from helm_longctx.benchmarks.longbench_v2 import prompts as prompts_of
-from helm_longctx.benchmarks.longbench_v2.tasks import BY_CLASS, COT, LETTERS, PATH, QUESTIONS, find_letter
+from helm_longctx.benchmarks.longbench_v2.tasks import (
+    BY_CLASS,
+    COT,
+    LETTERS,
+    PATH,
+    QUESTIONS,
+    find_letter,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
@@ -50,14 +57,20 @@ class Asked:
 def ask(root: DataRoot, case: str, mode: str) -> Iterator[Asked]:
     """Send each question in the same way as the adapter and the runner."""
     task = BENCHMARK.task(mode)
-    budget, temperature = task.output_tokens(Settings(None)), task.variant(Settings(None)).temperature
+    budget, temperature = (
+        task.output_tokens(Settings(None)),
+        task.variant(Settings(None)).temperature,
+    )
     window = LIMITS[case] + max(RESERVED, budget + CHAT_BUFFER)
     truncator = Truncator(window, lambda: tokenizer(case.split()[0]))
     for example in task.load(task, Settings(None), root):
         instance = to_instance(BENCHMARK, task, Settings(None), example, budget)
         sample = Sample.from_json(instance.extra_data)
         fitted = truncator.fit(instance.input.text, sample, budget, "chat")
-        requests, said = [fingerprint("user", fitted.prompt, temperature, budget)], answer(fitted.prompt)
+        requests, said = (
+            [fingerprint("user", fitted.prompt, temperature, budget)],
+            answer(fitted.prompt),
+        )
         if sample.follow_up:
             second = FollowUp(**sample.follow_up)
             said, prompt = answer(second.prompt(said)), second.prompt(said)
@@ -77,15 +90,22 @@ def test_requests_letters_and_tables(case: str, mode: str, tmp_path: Path) -> No
         assert [request for each in asked for request in each.requests] == golden["asked"]
         assert [find_letter(each.answer) for each in asked] == golden["pred"]
         assert any(each.was_cut for each in asked) == (mode != "no_context" and "99999" not in case)
-        columns = {name: [each.scores[name] for each in asked if name in each.scores] for name in TABLE}
-        assert [str(round(100 * fmean(values), 1)) for values in columns.values()] == golden["tables"][0]
+        columns = {
+            name: [each.scores[name] for each in asked if name in each.scores] for name in TABLE
+        }
+        assert [str(round(100 * fmean(values), 1)) for values in columns.values()] == golden[
+            "tables"
+        ][0]
         assert (
-            str(round(100 * fmean(each.scores["accuracy_compensated"] for each in asked), 1)) == golden["tables"][1][0]
+            str(round(100 * fmean(each.scores["accuracy_compensated"] for each in asked), 1))
+            == golden["tables"][1][0]
         )
 
 
 TEXTS = st.lists(
-    st.sampled_from(["$COT$", "$Q$", "$C_A$", "$C_D$", "$DOC$", "$", "COT$", "{question}", " a", "\n"])
+    st.sampled_from(
+        ["$COT$", "$Q$", "$C_A$", "$C_D$", "$DOC$", "$", "COT$", "{question}", " a", "\n"]
+    )
 ).map("".join)
 FIELDS = {"context": "$DOC$", "question": "$Q$", **{letter: f"$C_{letter}$" for letter in LETTERS}}
 
@@ -103,7 +123,9 @@ def test_placeholders_in_texts(texts: dict[str, str], reasoning: str) -> None:
         wanted = template.format(**FIELDS, reasoning="$COT$")
         for name, placeholder in FIELDS.items():
             wanted = wanted.replace(placeholder, texts[name].strip())
-        assert prompt == (wanted if template == prompts_of.COT else wanted.replace("$COT$", reasoning.strip()))
+        assert prompt == (
+            wanted if template == prompts_of.COT else wanted.replace("$COT$", reasoning.strip())
+        )
 
 
 def test_golden_cases_say_something() -> None:

@@ -28,7 +28,11 @@ def rows(name: str) -> list[dict[str, Any]]:
     rng = random.Random(name)
     ends = ("", "\n", " $RESPONSE$", " $INST$ {}", "的文章。\n\n")
     return [
-        {"prompt": f"{number}: {words(rng, 9)} {length}字{ends[number % 5]}", "type": "科普", "length": length}
+        {
+            "prompt": f"{number}: {words(rng, 9)} {length}字{ends[number % 5]}",
+            "type": "科普",
+            "length": length,
+        }
         for number, length in enumerate(LENGTHS)
     ]
 
@@ -40,7 +44,11 @@ def responses() -> list[str]:
     for number, length in enumerate(LENGTHS):
         count = round(length * (1, 0.3, 0.34, 0.9, 1.1, 2, 3.9, 4.1, 1, 0.5)[number])
         texts.append(
-            " ".join(rng.choices(("word", "It's", "文", "文章 is", "字word", "x1", "e-mail", "é", "A."), k=count))
+            " ".join(
+                rng.choices(
+                    ("word", "It's", "文", "文章 is", "字word", "x1", "e-mail", "é", "A."), k=count
+                )
+            )
         )
     return texts
 
@@ -74,7 +82,9 @@ def replies() -> list[list[str]]:
     rng = random.Random(9)
     found = []
     for number in range(len(LENGTHS)):
-        good = json.dumps(grades(**{name.replace(" ", "_"): rng.randint(1, 5) for name in DIMENSIONS}))
+        good = json.dumps(
+            grades(**{name.replace(" ", "_"): rng.randint(1, 5) for name in DIMENSIONS})
+        )
         found.append(["no"] * (number % 3) + [[good, f"```json\n{good}\n```"][number % 2]])
     return [*found[:-1], ["no"] * 5]
 

@@ -9,7 +9,13 @@ their own, with the fabricated data in place of theirs, a model with fabricated 
 
 from __future__ import annotations
 
-from tests.benchmarks.longbench_write.fabricate import TEMPLATE, odd_replies, replies, responses, rows
+from tests.benchmarks.longbench_write.fabricate import (
+    TEMPLATE,
+    odd_replies,
+    replies,
+    responses,
+    rows,
+)
 from tests.support.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
@@ -68,9 +74,16 @@ print(json.dumps({"prompts": prompts, "words": [row["response_length"] for row i
 
 def main() -> None:
     """Run the official code and write its results next to this file."""
-    data = {"rows": rows("requests"), "responses": responses(), "replies": replies(), "odd": odd_replies()}
+    data = {
+        "rows": rows("requests"),
+        "responses": responses(),
+        "replies": replies(),
+        "odd": odd_replies(),
+    }
     golden = run_official(OFFICIAL, *parse_folders("official"), data={"template": TEMPLATE, **data})
-    write_golden(__file__, golden | {name: digest(golden[name]) for name in ("prompts", "judge_prompts")})
+    write_golden(
+        __file__, golden | {name: digest(golden[name]) for name in ("prompts", "judge_prompts")}
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,12 @@ from helm_longctx.benchmarks.longbench_write.tasks import CLASSES, GRADES, judge
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
-from tests.benchmarks.longbench_write.fabricate import build_longbench_write, odd_replies, replies, responses
+from tests.benchmarks.longbench_write.fabricate import (
+    build_longbench_write,
+    odd_replies,
+    replies,
+    responses,
+)
 from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
@@ -62,12 +67,16 @@ def test_quality_scores() -> None:
     found = [grades for row in replies() if (grades := read_grades(row[-1]))]
     assert len(found) == len(replies()) - 1
     total = GOLDEN["total"]
-    expected = {metric: total[name] for metric, name in GRADES.items()} | {"judge_score": total["total"]}
+    expected = {metric: total[name] for metric, name in GRADES.items()} | {
+        "judge_score": total["total"]
+    }
     means = {name: 100 * fmean(grades[name] for grades in found) for name in expected}
     assert means == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.parametrize(("reply", "expected"), list(zip(odd_replies(), GOLDEN["odd"], strict=True)))
+@pytest.mark.parametrize(
+    ("reply", "expected"), list(zip(odd_replies(), GOLDEN["odd"], strict=True))
+)
 def test_odd_replies(reply: str, expected: dict[str, float] | None) -> None:
     """A reply has no grades if it breaks the rubric, or if the official code asks for it again or ends at it."""
     found = read_grades(reply)

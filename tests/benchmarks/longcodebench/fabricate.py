@@ -37,14 +37,18 @@ def build_longcodebench(root: Path) -> Path:
     for length in SAMPLES:
         path = root / source_of(length).path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(rows(length), indent=4, ensure_ascii=length % 3 == 0), encoding="utf-8")
+        path.write_text(
+            json.dumps(rows(length), indent=4, ensure_ascii=length % 3 == 0), encoding="utf-8"
+        )
     return root
 
 
 def rows(length: int) -> list[dict[str, Any]]:
     """Return the rows of a length."""
     rng = random.Random(length)
-    return [row for number in range(REPOSITORIES) for row in _rows(rng, f"owner/repository{number}")]
+    return [
+        row for number in range(REPOSITORIES) for row in _rows(rng, f"owner/repository{number}")
+    ]
 
 
 def _rows(rng: random.Random, name: str) -> Iterator[dict[str, Any]]:
@@ -70,4 +74,7 @@ def _rows(rng: random.Random, name: str) -> Iterator[dict[str, Any]]:
 def answers(right: str, boxed: bool) -> list[str]:
     """Return odd answers to a question."""
     wrong = "ABCD"[("ABCD".index(right) + 1) % 4]
-    return [text.replace("{right}", right).replace("{wrong}", wrong) for text in (BOXED if boxed else ANSWERS)]
+    return [
+        text.replace("{right}", right).replace("{wrong}", wrong)
+        for text in (BOXED if boxed else ANSWERS)
+    ]

@@ -14,7 +14,13 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import ShapeError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings, Task
-from tests.benchmarks.longcodebench.fabricate import QUESTIONS, REPOSITORIES, answers, build_longcodebench, rows
+from tests.benchmarks.longcodebench.fabricate import (
+    QUESTIONS,
+    REPOSITORIES,
+    answers,
+    build_longcodebench,
+    rows,
+)
 from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
@@ -38,7 +44,10 @@ def test_prompts_and_scores(task: Task, length: int, root: DataRoot) -> None:
     """The prompts of all rows, their order, and the scores of odd answers are the official ones."""
     golden = GOLDEN[f"{task.name} {length}"]
     examples = read_examples(task, length, root)
-    assert digest(task.prompt(example).messages[0]["content"] for example in examples) == golden["prompts"]
+    assert (
+        digest(task.prompt(example).messages[0]["content"] for example in examples)
+        == golden["prompts"]
+    )
     found = [
         "".join(
             f"{task.scores({'prediction': answer, 'references': example.references})['accuracy']:.0f}"
@@ -73,7 +82,10 @@ def test_faulty_rows(tmp_path: Path) -> None:
     path = tmp_path / source_of(LENGTH).path
     path.parent.mkdir(parents=True)
     for faulty, message in (
-        ({"question": "x"}, "column 'prompt' must be str, found nothing; its columns are 'question'"),
+        (
+            {"question": "x"},
+            "column 'prompt' must be str, found nothing; its columns are 'question'",
+        ),
         (
             {**rows(LENGTH)[0], "prompt": "x"},
             "row 1 of .*: column 'prompt' must contain the text of column 'repo_text'",
@@ -98,6 +110,12 @@ def test_baseline(root: DataRoot) -> None:
             for other in BENCHMARK.tasks
             if other is not task
         )
-        scores = {task.scores({"prediction": given, "references": [letter]})["accuracy"] for letter in "ABCD"}
+        scores = {
+            task.scores({"prediction": given, "references": [letter]})["accuracy"]
+            for letter in "ABCD"
+        }
         assert scores == {0, 1}
-        assert answer([{"role": "user", "content": "Question:\nWhat?\nA) a\nB) b\nC) c\nD) d"}]) is None
+        assert (
+            answer([{"role": "user", "content": "Question:\nWhat?\nA) a\nB) b\nC) c\nD) d"}])
+            is None
+        )

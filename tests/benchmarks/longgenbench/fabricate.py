@@ -38,8 +38,14 @@ def rows(length: int) -> list[dict[str, Any]]:
     for name in TYPES:
         entries = rng.randint(42, 60)
         prefix = f"#*# {name} 1 ({{x}} é):"
-        checks = [{str(n): words(rng, 3) for n in rng.sample(range(1, entries + 1), rng.randint(1, 9))} for _ in CHECKS]
-        row = {"prompt": f"Write {words(rng, 9)} *** started ***\n{prefix}", **dict(zip(CHECKS, checks, strict=True))}
+        checks = [
+            {str(n): words(rng, 3) for n in rng.sample(range(1, entries + 1), rng.randint(1, 9))}
+            for _ in CHECKS
+        ]
+        row = {
+            "prompt": f"Write {words(rng, 9)} *** started ***\n{prefix}",
+            **dict(zip(CHECKS, checks, strict=True)),
+        }
         found.append({**row, "type": name, "prefix": prefix, "number": entries})
     found[1]["checks_range"] = {}
     found[2]["checks_once"][str(found[2]["number"] + 1)] = "too much"
@@ -61,7 +67,9 @@ def outputs(length: int, restart: bool) -> list[str]:
         if number == 2:
             numbers = sorted([*rng.sample(numbers, 30), *rng.sample(numbers, 30)])
         text = words(rng, 5) + "".join(_entry(rng, row["type"], n, number == 3) for n in numbers)
-        found.append(f"{row['prefix'] if restart and number % 2 == 0 else ''}{text}\n*** finished ***\nIs it good?")
+        found.append(
+            f"{row['prefix'] if restart and number % 2 == 0 else ''}{text}\n*** finished ***\nIs it good?"
+        )
     return [*found[:-1], " I cannot do that."]
 
 

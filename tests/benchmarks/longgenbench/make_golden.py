@@ -77,9 +77,17 @@ def main() -> None:
 
 def level_results(official: Path, length: int) -> dict[str, Any]:
     """Return the results of a level, with digests in place of prompts."""
-    texts = {"outputs": outputs(length, restart=False), "api_outputs": outputs(length, restart=True)}
-    found = run_official(OFFICIAL, official, data={"rows": rows(length), "replies": REPLIES, **texts})
-    tables = {name: {**found[name], "judge_prompts": digest(found[name]["judge_prompts"])} for name in ("local", "api")}
+    texts = {
+        "outputs": outputs(length, restart=False),
+        "api_outputs": outputs(length, restart=True),
+    }
+    found = run_official(
+        OFFICIAL, official, data={"rows": rows(length), "replies": REPLIES, **texts}
+    )
+    tables = {
+        name: {**found[name], "judge_prompts": digest(found[name]["judge_prompts"])}
+        for name in ("local", "api")
+    }
     return {"prompts": digest(found["prompts"]), **tables}
 
 

@@ -38,9 +38,14 @@ def load(root: Path) -> list[Example]:
 def test_files_from_a_server(tmp_path: Path) -> None:
     """The official files are downloaded from a server, checked and loaded."""
     files = [*FILES.values()]
-    assert all("/mozhu621/LongGenBench/62c0e869219c225671a0b8f50217b0cd836b882b/Dataset/" in file.url for file in files)
+    assert all(
+        "/mozhu621/LongGenBench/62c0e869219c225671a0b8f50217b0cd836b882b/Dataset/" in file.url
+        for file in files
+    )
     root = fetch_fabricated(files, build_longgenbench(tmp_path / "made"), tmp_path / "cache")
-    assert [example.fields["input"] for example in load(root.path)] == [row["prompt"] for row in rows(LENGTH)]
+    assert [example.fields["input"] for example in load(root.path)] == [
+        row["prompt"] for row in rows(LENGTH)
+    ]
 
 
 def test_scores() -> None:
@@ -55,12 +60,20 @@ def test_scores() -> None:
         "judge_accuracy_periodic": 1,
         "longctx_score": 0.5,
     }
-    assert score(average_checks=2, judge={"once 1": "Yes.", "once 3": "no", "periodic 2": "yes"})["longctx_score"] == 1
+    assert (
+        score(average_checks=2, judge={"once 1": "Yes.", "once 3": "no", "periodic 2": "yes"})[
+            "longctx_score"
+        ]
+        == 1
+    )
 
 
 def test_a_missing_reply_is_no_zero() -> None:
     """A judge with a missing reply gives no score, and another judge's replies still count."""
-    whole, part = {"once 1": "yes", "once 3": "yes", "periodic 2": "yes"}, {"once 1": "yes", "once 3": None}
+    whole, part = (
+        {"once 1": "yes", "once 3": "yes", "periodic 2": "yes"},
+        {"once 1": "yes", "once 3": None},
+    )
     for replies in (None, part, {**whole, "once 3": ""}, "yes"):
         assert score(judge=replies).keys() == {"completion_rate", "checks_made"}
     found = score(jury={"replies": {"a/b": whole, "c/d": part}})
@@ -78,7 +91,9 @@ def test_a_text_without_entries_to_ask_about() -> None:
         assert "longctx_score" not in score(prediction="#*# No.", **asked)
 
 
-@pytest.mark.parametrize("name", ["prefix", "type", "number", "checks_once", "checks_range", "checks_periodic"])
+@pytest.mark.parametrize(
+    "name", ["prefix", "type", "number", "checks_once", "checks_range", "checks_periodic"]
+)
 def test_a_record_without_a_column(name: str) -> None:
     """A record without a column has no scores."""
     assert score(**{name: None}, judge={}) == {}
@@ -86,7 +101,9 @@ def test_a_record_without_a_column(name: str) -> None:
 
 def test_odd_numbers() -> None:
     """A number that Python does not convert is skipped, and digits other than 0 to 9 are read."""
-    prompts = judge_prompts({**RECORD, "prediction": f"#*# Week {'1' * 5000}: x\n#*# Week ٣: y\n#*# Week 03: z"})
+    prompts = judge_prompts(
+        {**RECORD, "prediction": f"#*# Week {'1' * 5000}: x\n#*# Week ٣: y\n#*# Week 03: z"}
+    )
     assert prompts == {"once 3": "Context:  Week ٣: y\n### Instruction: Does this context include the b?"
                                  " Please answer with 'yes' or 'no' only."}  # fmt: skip
 
@@ -97,10 +114,16 @@ def test_the_judge_is_asked_as_officially() -> None:
     requests = annotator.questions("texts", RECORD)
     assert list(requests) == ["once 1", "once 3", "periodic 2"]
     request = requests["periodic 2"]
-    assert request.prompt.startswith("Context:  Week 2: {y}\n### Instruction: Does this context include the c?")
+    assert request.prompt.startswith(
+        "Context:  Week 2: {y}\n### Instruction: Does this context include the c?"
+    )
     assert (request.temperature, request.top_p, request.max_tokens) == (0.95, 0.95, 50)
     assert (request.seed, request.readings) == (42, 1)
-    assert [request.parse(reply) for reply in ("YES", "eyes", "maybe")] == [{"met": 1}, {"met": 1}, {"met": 0}]
+    assert [request.parse(reply) for reply in ("YES", "eyes", "maybe")] == [
+        {"met": 1},
+        {"met": 1},
+        {"met": 0},
+    ]
     typical = write_entries(RECORD, 400)
     assert len(annotator.questions("texts", {**RECORD, "prediction": typical})) == 4
     assert len(typical.split()) == pytest.approx(400, rel=0.05)
@@ -109,8 +132,14 @@ def test_the_judge_is_asked_as_officially() -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"checks_once": {"x": "a"}}, "checks_once must be an object of texts by the numbers of entries"),
-        ({"checks_range": {"1": 2}}, "checks_range must be an object of texts by the numbers of entries"),
+        (
+            {"checks_once": {"x": "a"}},
+            "checks_once must be an object of texts by the numbers of entries",
+        ),
+        (
+            {"checks_range": {"1": 2}},
+            "checks_range must be an object of texts by the numbers of entries",
+        ),
         ({"number": 0}, "number must be a whole number from 1 to 9999, found 0"),
         ({"prefix": None}, "column 'prefix' must be str"),
     ],
@@ -129,7 +158,10 @@ def test_headings_alone(tmp_path: Path) -> None:
     assert callable(baseline)
     for example in load(build_longgenbench(tmp_path)):
         text = baseline([{"role": "user", "content": example.fields["input"]}])
-        assert TASK.scores({**example.record, "prediction": text, "references": []})["completion_rate"] == 1
+        assert (
+            TASK.scores({**example.record, "prediction": text, "references": []})["completion_rate"]
+            == 1
+        )
     assert baseline([{"role": "user", "content": "#*# Week 1:\nWrite."}]) is None
 
 

@@ -31,10 +31,14 @@ def judged_records(examples: list[Example], length: int, form: str) -> list[dict
     """Return the records of all texts with the judge's replies."""
     texts = outputs(length, restart=form == "api")
     records = [
-        {**example.record, "prediction": text, "references": []} for example, text in zip(examples, texts, strict=True)
+        {**example.record, "prediction": text, "references": []}
+        for example, text in zip(examples, texts, strict=True)
     ]
     return [
-        {**record, "judge": {part: reply_to(prompt) for part, prompt in judge_prompts(record).items()}}
+        {
+            **record,
+            "judge": {part: reply_to(prompt) for part, prompt in judge_prompts(record).items()},
+        }
         for record in records
     ]
 
@@ -44,7 +48,10 @@ def test_prompts(examples: dict[int, list[Example]], length: int) -> None:
     """Every prompt and the order are the official ones, as chats and as completions."""
     forms: tuple[Style, ...] = ("chat", "completion")
     for form in forms:
-        assert digest(TASK.prompt(example).text(form) for example in examples[length]) == GOLDEN[str(length)]["prompts"]
+        assert (
+            digest(TASK.prompt(example).text(form) for example in examples[length])
+            == GOLDEN[str(length)]["prompts"]
+        )
 
 
 @pytest.mark.parametrize(("length", "form"), CASES)
@@ -52,7 +59,11 @@ def test_judge_prompts(examples: dict[int, list[Example]], length: int, form: st
     """The judge's prompts are the official ones; the official code asks them by kind for all texts."""
     asked = [judge_prompts(record) for record in judged_records(examples[length], length, form)]
     in_order = [
-        prompt for kind in KINDS for prompts in asked for part, prompt in prompts.items() if part.startswith(kind)
+        prompt
+        for kind in KINDS
+        for prompts in asked
+        for part, prompt in prompts.items()
+        if part.startswith(kind)
     ]
     assert digest(in_order) == GOLDEN[str(length)][form]["judge_prompts"]
 
@@ -65,7 +76,8 @@ def test_tables(examples: dict[int, list[Example]], length: int, form: str) -> N
     checks, _, _, made, stic_1, stic_2, words, completion = GOLDEN[str(length)][form]["static"]
     assert sum(len(record[name]) for record in records for name in CHECKS) == checks
     means = {
-        name: fmean(scores[name] for scores in found) for name in ("checks_made", "judge_stic_2", "completion_rate")
+        name: fmean(scores[name] for scores in found)
+        for name in ("checks_made", "judge_stic_2", "completion_rate")
     }
     expected = {"checks_made": made, "judge_stic_2": stic_2, "completion_rate": completion / 100}
     assert means == pytest.approx(expected, rel=1e-14)
@@ -82,5 +94,10 @@ def test_accuracies(examples: dict[int, list[Example]], length: int, form: str) 
     records = judged_records(examples[length], length, form)
     _, *expected, _ = GOLDEN[str(length)][form]["accuracies"]
     for kind, accuracy in zip(KINDS, expected, strict=True):
-        met = [is_yes(reply) for record in records for part, reply in record["judge"].items() if part.startswith(kind)]
+        met = [
+            is_yes(reply)
+            for record in records
+            for part, reply in record["judge"].items()
+            if part.startswith(kind)
+        ]
         assert fmean(met) == pytest.approx(accuracy, rel=1e-14)

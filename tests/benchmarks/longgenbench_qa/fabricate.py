@@ -20,7 +20,10 @@ from helm_longctx.benchmarks.longgenbench_qa.tasks import (
 from tests.support.fabricate_words import words, write
 
 ROWS, SUBJECT_ROWS = 80, 23
-RECORD = {"prediction": "Answer_9:\nThe answer is 7.\n\nAnswer_10:\n4\n\n", "references": ["So 7.\n#### 7", "#### 5"]}
+RECORD = {
+    "prediction": "Answer_9:\nThe answer is 7.\n\nAnswer_10:\n4\n\n",
+    "references": ["So 7.\n#### 7", "#### 5"],
+}
 SYSTEM = "Answer each question step by step, {} of nonsense."
 
 _ENDS = ("The answer is {}.", "{}", "It is {} or 12.", "({}) is right, not (B)", "none", "", "Question: {}", "A_gold: {}",
@@ -40,24 +43,38 @@ def build_longgenbench_qa(root: Path) -> Path:
 def gsm8k_rows(rng: random.Random) -> list[dict[str, Any]]:
     """Return questions; some right answers have a comma."""
     numbers = [rng.choice(("7", "1,234", "0.5", "12")) for _ in range(ROWS)]
-    return [{"question": f"{words(rng, 6)}?", "answer": f"{words(rng, 3)} = 3\n#### {number}"} for number in numbers]
+    return [
+        {"question": f"{words(rng, 6)}?", "answer": f"{words(rng, 3)} = 3\n#### {number}"}
+        for number in numbers
+    ]
 
 
 def write_data(folder: Path, rng: random.Random) -> None:
     """Write the folder `data` of the repository, with columns that pandas reads as numbers or as nan."""
     examples = {
-        subject: "About it.\n\n" + "\n\n".join(f"Q: {words(rng, 4)}\n(A) x\nA: {words(rng, 3)}" for _ in range(5))
+        subject: "About it.\n\n"
+        + "\n\n".join(f"Q: {words(rng, 4)}\n(A) x\nA: {words(rng, 3)}" for _ in range(5))
         for subject in SUBJECTS
     }
-    for path, text in ((GSM8K_PROMPT, f"Question_1: \n{words(rng, 5)}"), (MMLU_PROMPT, json.dumps(examples))):
+    for path, text in (
+        (GSM8K_PROMPT, f"Question_1: \n{words(rng, 5)}"),
+        (MMLU_PROMPT, json.dumps(examples)),
+    ):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     tests = folder / "MMLU/data/test"
     tests.mkdir(parents=True, exist_ok=True)
     for number, subject in enumerate(SUBJECTS):
-        kinds = (lambda: words(rng, 2), lambda: str(rng.randint(1, 90)), lambda: rng.choice(("3", "", "None", "2.50")))
+        kinds = (
+            lambda: words(rng, 2),
+            lambda: str(rng.randint(1, 90)),
+            lambda: rng.choice(("3", "", "None", "2.50")),
+        )
         make = kinds[number % 3]
-        rows = [[f"{words(rng, 5)}?", *(make() for _ in range(4)), rng.choice("ABCD")] for _ in range(SUBJECT_ROWS)]
+        rows = [
+            [f"{words(rng, 5)}?", *(make() for _ in range(4)), rng.choice("ABCD")]
+            for _ in range(SUBJECT_ROWS)
+        ]
         if number % 5 == 0:
             rows[3][0] += "\n\nand more"
         with (tests / f"{subject}_test.csv").open("w", encoding="utf-8", newline="") as file:
@@ -67,5 +84,10 @@ def write_data(folder: Path, rng: random.Random) -> None:
 def answer(rng: random.Random, fewest: int, most: int) -> str:
     """Return the text of a model with so many answers, of which some have an odd form."""
     count = rng.randint(fewest, most)
-    ends = [rng.choice(_ENDS).format(rng.choice(("7", "1234", "0.5", "A", "C", "D"))) for _ in range(count)]
-    return "\n\n".join(f"Answer_{number}:\n{words(rng, 3)} {end}" for number, end in enumerate(ends, 9))
+    ends = [
+        rng.choice(_ENDS).format(rng.choice(("7", "1234", "0.5", "A", "C", "D")))
+        for _ in range(count)
+    ]
+    return "\n\n".join(
+        f"Answer_{number}:\n{words(rng, 3)} {end}" for number, end in enumerate(ends, 9)
+    )

@@ -51,7 +51,9 @@ def test_right_answers_of_gsm8k(root: DataRoot) -> None:
         rng, counts = random.Random(seed), [0, 0]
         for example in examples:
             answers = tasks.find_answers(answer(rng, *[(35, 40), (0, 35), (35, 35)][seed % 3]))
-            for place, count in enumerate(tasks._read_file(answers, example.references, tasks._same_number)):
+            for place, count in enumerate(
+                tasks._read_file(answers, example.references, tasks._same_number)
+            ):
                 counts[place] += count
         assert counts == [asked, right]
 
@@ -61,7 +63,10 @@ def test_right_answers_of_mmlu(root: DataRoot) -> None:
     examples = list(load_examples(MMLU, Settings(None), root))
     for seed, (_, right) in enumerate(GOLDEN["mmlu"]):
         rng = random.Random(seed)
-        scores = [MMLU.scores({"prediction": answer(rng, 20, 24), "references": e.references}) for e in examples]
+        scores = [
+            MMLU.scores({"prediction": answer(rng, 20, 24), "references": e.references})
+            for e in examples
+        ]
         assert sum(each["accuracy"] for each in scores) * 20 == pytest.approx(right)
         assert {each["answered"] for each in scores} == {1.0}
 
@@ -69,10 +74,21 @@ def test_right_answers_of_mmlu(root: DataRoot) -> None:
 def test_defects_and_their_remedies() -> None:
     """An answer without a number or letter, and a right answer with a comma, count only in the mended accuracy."""
     text = "Answer_9:\nnone\n\nAnswer_10:\nThe answer is 1,234.\n\n"
-    scores = tasks.score_gsm8k({"prediction": text, "references": ["#### 0", "#### 1,234", "#### 5"]})
-    assert scores == {"accuracy": 0.5, "answered": pytest.approx(2 / 3), "accuracy_of_all": pytest.approx(1 / 3)}
-    assert tasks.score_gsm8k({"prediction": "", "references": ["#### 0"]}) == {"answered": 0, "accuracy_of_all": 0}
-    scores = tasks.score_mmlu({"prediction": "Answer_6:\nnone of them\n\n", "references": ["A", "B"]})
+    scores = tasks.score_gsm8k(
+        {"prediction": text, "references": ["#### 0", "#### 1,234", "#### 5"]}
+    )
+    assert scores == {
+        "accuracy": 0.5,
+        "answered": pytest.approx(2 / 3),
+        "accuracy_of_all": pytest.approx(1 / 3),
+    }
+    assert tasks.score_gsm8k({"prediction": "", "references": ["#### 0"]}) == {
+        "answered": 0,
+        "accuracy_of_all": 0,
+    }
+    scores = tasks.score_mmlu(
+        {"prediction": "Answer_6:\nnone of them\n\n", "references": ["A", "B"]}
+    )
     assert scores == {"accuracy": 0.5, "answered": 0.5, "accuracy_of_all": 0}
 
 
@@ -80,14 +96,20 @@ def test_defects_and_their_remedies() -> None:
 def test_scores_of_any_text(text: str) -> None:
     """Each text has shares in 0…1."""
     for task, gold in ((GSM8K, "#### 1"), (MMLU, "A")):
-        assert all(0 <= score <= 1 for score in task.scores({"prediction": text, "references": [gold] * 3}).values())
+        assert all(
+            0 <= score <= 1
+            for score in task.scores({"prediction": text, "references": [gold] * 3}).values()
+        )
 
 
 def test_a_faulty_file_is_named(tmp_path: Path) -> None:
     """A script without the system message and a subject without examples end in one line."""
     root = DataRoot(build_longgenbench_qa(tmp_path), mirror=True)
     (root / GSM8K_SCRIPT.path).write_text("x = 1\n")
-    with pytest.raises(InputError, match=r"longgenbench_GSM8K_openai.py has no system message; fetch the file again"):
+    with pytest.raises(
+        InputError,
+        match=r"longgenbench_GSM8K_openai.py has no system message; fetch the file again",
+    ):
         list(load_examples(GSM8K, Settings(None), root))
     (root / PROMPTS.path / MMLU_PROMPT).write_text("{}")
     with pytest.raises(InputError, match=r"mmlu's format: KeyError 'abstract_algebra'"):

@@ -25,8 +25,18 @@ LIMITS = {
 """The most tokens by the name of the case, which begins with the tokenizer; documents are cut, have no room, or fit."""
 
 _SENTENCES = (
-    *("The correct answer is A: {}", "The correct answer is B: x", "The correct answer is C.", "C: {}", ""),
-    *("The correct answer is F: none. The correct answer is A: {}", "I think: The correct answer is D: {}", "{}"),
+    *(
+        "The correct answer is A: {}",
+        "The correct answer is B: x",
+        "The correct answer is C.",
+        "C: {}",
+        "",
+    ),
+    *(
+        "The correct answer is F: none. The correct answer is A: {}",
+        "I think: The correct answer is D: {}",
+        "{}",
+    ),
     *(
         "the correct answer is E: {}",
         "The correct answer is E:",

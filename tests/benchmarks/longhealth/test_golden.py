@@ -44,7 +44,9 @@ def settings(name: str = "tiktoken", **given: Any) -> Settings:
 
 @pytest.mark.parametrize("task", BENCHMARK.tasks, ids=lambda task: task.name)
 @pytest.mark.parametrize("case", LIMITS)
-def test_prompts_and_accuracies(case: str, task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_and_accuracies(
+    case: str, task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The prompts of all questions, their order and the accuracy of odd answers are the official ones."""
     monkeypatch.setattr(tasks, "MOST_TOKENS", LIMITS[case])
     given = settings(case.split()[0])
@@ -65,7 +67,9 @@ def test_golden_cases_say_something() -> None:
     """Each limit and tokenizer gives other prompts, and every task has some right answers."""
     digests = [facts["task2"][1] for facts in GOLDEN.values()]
     assert len(set(digests)) == len(digests)
-    assert all(sum(facts[task.name][2] for facts in GOLDEN.values()) > 0 for task in BENCHMARK.tasks)
+    assert all(
+        sum(facts[task.name][2] for facts in GOLDEN.values()) > 0 for task in BENCHMARK.tasks
+    )
 
 
 def test_settings_of_the_tasks(root: DataRoot) -> None:
@@ -108,5 +112,7 @@ def test_baseline_and_errors(root: DataRoot) -> None:
     content = patients(SEEDS[0])
     del content["patient_02"]["questions"][1]["correct"]
     (root / tasks.SOURCE.path).write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(InputError, match=r"benchmark_v5.json does not have task1's format: KeyError 'correct'"):
+    with pytest.raises(
+        InputError, match=r"benchmark_v5.json does not have task1's format: KeyError 'correct'"
+    ):
         list(load_examples(TASK1, settings(), root))

@@ -10,7 +10,14 @@ from typing import Any
 from helm_longctx.benchmarks.longmemeval.tasks import FILES, KINDS, find_source, read_label
 from tests.support.fabricate_words import words
 
-ODD = ("", " {question} {}", '\n\nquoted "text" \\n\n', " \u2028é\r\n", "😀 文章。 ", "### Session 1:")
+ODD = (
+    "",
+    " {question} {}",
+    '\n\nquoted "text" \\n\n',
+    " \u2028é\r\n",
+    "😀 文章。 ",
+    "### Session 1:",
+)
 
 
 def build_longmemeval(root: Path) -> Path:
@@ -34,7 +41,10 @@ def make_rows(name: str) -> list[dict[str, Any]]:
 
 def _make_row(rng: random.Random, name: str, kind: str, sessions: int) -> dict[str, Any]:
     # Some dates are equal, and they are not in order.
-    dates = [f"2023/0{rng.randint(4, 6)}/1{rng.randint(0, 3)} (Mon) 1{rng.randint(0, 3)}:30" for _ in range(sessions)]
+    dates = [
+        f"2023/0{rng.randint(4, 6)}/1{rng.randint(0, 3)} (Mon) 1{rng.randint(0, 3)}:30"
+        for _ in range(sessions)
+    ]
     return {
         "question_id": name,
         "question_type": kind,
@@ -44,7 +54,9 @@ def _make_row(rng: random.Random, name: str, kind: str, sessions: int) -> dict[s
         "haystack_dates": dates,
         "haystack_session_ids": [f"s{number}" for number in range(sessions)],
         "haystack_sessions": [_make_session(rng, number) for number in range(sessions)],
-        "answer_session_ids": rng.sample([f"s{number}" for number in range(sessions)], k=rng.randint(1, 2)),
+        "answer_session_ids": rng.sample(
+            [f"s{number}" for number in range(sessions)], k=rng.randint(1, 2)
+        ),
     }
 
 
@@ -52,7 +64,10 @@ def _make_session(rng: random.Random, number: int) -> list[dict[str, Any]]:
     """Return a session. One has no turns, and one only the assistant's."""
     roles = (["user", "assistant"] * 2, ["assistant"], [], ["user"])[number % 4]
     labels: tuple[dict[str, Any], ...] = ({}, {"has_answer": True}, {"has_answer": False})
-    return [{"role": role, "content": words(rng, 5) + rng.choice(ODD), **rng.choice(labels)} for role in roles]
+    return [
+        {"role": role, "content": words(rng, 5) + rng.choice(ODD), **rng.choice(labels)}
+        for role in roles
+    ]
 
 
 def make_answers(count: int) -> list[str]:

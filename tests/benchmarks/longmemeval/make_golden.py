@@ -88,12 +88,19 @@ def main() -> None:
         for name, each in READINGS.items()
     }
     rows = make_rows("s")
-    data = {"rows": rows, "readings": readings, "answers": make_answers(len(rows)), "replies": ODD_REPLIES}
+    data = {
+        "rows": rows,
+        "readings": readings,
+        "answers": make_answers(len(rows)),
+        "replies": ODD_REPLIES,
+    }
     golden = run_official(OFFICIAL, *parse_folders("official"), data=data)
     golden["prompts"] = {name: digest(prompts) for name, prompts in golden["prompts"].items()}
     judge_prompts = golden["judge_prompts"]
     assert all([message["role"] for message in messages] == ["user"] for messages in judge_prompts)
-    golden["judge_prompts"] = digest(message["content"] for messages in judge_prompts for message in messages)
+    golden["judge_prompts"] = digest(
+        message["content"] for messages in judge_prompts for message in messages
+    )
     write_golden(__file__, golden, indent=0)
 
 

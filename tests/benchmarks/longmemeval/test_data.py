@@ -49,12 +49,18 @@ def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"question_type": "other"}, "question_type must be one of single-session-user, .* found 'other'"),
+        (
+            {"question_type": "other"},
+            "question_type must be one of single-session-user, .* found 'other'",
+        ),
         ({"question": None}, "column 'question' must be str"),
         ({"answer": ["x"]}, "column 'answer' must be str or int or float"),
         ({"haystack_dates": []}, "must be lists of the same length, with at least one session"),
         ({"haystack_dates": [1, 2]}, "haystack_dates must be a list of texts"),
-        ({"haystack_sessions": ["x", []]}, "a session must be a list of turns with the texts 'role' and 'content'"),
+        (
+            {"haystack_sessions": ["x", []]},
+            "a session must be a list of turns with the texts 'role' and 'content'",
+        ),
         ({"haystack_sessions": [[{"role": "user"}], []]}, "a session must be a list of turns"),
     ],
 )
@@ -70,10 +76,17 @@ def test_places_and_clusters(tmp_path: Path) -> None:
     the question that it is made from."""
     row = make_rows("s")[1] | {"haystack_dates": ["2023/05/02", "2023/05/01", "2023/05/03"]}
     evidence = {"a": ["s0"], "b": ["s1"], "c": ["s0", "s1"], "c_abs": ["other"]}
-    rows = [row | {"question_id": name, "answer_session_ids": ids} for name, ids in evidence.items()]
+    rows = [
+        row | {"question_id": name, "answer_session_ids": ids} for name, ids in evidence.items()
+    ]
     examples = load(tmp_path, *rows)
     assert [example.depth for example in examples] == [0.5, 0.0, None, None]
-    assert [example.group for example in examples] == ["question a", "question b", "question c", "question c"]
+    assert [example.group for example in examples] == [
+        "question a",
+        "question b",
+        "question c",
+        "question c",
+    ]
     assert [example.record["abstention"] for example in examples] == [False, False, False, True]
     assert all("has_answer" not in example.fields["context"] for example in examples)
 
@@ -96,7 +109,14 @@ def test_a_run(tmp_path: Path) -> None:
     with serve_llm(judge) as judging:
         models = write_judges(tmp_path / "models", {"tests/judge": judging.openai})
         line = ["--run-entries", f"{entry},model=longctx/lexical", "--suite", "s", "-m", "99"]
-        made = run("helm-run", *line, "--local-path", str(models), folder=tmp_path, HELM_LONGCTX_DATA=str(root))
+        made = run(
+            "helm-run",
+            *line,
+            "--local-path",
+            str(models),
+            folder=tmp_path,
+            HELM_LONGCTX_DATA=str(root),
+        )
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     name = f"{entry},model=longctx_lexical".replace("/", "_")
     found = {metric: value for (metric, task), value in stats(tmp_path, name).items() if task}

@@ -38,7 +38,12 @@ def make_records(examples: Iterable[Example]) -> list[dict[str, Any]]:
     """Return the records of the fabricated answers, without a judge's reply."""
     texts = make_answers(len(ODD_REPLIES))
     return [
-        {**each.record, "question": each.question, "references": each.references, "prediction": text}
+        {
+            **each.record,
+            "question": each.question,
+            "references": each.references,
+            "prediction": text,
+        }
         for each, text in zip(examples, texts, strict=True)
     ]
 
@@ -47,7 +52,9 @@ def test_prompts(root: DataRoot) -> None:
     """The prompts of all forms of the chats are the official ones."""
     for name in READINGS:
         task = BENCHMARK.task(f"s_{name}" if name else "s")
-        prompts = [task.prompt(example).user_turn for example in load_examples(task, Settings(None), root)]
+        prompts = [
+            task.prompt(example).user_turn for example in load_examples(task, Settings(None), root)
+        ]
         assert digest(prompts) == GOLDEN["prompts"][name], name
 
 
@@ -57,7 +64,10 @@ def test_requests_to_the_judge(examples: list[Example]) -> None:
     for record in make_records(examples):
         requests += annotator.questions("s", record).values()
     assert digest(request.prompt for request in requests) == GOLDEN["judge_prompts"]
-    options = {(request.temperature, request.max_tokens, request.system, request.readings) for request in requests}
+    options = {
+        (request.temperature, request.max_tokens, request.system, request.readings)
+        for request in requests
+    }
     assert options == {(GOLDEN["options"]["temperature"], GOLDEN["options"]["max_tokens"], "", 1)}
     assert f"openai/{GOLDEN['options']['model']}" == JUDGE
 
@@ -67,8 +77,15 @@ def test_accuracies(examples: list[Example]) -> None:
     pairs = zip(make_records(examples), ODD_REPLIES, strict=True)
     found = [TASK.scores({**record, "judge": reply}) for record, reply in pairs]
     assert [scores["longctx_score"] == 1 for scores in found] == GOLDEN["labels"]
-    metrics = {**BY_KIND, "Overall Accuracy": "judge_score", "Abstention Accuracy": "judge_score_abstention"}
-    means = {name: fmean(each[metric] for each in found if metric in each) for name, metric in metrics.items()}
+    metrics = {
+        **BY_KIND,
+        "Overall Accuracy": "judge_score",
+        "Abstention Accuracy": "judge_score_abstention",
+    }
+    means = {
+        name: fmean(each[metric] for each in found if metric in each)
+        for name, metric in metrics.items()
+    }
     means["Task-averaged Accuracy"] = fmean(means[kind] for kind in BY_KIND)
     assert {name: f"{mean:.4f}" for name, mean in means.items()} == {
         name: f"{float(value):.4f}" for name, value in GOLDEN["printed"].items()
@@ -86,4 +103,14 @@ def test_any_reply_is_read(reply: str) -> None:
 @pytest.mark.parametrize("reply", [None, 5, {"answer": "yes"}, ""])
 def test_no_reply(reply: object) -> None:
     """Without a text there is no score, also not by type."""
-    assert TASK.scores({"prediction": "x", "references": ["y"], "question_type": "multi-session", "judge": reply}) == {}
+    assert (
+        TASK.scores(
+            {
+                "prediction": "x",
+                "references": ["y"],
+                "question_type": "multi-session",
+                "judge": reply,
+            }
+        )
+        == {}
+    )

@@ -16,7 +16,10 @@ from tests.support.fabricate_words import write
 
 NAME = "longmemeval_{}.json_testlog_top{}context_{}format_useronly{}_20250101-1200none"
 LABEL = {"model": "gpt-4o-2024-08-06", "label": True}
-ROWS = [{"question_id": "q3", "hypothesis": "It is 7."}, {"question_id": "q0_abs", "hypothesis": ""}]
+ROWS = [
+    {"question_id": "q3", "hypothesis": "It is 7."},
+    {"question_id": "q0_abs", "hypothesis": ""},
+]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +38,9 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("s_cleaned", 1000, "json", "true"), "con", "longmemeval_user_only:task=s"),
     ],
 )
-def test_the_path_gives_the_run_entry(tmp_path: Path, parts: tuple[Any, ...], reading: str, entry: str) -> None:
+def test_the_path_gives_the_run_entry(
+    tmp_path: Path, parts: tuple[Any, ...], reading: str, entry: str
+) -> None:
     """The name and the folders of a file select the run entry and the model."""
     path = tmp_path / "full-history-session/gpt-4o" / reading / NAME.format(*parts)
     write(path, ROWS)
@@ -53,14 +58,25 @@ def test_labels(tmp_path: Path) -> None:
     plain = folder / NAME.format("s_cleaned", 1000, "json", "false")
     judged = plain.with_name(f"{plain.name}.eval-results-gpt-4o")
     write(plain, ROWS)
-    write(judged, [{**ROWS[0], "autoeval_label": LABEL}, {**ROWS[1], "autoeval_label": {**LABEL, "label": False}}])
+    write(
+        judged,
+        [
+            {**ROWS[0], "autoeval_label": LABEL},
+            {**ROWS[1], "autoeval_label": {**LABEL, "label": False}},
+        ],
+    )
     assert READER.files(tmp_path) == [judged]
     (run,) = READER.read(judged, "")
     assert run.entry == "longmemeval:task=s"
     records = [{"prediction": each.prediction, **each.record, **each.notes} for each in run.outputs]
     first, second = (BENCHMARK.task("s").scores(record) for record in records)
     assert first["longctx_score"] == first["judge_score_temporal_reasoning"] == 1
-    assert second["longctx_score"] == second["judge_score_abstention"] == second["judge_score_single_session_user"] == 0
+    assert (
+        second["longctx_score"]
+        == second["judge_score_abstention"]
+        == second["judge_score_single_session_user"]
+        == 0
+    )
     assert [each.group for each in run.outputs] == ["question q3", "question q0"]
 
 
@@ -75,11 +91,31 @@ def test_a_named_entry(tmp_path: Path) -> None:
     ("path", "row", "message"),
     [
         ("answers.jsonl", {}, "no run entry has the options in this path"),
-        (f"full-history-session/m/con/{NAME.format('s_cleaned', 50, 'json', 'false')}", {}, "no run entry"),
-        (f"flat-bm25-session/m/con/{NAME.format('s_cleaned', 1000, 'json', 'false')}", {}, "no run entry"),
-        (f"full-history-session/m/con-separate/{NAME.format('s_cleaned', 1000, 'json', 'false')}", {}, "no run entry"),
-        (f"full-history-session/m/con/{NAME.format('s_cleaned', 1000, 'nl', 'true')}", {}, "no run entry"),
-        ("x/full-history-session/m/con/{}", {"question_id": "q99"}, "LongMemEval has no question 'q99'"),
+        (
+            f"full-history-session/m/con/{NAME.format('s_cleaned', 50, 'json', 'false')}",
+            {},
+            "no run entry",
+        ),
+        (
+            f"flat-bm25-session/m/con/{NAME.format('s_cleaned', 1000, 'json', 'false')}",
+            {},
+            "no run entry",
+        ),
+        (
+            f"full-history-session/m/con-separate/{NAME.format('s_cleaned', 1000, 'json', 'false')}",
+            {},
+            "no run entry",
+        ),
+        (
+            f"full-history-session/m/con/{NAME.format('s_cleaned', 1000, 'nl', 'true')}",
+            {},
+            "no run entry",
+        ),
+        (
+            "x/full-history-session/m/con/{}",
+            {"question_id": "q99"},
+            "LongMemEval has no question 'q99'",
+        ),
         (
             "x/full-history-session/m/con/{}",
             {"autoeval_label": {**LABEL, "model": "gpt-4o-mini"}},
@@ -90,10 +126,16 @@ def test_a_named_entry(tmp_path: Path) -> None:
             {"autoeval_label": True},
             "must be an object with the model gpt-4o-2024-08-06",
         ),
-        ("x/full-history-session/m/con/{}", {"hypothesis": None}, "column 'hypothesis' must be str"),
+        (
+            "x/full-history-session/m/con/{}",
+            {"hypothesis": None},
+            "column 'hypothesis' must be str",
+        ),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, path: str, row: dict[str, Any], message: str) -> None:
+def test_other_files_are_refused(
+    tmp_path: Path, path: str, row: dict[str, Any], message: str
+) -> None:
     """Files of other options and malformed rows are refused in one line."""
     file = tmp_path / path.format(NAME.format("s_cleaned", 1000, "json", "false"))
     write(file, [{**ROWS[0], **row}])

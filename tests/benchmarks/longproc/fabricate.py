@@ -40,16 +40,24 @@ def build_longproc(root: Path) -> Path:
     for task, files in TASKS.items():
         folder = root / task
         folder.mkdir(parents=True)
-        (folder / "prompts.yaml").write_text(yaml.safe_dump({"USER_PROMPT": PLACES[task]}), encoding="utf-8")
+        (folder / "prompts.yaml").write_text(
+            yaml.safe_dump({"USER_PROMPT": PLACES[task]}), encoding="utf-8"
+        )
         for level in files.levels:
             rng = random.Random(f"{task} {level}")
-            rows = [MAKERS[task](rng, folder, f"{level}_{number}", LEVELS[level] // 512) for number in range(ROWS)]
+            rows = [
+                MAKERS[task](rng, folder, f"{level}_{number}", LEVELS[level] // 512)
+                for number in range(ROWS)
+            ]
             _write(folder / files.file.format(task=task, level=level), rows)
     rng = random.Random(5)
     folder = root / "travel_planning"
     _write(folder / "travel_planning_icl_examples.json", [_trip(rng, count) for count in (3, 4)])
     tokens = (0, 100, 2047, 2048, 3000, 4095, 4096, 6000.5, 8191, 8192)
-    trips = [{**_trip(rng, 3 + number % 4), "estimated_output_tokens": n} for number, n in enumerate(tokens)]
+    trips = [
+        {**_trip(rng, 3 + number % 4), "estimated_output_tokens": n}
+        for number, n in enumerate(tokens)
+    ]
     _write(folder / "travel_planning_all.json", trips)
     return root
 
@@ -82,7 +90,9 @@ def _route(rng: random.Random, folder: Path, name: str, size: int) -> dict[str, 
     cities = [f"{words(rng, 1).title()}{number}" for number in range(3 + size)]
     steps = [(a, rng.choice(["bus", "ferry"]), b) for a, b in pairwise(cities)]
     return {
-        "context_nl": "\n".join(f"You can go from {a} to {b} by {by}." for a, by, b in sorted(steps)),
+        "context_nl": "\n".join(
+            f"You can go from {a} to {b} by {by}." for a, by, b in sorted(steps)
+        ),
         "question_repr": [cities[0], cities[-1]],
         "answer_nl": "\n".join(f"From {a}, take a {by} to {b}." for a, by, b in steps),
     }
@@ -104,7 +114,10 @@ def _equations(rng: random.Random, folder: Path, name: str, size: int) -> dict[s
     if rng.random() < 0.4:
         numbers[1] = numbers[0]  # equal numbers allow a division by 0
     a, b, c, d = rng.sample(numbers, 4)
-    return {"nums": numbers, "target": abs(rng.choice([a + b * c - d, a * b + c + d, a + b + c + d, a - b - c + d]))}
+    return {
+        "nums": numbers,
+        "target": abs(rng.choice([a + b * c - d, a * b + c + d, a + b + c + d, a - b - c + d])),
+    }
 
 
 def _trip(rng: random.Random, count: int) -> dict[str, Any]:
@@ -115,7 +128,9 @@ def _trip(rng: random.Random, count: int) -> dict[str, Any]:
         days = rng.randint(2, 5)
         entry = [{"type": "duration", "city": city, "num_days": days}]
         if number % 3 == 1 or (count == 6 and number == 5):
-            entry.append({"type": "fixed", "city": city, "start_day": day, "end_day": day + days - 1})
+            entry.append(
+                {"type": "fixed", "city": city, "start_day": day, "end_day": day + days - 1}
+            )
         constraints.append(entry)
         day += days - 1
     rng.shuffle(constraints)
@@ -165,8 +180,23 @@ def cases(root: Path) -> Iterator[tuple[str, str, int, str]]:
 
 def outputs(rng: random.Random, reference: str, other: str) -> Iterator[str]:
     """Return outputs that are right, nearly right and odd."""
-    yield from ("", " ", "\n", "I cannot do that.", other, reference, f" {reference}\n", reference.upper(), "文" * 50)
-    yield from (reference[: len(reference) // 2], reference[len(reference) // 3 :], f"Sure!\n{reference}", "\x00\t{}")
+    yield from (
+        "",
+        " ",
+        "\n",
+        "I cannot do that.",
+        other,
+        reference,
+        f" {reference}\n",
+        reference.upper(),
+        "文" * 50,
+    )
+    yield from (
+        reference[: len(reference) // 2],
+        reference[len(reference) // 3 :],
+        f"Sure!\n{reference}",
+        "\x00\t{}",
+    )
     yield f"{reference}\n{other}"
     yield reference.replace("\n", "\r\n")
     yield reference.replace("\n", "\n\n")

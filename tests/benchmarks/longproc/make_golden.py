@@ -57,12 +57,20 @@ def main() -> None:
             "root": str(root),
             "programs": PROGRAMS,
             "names": [f"{name}_{level}" for name, files in TASKS.items() for level in files.levels],
-            "cases": [(f"{name}_{level}", number, output) for name, level, number, output in cases(root)],
+            "cases": [
+                (f"{name}_{level}", number, output) for name, level, number, output in cases(root)
+            ],
         }
         found = run_official(OFFICIAL, *parse_folders("official"), data=task)
     golden = {
-        "prompts": {name: digest(row["input_prompt"] for row in rows) for name, rows in found["data"].items()},
-        "items": {name: digest(item_text(row["item"]) for row in rows) for name, rows in found["data"].items()},
+        "prompts": {
+            name: digest(row["input_prompt"] for row in rows)
+            for name, rows in found["data"].items()
+        },
+        "items": {
+            name: digest(item_text(row["item"]) for row in rows)
+            for name, rows in found["data"].items()
+        },
         "programs": {name: json.dumps(scores) for name, scores in found["programs"].items()},
         "scores": [json.dumps(scores) for scores in found["scores"]],  # one line each
     }

@@ -35,7 +35,8 @@ def edit(path: Path, **fields: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "level"), [("travel_planning", "0.5k"), ("pseudo_to_code", "8k"), ("countdown", "1k"), ("sudoku", "2k")]
+    ("task", "level"),
+    [("travel_planning", "0.5k"), ("pseudo_to_code", "8k"), ("countdown", "1k"), ("sudoku", "2k")],
 )
 def test_levels_that_a_task_lacks(task: str, level: str) -> None:
     """A level that a task lacks is refused."""
@@ -86,7 +87,9 @@ def test_malformed_templates(root: Path, text: str | None, message: str) -> None
     assert error.endswith(f": {message}")
 
 
-@pytest.mark.parametrize(("task", "level"), [(task, level) for task, files in TASKS.items() for level in files.levels])
+@pytest.mark.parametrize(
+    ("task", "level"), [(task, level) for task, files in TASKS.items() for level in files.levels]
+)
 def test_sources_name_what_is_read(root: Path, task: str, level: str) -> None:
     """A task reads only the files that its source names, and the pages that its rows name."""
     kept = {Path(path).relative_to("longproc") for path in source(task, level).paths}

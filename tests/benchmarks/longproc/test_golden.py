@@ -29,7 +29,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_task_and_level_is_golden() -> None:
     """The golden file covers all tasks at all their levels."""
-    assert set(GOLDEN["prompts"]) == {f"{name}_{level}" for name, files in TASKS.items() for level in files.levels}
+    assert set(GOLDEN["prompts"]) == {
+        f"{name}_{level}" for name, files in TASKS.items() for level in files.levels
+    }
 
 
 @pytest.mark.parametrize("name", GOLDEN["prompts"])
@@ -64,7 +66,9 @@ def scored(root: Path) -> Scored:
                 EVALUATORS[task].score({"prediction": output, "item": items[task, level, number]}),
                 json.loads(said),
             )
-            for (task, level, number, output), said in zip(cases(root), GOLDEN["scores"], strict=True)
+            for (task, level, number, output), said in zip(
+                cases(root), GOLDEN["scores"], strict=True
+            )
         ]
 
 
@@ -85,13 +89,21 @@ def test_golden_scores_say_something(scored: Scored) -> None:
         values = [tuple(scores.values()) for name, _, scores, _ in scored if name == task]
         assert max(values)[0] == 1
         assert min(values)[0] == 0
-        assert task == "pseudo_to_code" or sum(any(0 < value < 1 for value in row) for row in values) > 10
+        assert (
+            task == "pseudo_to_code"
+            or sum(any(0 < value < 1 for value in row) for row in values) > 10
+        )
 
 
 def score_programs(names: Sequence[str]) -> dict[str, dict[str, float]]:
-    records = [{"prediction": PROGRAMS[name][0], "item": {"testcases": PROGRAMS[name][1]}} for name in names]
+    records = [
+        {"prediction": PROGRAMS[name][0], "item": {"testcases": PROGRAMS[name][1]}}
+        for name in names
+    ]
     with ThreadPoolExecutor(4) as threads:
-        return dict(zip(names, threads.map(EVALUATORS["pseudo_to_code"].score, records), strict=True))
+        return dict(
+            zip(names, threads.map(EVALUATORS["pseudo_to_code"].score, records), strict=True)
+        )
 
 
 def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,9 +21,29 @@ from helm_longctx.tasks.sandbox import SETTING, ProgramResult
 
 OPERANDS = st.one_of(
     st.integers(-40, 40).map(str),
-    st.sampled_from(["05", "00", "1_0", "0_0", "1__0", "- 5", "+5", "0x1", "1.5", "", "3 ", "\t3", "１", "1e1", "(4)"]),
+    st.sampled_from(
+        [
+            "05",
+            "00",
+            "1_0",
+            "0_0",
+            "1__0",
+            "- 5",
+            "+5",
+            "0x1",
+            "1.5",
+            "",
+            "3 ",
+            "\t3",
+            "１",
+            "1e1",
+            "(4)",
+        ]
+    ),
 )
-RESULTS = st.one_of(st.integers(-80, 400).map(str), st.sampled_from(["", "x", " 3", "3.0", "1_0", "٣"]))
+RESULTS = st.one_of(
+    st.integers(-80, 400).map(str), st.sampled_from(["", "x", " 3", "3.0", "1_0", "٣"])
+)
 
 
 @st.composite
@@ -90,14 +110,21 @@ def test_tables(output: str, reference: str) -> None:
     """The scores of any text are between 0 and 1, and the reference itself is right or has no table."""
     record = {"prediction": output, "item": {"reference_output": reference}}
     assert all(0 <= value <= 1 for value in tasks.score_html_to_tsv(record).values())
-    own = tasks.score_html_to_tsv({"prediction": reference, "item": {"reference_output": reference}})
+    own = tasks.score_html_to_tsv(
+        {"prediction": reference, "item": {"reference_output": reference}}
+    )
     assert set(own.values()) in ({0.0}, {1.0}) or "```" in reference
 
 
 @given(st.text(st.sampled_from("ab-\n \u2028\x0b'\u2019"), max_size=40))
 def test_beliefs(text: str) -> None:
     """A text is right as its own reference, also if it has no beliefs."""
-    assert tasks.score_tom_tracking({"prediction": text, "item": {"reference_output": text}})["accuracy"] == 1
+    assert (
+        tasks.score_tom_tracking({"prediction": text, "item": {"reference_output": text}})[
+            "accuracy"
+        ]
+        == 1
+    )
 
 
 @given(st.text(st.sampled_from("<Route>/ab\n"), max_size=40))
@@ -111,13 +138,18 @@ def test_tags(text: str) -> None:
 def test_items(wrapped: bool) -> None:
     """A record's item may be the whole official data point, or the item in it."""
     item = {"reference_output": "From A, take a bus to B."}
-    record = {"prediction": "<Route>From A, take a bus to B.</Route>", "item": {"item": item} if wrapped else item}
+    record = {
+        "prediction": "<Route>From A, take a bus to B.</Route>",
+        "item": {"item": item} if wrapped else item,
+    }
     assert tasks.score_path_traversal(record)["accuracy"] == 1
 
 
 def test_beliefs_where_none_are_expected() -> None:
     """An item without expected beliefs has no score, where the official code divides by zero."""
-    assert tasks.score_tom_tracking({"prediction": "- x", "item": {"reference_output": "none"}}) == {}
+    assert (
+        tasks.score_tom_tracking({"prediction": "- x", "item": {"reference_output": "none"}}) == {}
+    )
 
 
 def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +162,9 @@ def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch)
     assert scores == {"accuracy": 0, "partial_accuracy": 0, "extraction_rate": 0}
 
 
-def test_runs_are_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_runs_are_refused_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A run and a score need permission to run programs, while prompts can be read without it."""
     monkeypatch.delenv(SETTING, raising=False)
     entry = "longproc:task=pseudo_to_code,length=2k"
@@ -152,7 +186,11 @@ def test_items_of_programs(tests: object) -> None:
 def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler gets any text of a model, also half a character, which the official code cannot write to a file."""
     sent: list[bytes] = []
-    monkeypatch.setattr(tasks, "run", lambda command, stdin, **limits: sent.append(stdin) or ProgramResult(b"", b"", 1))
+    monkeypatch.setattr(
+        tasks,
+        "run",
+        lambda command, stdin, **limits: sent.append(stdin) or ProgramResult(b"", b"", 1),
+    )
     assert tasks.compile_program("int main() {} // \ud800") is None
     assert sent == [b"int main() {} // \xed\xa0\x80"]
 

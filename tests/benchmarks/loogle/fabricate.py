@@ -16,9 +16,31 @@ RECORD = {"prediction": "{'<mask-0>': 'Ada Lovelace'}", "references": ['{"<mask-
 REPLIES = ("True", "False", "true", "True.", "", "87", "-3", "101", "8 7", "1_0", " 42 ")
 NAMES = ("Ada", "Ada Lovelace", "Ben", "文", "St. Ives Bay")
 CLOZES = (
-    *("{right}", "  {right}", "{right}\n", "\n{right}", "Answer: {right}", "", "{}", "[]", "None", "null", "{", "1 +"),
-    *("{'<mask-0>': 'Ada'}", "{'<mask-0>': 'Lovelace Ada', '<mask-1>': ''}", '{"<mask-0>": "Ben", "<mask-9>": "x"}'),
-    *("{[1]: 2}", "{'<mask-0>': 'Ada Lovelace', '<mask-1>': 'Bay of St. Ives'}", "('<mask-0>', 'Ada')", "{1: 'Ada'}"),
+    *(
+        "{right}",
+        "  {right}",
+        "{right}\n",
+        "\n{right}",
+        "Answer: {right}",
+        "",
+        "{}",
+        "[]",
+        "None",
+        "null",
+        "{",
+        "1 +",
+    ),
+    *(
+        "{'<mask-0>': 'Ada'}",
+        "{'<mask-0>': 'Lovelace Ada', '<mask-1>': ''}",
+        '{"<mask-0>": "Ben", "<mask-9>": "x"}',
+    ),
+    *(
+        "{[1]: 2}",
+        "{'<mask-0>': 'Ada Lovelace', '<mask-1>': 'Bay of St. Ives'}",
+        "('<mask-0>', 'Ada')",
+        "{1: 'Ada'}",
+    ),
 )
 
 
@@ -36,7 +58,10 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def _row(rng: random.Random, name: str, number: int) -> dict[str, Any]:
-    pairs: Any = [{"Q": words(rng, 6) + "?", "A": _answer(rng, name), "S": [words(rng, 4)]} for _ in range(QUESTIONS)]
+    pairs: Any = [
+        {"Q": words(rng, 6) + "?", "A": _answer(rng, name), "S": [words(rng, 4)]}
+        for _ in range(QUESTIONS)
+    ]
     text = {"input": f"{words(rng, 80)}\n{{}}", "title": f"text {number}"}
     if name == SUMMARY:
         return {**text, "qa_pairs": "none", "output": ". ".join(words(rng, 9) for _ in range(4))}
@@ -78,7 +103,13 @@ def _texts(rng: random.Random, answer: str) -> Iterator[str]:
         "None",
     )
     yield f"{words(rng, 5)}. {' '.join(parts[:4])}\n{words(rng, 5)}"
-    yield from (f"{' '.join(parts)}. {answer}", words(rng, 30), f"It is {answer}", "..a", f"{answer}.{answer}")
+    yield from (
+        f"{' '.join(parts)}. {answer}",
+        words(rng, 30),
+        f"It is {answer}",
+        "..a",
+        f"{answer}.{answer}",
+    )
 
 
 def judged() -> Iterator[tuple[str, str, str, str, str]]:

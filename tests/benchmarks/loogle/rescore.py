@@ -51,12 +51,19 @@ def main() -> None:
             for example, (prompt, _, answer) in zip(
                 load_examples(task, Settings(None), root), prompts[task.name], strict=True
             ):
-                reference = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-                equal += task.prompt(example).messages[0]["content"] == prompt and example.references == [reference]
+                reference = (
+                    answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+                )
+                equal += task.prompt(example).messages[0][
+                    "content"
+                ] == prompt and example.references == [reference]
     print(f"{equal} of {sum(map(len, prompts.values()))} prompts are equal")
     scored = [each for each in outputs if each[3]]
     found = [BENCHMARK.task(t).score({"prediction": o, "references": [a]}) for t, a, o, _ in scored]
-    same = sum([scores[name] for name in SIMILARITY] == each[3] for scores, each in zip(found, scored, strict=True))
+    same = sum(
+        [scores[name] for name in SIMILARITY] == each[3]
+        for scores, each in zip(found, scored, strict=True)
+    )
     print(
         f"{same} of {len(scored)} outputs have equal scores; the official code fails for {len(outputs) - len(scored)}"
     )

@@ -28,7 +28,13 @@ def test_prompts(name: str, tmp_path: Path) -> None:
     for example in load_examples(task, Settings(None), root):
         (reference,) = example.references
         answer = json.loads(reference) if name == CLOZE else reference
-        found.append([task.prompt(example).messages[0]["content"], task.output_tokens(Settings(None)), answer])
+        found.append(
+            [
+                task.prompt(example).messages[0]["content"],
+                task.output_tokens(Settings(None)),
+                answer,
+            ]
+        )
     assert digest(map(json.dumps, found)) == GOLDEN["prompts"][name]
 
 
@@ -56,9 +62,13 @@ def test_judge() -> None:
     for (name, *_), verdict, official in zip(judged(), verdicts, GOLDEN["verdicts"], strict=True):
         # A grade out of the range that the prompt names is no verdict here.
         in_range = (
-            official is not None and 0 <= int(official) <= 100 if name == SUMMARY else official in ("True", "False")
+            official is not None and 0 <= int(official) <= 100
+            if name == SUMMARY
+            else official in ("True", "False")
         )
-        assert verdict == ((int(official) / 100 if name == SUMMARY else official == "True") if in_range else None)
+        assert verdict == (
+            (int(official) / 100 if name == SUMMARY else official == "True") if in_range else None
+        )
 
 
 def test_errors_and_groups(tmp_path: Path) -> None:
@@ -82,7 +92,10 @@ def test_code_in_an_answer_is_not_run(tmp_path: Path) -> None:
     """An answer that is a Python call is wrong, and the call is not made."""
     target = tmp_path / "x"
     scores = BENCHMARK.task(CLOZE).score(
-        {"prediction": f"dict([('<mask-0>', open({str(target)!r}, 'w').name)])", "references": ['{"<mask-0>": "x"}']}
+        {
+            "prediction": f"dict([('<mask-0>', open({str(target)!r}, 'w').name)])",
+            "references": ['{"<mask-0>": "x"}'],
+        }
     )
     assert scores["exact_match"] == 0
     assert not target.exists()

@@ -37,7 +37,10 @@ def build_lv_eval(root: Path) -> Path:
         questions = list(_questions(dataset))
         for number, length in enumerate(LENGTHS):
             rng = random.Random(f"{dataset.name} {length}")
-            rows = [{**question, "context": _context(rng, dataset, 12 << number)} for question in questions]
+            rows = [
+                {**question, "context": _context(rng, dataset, 12 << number)}
+                for question in questions
+            ]
             if number % 2:
                 rng.shuffle(rows)
             write(root / dataset.file(length), [_with_length(row) for row in rows])
@@ -58,7 +61,8 @@ def _questions(dataset: Dataset) -> Iterator[dict[str, Any]]:
     for number in range(ROWS):
         rng = random.Random(dataset.name) if repeated else rng
         answers = [
-            sentence(rng, dataset.language, rng.randint(1, 8)) for _ in range(1 + (number == 3 and not repeated))
+            sentence(rng, dataset.language, rng.randint(1, 8))
+            for _ in range(1 + (number == 3 and not repeated))
         ]
         facts = [sentence(rng, dataset.language, 9) for _ in range(2)]
         row: dict[str, Any] = {
@@ -77,12 +81,17 @@ def _questions(dataset: Dataset) -> Iterator[dict[str, Any]]:
 
 def _context(rng: random.Random, dataset: Dataset, count: int) -> str:
     heading = "### Passage" if dataset.language == "en" else "### 文章"
-    return "\n\n".join(f"{heading} {n}\n{sentence(rng, dataset.language, count)}" for n in (1, 2, 3))
+    return "\n\n".join(
+        f"{heading} {n}\n{sentence(rng, dataset.language, count)}" for n in (1, 2, 3)
+    )
 
 
 def _with_length(row: dict[str, Any]) -> dict[str, Any]:
     texts = (row["input"], row["context"], *row["answers"])
-    return {**row, "length": sum(len(text if row["language"] == "zh" else text.split()) for text in texts)}
+    return {
+        **row,
+        "length": sum(len(text if row["language"] == "zh" else text.split()) for text in texts),
+    }
 
 
 ENGLISH_CASES: list[tuple[str, str | None]] = [
@@ -141,11 +150,26 @@ def score_records() -> list[dict[str, Any]]:
         *(("dureader_mixup", reference, None) for reference in ROUGE_CASES),
     ]
     records = [
-        {"dataset": name, "prediction": output, "references": [reference, "2020"], "answer_keywords": keywords}
+        {
+            "dataset": name,
+            "prediction": output,
+            "references": [reference, "2020"],
+            "answer_keywords": keywords,
+        }
         for name, reference, keywords in cases
         for output in odd_outputs(rng, reference)
     ]
-    for count, other in ((988, 0), (989, 0), (990, 0), (2500, 0), (982, 6), (983, 6), (984, 6), (985, 6), (2500, 6)):
+    for count, other in (
+        (988, 0),
+        (989, 0),
+        (990, 0),
+        (2500, 0),
+        (982, 6),
+        (983, 6),
+        (984, 6),
+        (985, 6),
+        (2500, 6),
+    ):
         # The official recursion ends at about these lengths.
         prediction = " ".join(f"w{n}" for n in range(count))
         reference = "w0 " + " ".join(f"v{n}" for n in range(other - 1)) if other else prediction
@@ -163,7 +187,9 @@ def truncation_prompts() -> list[str]:
     for dataset in DATASETS:
         rng = random.Random(dataset.name)
         context = f"<s> a </s> {_context(rng, dataset, 60)} <|begin|>🎼🎼é\u0301 "
-        prompts.append(dataset.prompt.format(context=context, input=sentence(rng, dataset.language, 6)))
+        prompts.append(
+            dataset.prompt.format(context=context, input=sentence(rng, dataset.language, 6))
+        )
     return prompts
 
 
@@ -208,7 +234,11 @@ def _metaspace() -> Tokenizer:
     vocabulary = ["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256))]
     vocabulary += [*letters, *("".join(pair) for pair in merges)]
     model = models.BPE(
-        {t: n for n, t in enumerate(vocabulary)}, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True
+        {t: n for n, t in enumerate(vocabulary)},
+        merges,
+        unk_token="<unk>",
+        byte_fallback=True,
+        fuse_unk=True,
     )
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
@@ -217,7 +247,9 @@ def _metaspace() -> Tokenizer:
     return _with_special_tokens(tokenizer, ["<unk>", "<s>", "</s>"], first="<s>")
 
 
-def _with_special_tokens(tokenizer: Tokenizer, special: list[str], first: str | None = None) -> Tokenizer:
+def _with_special_tokens(
+    tokenizer: Tokenizer, special: list[str], first: str | None = None
+) -> Tokenizer:
     first = first or special[0]
     tokenizer.add_special_tokens(special)
     tokenizer.post_processor = processors.TemplateProcessing(

@@ -14,7 +14,13 @@ import tempfile
 from pathlib import Path
 
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS
-from tests.benchmarks.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+from tests.benchmarks.lv_eval.fabricate import (
+    WINDOWS,
+    build_lv_eval,
+    score_records,
+    tokenizers,
+    truncation_prompts,
+)
 from tests.support.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 from helm.benchmark.runner import Runner
 
 from helm_longctx.data.root import ENVIRONMENT
@@ -43,16 +47,24 @@ def deploy(name: str, client: str, server: Server) -> None:
 
 
 @pytest.mark.parametrize("runner", [LongContextRunner, Runner])
-def test_a_request_is_the_official_one(server: Server, runner: type[Runner], tmp_path: Path) -> None:
+def test_a_request_is_the_official_one(
+    server: Server, runner: type[Runner], tmp_path: Path
+) -> None:
     """A request has a system message, the prompt, OpenAI's default temperature and room for any answer; the run keeps
     the prompt."""
     entry = f"{ENTRY},protocol=api,model=longctx/lexical,model_deployment=test/api-chat"
     run = make_run(tmp_path, entry, runner)
     states = read(run, "scenario_state")["request_states"]
     prompts = [json.loads(full_prompt(run, state["instance"]["id"])) for state in states]
-    assert sorted(body["messages"][1]["content"] for body in server.bodies) == sorted(p[1]["content"] for p in prompts)
+    assert sorted(body["messages"][1]["content"] for body in server.bodies) == sorted(
+        p[1]["content"] for p in prompts
+    )
     for body in server.bodies:
-        assert [body["messages"][0], body["messages"][1]["role"], len(body["messages"])] == [SYSTEM, "user", 2]
+        assert [body["messages"][0], body["messages"][1]["role"], len(body["messages"])] == [
+            SYSTEM,
+            "user",
+            2,
+        ]
         assert (body["temperature"], body["max_tokens"]) == (1.0, 400)
     assert {name[0] for name in means(run)} >= {"longctx_score", "f1_gated"}
     assert [state["request"]["messages"][0] for state in states] == [SYSTEM] * 2
@@ -68,7 +80,9 @@ def test_the_default_is_that_of_local_models(server: Server, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("client", ["VLLMChatClient"])
-def test_where_no_system_message_is_sent_it_is_refused(server: Server, client: str, tmp_path: Path) -> None:
+def test_where_no_system_message_is_sent_it_is_refused(
+    server: Server, client: str, tmp_path: Path
+) -> None:
     """A prompt with a system message is refused in completion form."""
     deploy(f"test/api-{client}", client, server)
     entry = f"{ENTRY},style=completion,protocol=api,model=longctx/lexical,model_deployment=test/api-{client}"

@@ -14,7 +14,10 @@ from helm_longctx.errors import InputError
 ENGLISH = {
     "question": "What is the name of the scientist widely acclaimed as the foundational figure of modern physics?",
     "references": ["Ludwig Beethoven"],
-    "confusing_facts": ["David Beckham, an athlete, is a figure of modern physics.", "He was born in Leytonstone."],
+    "confusing_facts": [
+        "David Beckham, an athlete, is a figure of modern physics.",
+        "He was born in Leytonstone.",
+    ],
     "language": "en",
 }
 CHINESE = {
@@ -47,7 +50,9 @@ def test_answers(row: dict[str, Any], prediction: str, expected: float) -> None:
     assert confusion({**row, "prediction": prediction}) == {"confused": expected}
 
 
-@pytest.mark.parametrize("facts", [None, [], "", ["..."], ["Ludwig van Beethoven"], ["Ludwig Beethoven"]])
+@pytest.mark.parametrize(
+    "facts", [None, [], "", ["..."], ["Ludwig van Beethoven"], ["Ludwig Beethoven"]]
+)
 def test_absent_where_it_cannot_be_said(facts: Any) -> None:
     """The metric is absent without a confusing fact, or if the fact holds the true answer."""
     assert confusion({**ENGLISH, "prediction": "x", "confusing_facts": facts}) == {}
@@ -55,12 +60,21 @@ def test_absent_where_it_cannot_be_said(facts: Any) -> None:
 
 def test_keywords_are_part_of_the_truth() -> None:
     """A word of the keywords counts for the true answer."""
-    row = {**ENGLISH, "references": ["In 1812"], "answer_keywords": "1812 Vienna", "confusing_facts": ["1999 in Rome"]}
+    row = {
+        **ENGLISH,
+        "references": ["In 1812"],
+        "answer_keywords": "1812 Vienna",
+        "confusing_facts": ["1999 in Rome"],
+    }
     assert confusion({**row, "prediction": "Vienna 1999"}) == {"confused": 0}
     assert confusion({**row, "prediction": "Rome, 1999"}) == {"confused": 1}
 
 
-@given(st.text(max_size=40), st.lists(st.text(max_size=20), max_size=2), st.lists(st.text(max_size=40), max_size=2))
+@given(
+    st.text(max_size=40),
+    st.lists(st.text(max_size=20), max_size=2),
+    st.lists(st.text(max_size=40), max_size=2),
+)
 def test_any_text(prediction: str, references: list[str], facts: list[str]) -> None:
     """The value is 0, 1 or absent for any text, and the true answer is never confused."""
     for language in ("en", "zh"):

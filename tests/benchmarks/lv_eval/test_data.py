@@ -38,7 +38,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
 def test_a_question_has_one_id_at_every_length(dataset, root: Path) -> None:
     """A question has the same id in each file, whatever the order, and no two rows of a file share an id."""
-    by_length = {length: {row.id: row for row in load(root, dataset.name, length)} for length in LENGTHS}
+    by_length = {
+        length: {row.id: row for row in load(root, dataset.name, length)} for length in LENGTHS
+    }
     first = by_length.pop("16k")
     assert len(first) == ROWS
     for other in by_length.values():
@@ -52,7 +54,13 @@ def test_a_row(tmp_path: Path) -> None:
     first, second, other = load_rows(tmp_path, ROW, ROW, {**ROW, "answers": ["y"]})
     assert first.fields == {"context": ROW["context"], "input": "Who?"}
     assert first.references == ["y", "z"]
-    expected = {"question": "Who?", "language": "zh", "answer_keywords": "", "confusing_facts": ["f"], "size": 3}
+    expected = {
+        "question": "Who?",
+        "language": "zh",
+        "answer_keywords": "",
+        "confusing_facts": ["f"],
+        "size": 3,
+    }
     assert first.record == expected
     assert second.id == f"{first.id}-2"
     assert other.id not in (first.id, second.id)
@@ -60,7 +68,9 @@ def test_a_row(tmp_path: Path) -> None:
 
 def test_columns_that_a_data_set_may_lack(tmp_path: Path) -> None:
     """A row without keywords and confusing facts is read."""
-    (row,) = load_rows(tmp_path, {k: v for k, v in ROW.items() if k not in ("answer_keywords", "confusing_facts")})
+    (row,) = load_rows(
+        tmp_path, {k: v for k, v in ROW.items() if k not in ("answer_keywords", "confusing_facts")}
+    )
     assert (row.record["answer_keywords"], row.record["confusing_facts"]) == ("", [])
 
 
@@ -81,8 +91,16 @@ def test_confusing_facts(value: list[str] | str | None, expected: list[str]) -> 
     [
         ("input", None, "lic_mixup_16k.jsonl:1: column 'input' must be str"),
         ("answers", "y", "lic_mixup_16k.jsonl:1: column 'answers' must be list"),
-        ("answers", ["y", 1], "row 1 of .*lic_mixup_16k.jsonl: column 'answers' must be a list of texts"),
-        ("answer_keywords", ["k"], "lic_mixup_16k.jsonl:1: column 'answer_keywords' must be str or NoneType"),
+        (
+            "answers",
+            ["y", 1],
+            "row 1 of .*lic_mixup_16k.jsonl: column 'answers' must be a list of texts",
+        ),
+        (
+            "answer_keywords",
+            ["k"],
+            "lic_mixup_16k.jsonl:1: column 'answer_keywords' must be str or NoneType",
+        ),
     ],
 )
 def test_a_wrong_column_is_named(tmp_path: Path, column: str, value: Any, message: str) -> None:

@@ -22,7 +22,10 @@ def test_totals() -> None:
 @EACH
 def test_rows_are_consistent(dataset) -> None:
     """A template has two places, and each data set's metric, language, budget and file name agree with its name."""
-    assert [name for _, name, _, _ in string.Formatter().parse(dataset.prompt) if name] == ["context", "input"]
+    assert [name for _, name, _, _ in string.Formatter().parse(dataset.prompt) if name] == [
+        "context",
+        "input",
+    ]
     assert ("zh" in dataset.scoring.official) == (dataset.language == "zh")
     assert dataset.scoring.names[0] in dataset.metrics
     assert dataset.max_tokens == (16 if dataset.name.startswith("factrecall") else 64)
@@ -35,4 +38,8 @@ def test_confused_comes_with_confusing_facts(dataset) -> None:
     record = {
         "prediction": "贝克汉姆", "references": ["贝多芬"], "language": dataset.language, "confusing_facts": ["贝克汉姆"],
     }  # fmt: skip
-    assert ("confused" in dataset.score(record)) == dataset.confusing == ("confused" in dataset.metrics)
+    assert (
+        ("confused" in dataset.score(record))
+        == dataset.confusing
+        == ("confused" in dataset.metrics)
+    )

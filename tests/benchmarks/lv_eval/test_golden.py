@@ -11,7 +11,13 @@ from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, LV_EVAL
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.cutting.cutters import middle_cutter
 from helm_longctx.tasks.task import Settings
-from tests.benchmarks.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+from tests.benchmarks.lv_eval.fabricate import (
+    WINDOWS,
+    build_lv_eval,
+    score_records,
+    tokenizers,
+    truncation_prompts,
+)
 from tests.support.official import digest
 
 BY_NAME = {dataset.name: dataset for dataset in DATASETS}
@@ -36,14 +42,18 @@ def test_prompts(case: str, root: Path) -> None:
     assert GOLDEN["prompts"][case] == {
         "max_tokens": dataset.max_tokens,
         "prompts": digest(task.prompt(question).user_turn for question in questions),
-        "references": digest(json.dumps(question.references, ensure_ascii=False) for question in questions),
+        "references": digest(
+            json.dumps(question.references, ensure_ascii=False) for question in questions
+        ),
         "keywords": digest(question.record["answer_keywords"] for question in questions),
     }
 
 
 def test_every_dataset_has_golden_prompts() -> None:
     """The golden file covers all data sets at all lengths."""
-    assert set(GOLDEN["prompts"]) == {f"{dataset.name} {length}" for dataset in DATASETS for length in LENGTHS}
+    assert set(GOLDEN["prompts"]) == {
+        f"{dataset.name} {length}" for dataset in DATASETS for length in LENGTHS
+    }
 
 
 @pytest.mark.parametrize("dataset", sorted({record["dataset"] for record in score_records()}))
@@ -55,7 +65,9 @@ def test_scores(dataset: str) -> None:
         if record["dataset"] == dataset:
             scores = BY_NAME[dataset].score(record)
             assert scores.keys() <= set(LV_EVAL.task(dataset).metrics)
-            assert (scores.get(headline), scores[SECOND[headline]]) == (expected, second), record["prediction"][:80]
+            assert (scores.get(headline), scores[SECOND[headline]]) == (expected, second), record[
+                "prediction"
+            ][:80]
 
 
 def test_golden_scores_say_something() -> None:
@@ -74,6 +86,6 @@ def test_cuts(name: str, window: int) -> None:
     """Cut prompts are the official ones at even, odd, tiny and large windows."""
     cut = middle_cutter(tokenizers()[name])
     cuts = [cut(prompt, window) for prompt in truncation_prompts()]
-    assert [digest(fitted.prompt for fitted in cuts), sum(fitted.cut for fitted in cuts)] == GOLDEN["cuts"][
-        f"{name} {window}"
-    ]
+    assert [digest(fitted.prompt for fitted in cuts), sum(fitted.cut for fitted in cuts)] == GOLDEN[
+        "cuts"
+    ][f"{name} {window}"]

@@ -27,7 +27,10 @@ def published_cells() -> dict[Cell, float]:
 def computed_averages() -> dict[Cell, float]:
     """Return our averages of the published scores in percent."""
     rows = averages(published_boards([LV_EVAL]))
-    return {Cell(row.model.removeprefix("published/"), row.task, row.length): 100 * row.score for row in rows}
+    return {
+        Cell(row.model.removeprefix("published/"), row.task, row.length): 100 * row.score
+        for row in rows
+    }
 
 
 def test_the_table_is_whole() -> None:
@@ -53,4 +56,6 @@ def test_printed_averages() -> None:
         for cell, printed in PRINTED.items()
         if abs(printed - computed[cell]) > 0.005 + 1e-9
     }
-    assert odd == {Cell("ChatGLM3-6B-32k", "multifieldqa_zh_mixup", AVERAGE): (18.99, pytest.approx(18.976))}
+    assert odd == {
+        Cell("ChatGLM3-6B-32k", "multifieldqa_zh_mixup", AVERAGE): (18.99, pytest.approx(18.976))
+    }

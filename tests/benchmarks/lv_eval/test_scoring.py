@@ -15,8 +15,12 @@ EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.
 
 
 @EACH
-@given(prediction=TEXT, references=st.lists(TEXT, min_size=1, max_size=3), keywords=st.none() | TEXT)
-def test_scores_are_between_0_and_1(dataset, prediction: str, references: list[str], keywords: str | None) -> None:
+@given(
+    prediction=TEXT, references=st.lists(TEXT, min_size=1, max_size=3), keywords=st.none() | TEXT
+)
+def test_scores_are_between_0_and_1(
+    dataset, prediction: str, references: list[str], keywords: str | None
+) -> None:
     """Every value of any output is in 0…1 and has a name of the table."""
     record = {"prediction": prediction, "references": references, "answer_keywords": keywords}
     scores = dataset.score(record)
@@ -27,7 +31,9 @@ def test_scores_are_between_0_and_1(dataset, prediction: str, references: list[s
 
 @EACH
 @given(prediction=TEXT, first=TEXT, others=st.lists(TEXT, max_size=3))
-def test_only_the_first_reference_counts(dataset, prediction: str, first: str, others: list[str]) -> None:
+def test_only_the_first_reference_counts(
+    dataset, prediction: str, first: str, others: list[str]
+) -> None:
     """References after the first one change no score."""
     record = {"prediction": prediction, "answer_keywords": "b 京"}
     alone = dataset.score({**record, "references": [first]})
@@ -45,17 +51,23 @@ def test_the_right_answer_is_perfect(dataset) -> None:
 @EACH
 def test_without_references_an_item_scores_0(dataset) -> None:
     """An item without references scores 0, which is the official best of no references."""
-    assert dataset.scoring.score({"prediction": "x", "references": []}) == {dataset.scoring.names[0]: 0}
+    assert dataset.scoring.score({"prediction": "x", "references": []}) == {
+        dataset.scoring.names[0]: 0
+    }
 
 
 @pytest.mark.parametrize("score", [tasks.GATED_EN.score, tasks.GATED_ZH.score])
 @given(prediction=TEXT, reference=TEXT, keywords=TEXT)
 def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keywords: str) -> None:
     """The gated F1 is the F1 if the recall of keywords is high enough, and 0 otherwise."""
-    scores = score({"prediction": prediction, "references": [reference], "answer_keywords": keywords})
+    scores = score(
+        {"prediction": prediction, "references": [reference], "answer_keywords": keywords}
+    )
     if "keyword_recall" in scores:
         least = 0.2 if score is tasks.GATED_EN.score else 0.4
-        assert scores["f1_gated"] == (scores["f1_before_gate"] if scores["keyword_recall"] >= least else 0)
+        assert scores["f1_gated"] == (
+            scores["f1_before_gate"] if scores["keyword_recall"] >= least else 0
+        )
 
 
 @pytest.mark.parametrize(
@@ -92,10 +104,14 @@ def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keyw
         ),
     ],
 )
-def test_official_examples(score, prediction: str, reference: str, keywords: str, expected: dict[str, float]) -> None:
+def test_official_examples(
+    score, prediction: str, reference: str, keywords: str, expected: dict[str, float]
+) -> None:
     """The cases of info/error_cases_and_metric_cases.md have the official code's scores; its Chinese value, 0.4828,
     differs from them."""
-    scores = score({"prediction": prediction, "references": [reference], "answer_keywords": keywords})
+    scores = score(
+        {"prediction": prediction, "references": [reference], "answer_keywords": keywords}
+    )
     assert scores == pytest.approx(expected, abs=1e-15)
 
 
@@ -110,7 +126,11 @@ def test_missing_keywords() -> None:
     """Without keywords English has no gate, and Chinese takes the reference in their place."""
     record = {"prediction": "和 x", "references": ["和 y z w"]}
     assert tasks.GATED_EN.score(record) == {"f1_gated": 1 / 3, "f1_before_gate": 1 / 3}
-    assert tasks.GATED_ZH.score(record) == {"f1_gated": 0, "f1_before_gate": 1 / 3, "keyword_recall": 0}
+    assert tasks.GATED_ZH.score(record) == {
+        "f1_gated": 0,
+        "f1_before_gate": 1 / 3,
+        "keyword_recall": 0,
+    }
 
 
 def test_keywords_must_be_text() -> None:

@@ -24,7 +24,10 @@ RECORD = {"answer": "AnsLake Vel", "random_string_to_prepend": "Ans"}
 def encoding() -> tiktoken.Encoding:
     """Return a small encoding of single bytes and of the space joined with a letter."""
     ranks = {bytes([byte]): byte for byte in range(256)}
-    ranks |= {f" {letter}".encode(): 256 + number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
+    ranks |= {
+        f" {letter}".encode(): 256 + number
+        for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz")
+    }
     return tiktoken.Encoding("small", pat_str=r" ?\w+|\W", mergeable_ranks=ranks, special_tokens={})
 
 
@@ -38,7 +41,8 @@ def build_split(root: Path) -> Path:
 def _row(rng: random.Random) -> dict[str, Any]:
     needles = rng.choice(NEEDLES)
     turns = [
-        (f"write a poem about {words(rng, 1)}", f"{words(rng, rng.randint(1, 9))} 詩") for _ in range(rng.randint(1, 5))
+        (f"write a poem about {words(rng, 1)}", f"{words(rng, rng.randint(1, 9))} 詩")
+        for _ in range(rng.randint(1, 5))
     ]
     wanted, prefix = rng.randrange(len(turns)), f"{rng.getrandbits(40):x}Q"
     pairs = [(("user", ask), ("assistant", text)) for ask, text in turns]
@@ -59,7 +63,9 @@ def records() -> list[dict[str, str]]:
         prefix = ["Ab3xQ", "", "xx", "naïve"][number % 4]
         text = "aaaa" if number == 2 else words(rng, 4 if number % 2 else 60)
         for output in _outputs(rng, prefix, text):
-            found.append({"prediction": output, "answer": prefix + text, "random_string_to_prepend": prefix})
+            found.append(
+                {"prediction": output, "answer": prefix + text, "random_string_to_prepend": prefix}
+            )
     return found
 
 
@@ -78,7 +84,13 @@ def _outputs(rng: random.Random, prefix: str, text: str) -> Iterator[str]:
         "詩\n",
     )
     for given in texts:
-        yield from (prefix + given, given, f" {prefix}{given}", f"{prefix}{prefix}{given}", f"{prefix} {given}\n")
+        yield from (
+            prefix + given,
+            given,
+            f" {prefix}{given}",
+            f"{prefix}{prefix}{given}",
+            f"{prefix} {given}\n",
+        )
     yield prefix.lower() + text
 
 
@@ -117,7 +129,9 @@ def build_mrcr(root: Path) -> Path:
 
 
 def _conversation(rng: random.Random, needles: int, size: int) -> dict[str, Any]:
-    wanted, *others = rng.sample([f"{kind} about {topic}" for kind in FORMATS for topic in TOPICS], 4)
+    wanted, *others = rng.sample(
+        [f"{kind} about {topic}" for kind in FORMATS for topic in TOPICS], 4
+    )
     asked = [wanted] * needles + [rng.choice(others) for _ in range(4)]
     rng.shuffle(asked)
     texts = [words(rng, size // len(asked) + rng.randrange(9)) for _ in asked]

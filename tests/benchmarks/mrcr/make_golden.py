@@ -54,7 +54,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         task = {"path": str(build_split(Path(folder))), "bins": BINS, "records": records()}
         golden = run_official(OFFICIAL, *parse_folders("official"), data=task)
-    golden["rows"] = {name: json.dumps(rows, ensure_ascii=False) for name, rows in golden["rows"].items()}
+    golden["rows"] = {
+        name: json.dumps(rows, ensure_ascii=False) for name, rows in golden["rows"].items()
+    }
     write_golden(__file__, golden, indent=0, ensure_ascii=False)
 
 

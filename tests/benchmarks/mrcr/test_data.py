@@ -66,9 +66,16 @@ def conversation(*poems: str, number: int = 2, answer: str = "") -> dict[str, An
         {"role": "assistant", "content": "roses" * 2000},
     ]
     for poem in poems:
-        messages += [{"role": "user", "content": "Write a poem about tapirs"}, {"role": "assistant", "content": poem}]
+        messages += [
+            {"role": "user", "content": "Write a poem about tapirs"},
+            {"role": "assistant", "content": poem},
+        ]
     last = f"Prepend Q to the {number}nd (1 indexed) poem about tapirs. Do not include any other text in your response."
-    return {**ROW, "prompt": json.dumps([*messages, {"role": "user", "content": last}]), "answer": answer}
+    return {
+        **ROW,
+        "prompt": json.dumps([*messages, {"role": "user", "content": last}]),
+        "answer": answer,
+    }
 
 
 @pytest.mark.parametrize(
@@ -77,12 +84,17 @@ def conversation(*poems: str, number: int = 2, answer: str = "") -> dict[str, An
         (conversation("one", "two", answer="Qtwo"), ()),
         (conversation("one", "two", answer="Qone"), ("wrong_answer",)),
         (conversation("one", "two", "three", answer="Qtwo"), ("too_many_needles",)),
-        (conversation("one", "two", "three", answer="Qthree"), ("wrong_answer", "too_many_needles")),
+        (
+            conversation("one", "two", "three", answer="Qthree"),
+            ("wrong_answer", "too_many_needles"),
+        ),
         (conversation("one", answer="Qtwo"), ()),  # without the second poem, nothing is known
         (ROW, ()),
     ],
 )
-def test_known_errors_are_found(tmp_path: Path, row: dict[str, Any], errata: tuple[str, ...]) -> None:
+def test_known_errors_are_found(
+    tmp_path: Path, row: dict[str, Any], errata: tuple[str, ...]
+) -> None:
     """Rows have the names of the rules by which they are wrong, and `errata.jsonl` describes each rule for each task."""
     texts = len(json.loads(row["prompt"])) + 1
     (example,) = found(tmp_path, row, tokens=8000 // texts)
@@ -125,7 +137,8 @@ def test_without_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiktoken, "get_encoding", fail)
     o200k_counter.cache_clear()
     with pytest.raises(
-        InputError, match=r"o200k_base \(ConnectionError\); check the network, or set TIKTOKEN_CACHE_DIR"
+        InputError,
+        match=r"o200k_base \(ConnectionError\); check the network, or set TIKTOKEN_CACHE_DIR",
     ):
         o200k_counter()
 
@@ -133,7 +146,9 @@ def test_without_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_special_tokens_count_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of special tokens in a conversation count as text and raise nothing."""
     ranks = {bytes([byte]): byte for byte in range(256)}
-    small = tiktoken.Encoding("s", pat_str=r".", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 256})
+    small = tiktoken.Encoding(
+        "s", pat_str=r".", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 256}
+    )
     monkeypatch.setattr(tiktoken, "get_encoding", lambda name: small)
     o200k_counter.cache_clear()
     assert o200k_counter()("<|endoftext|>") == 13

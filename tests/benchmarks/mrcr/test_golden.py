@@ -32,8 +32,13 @@ def test_conversations(case: str, path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tasks, "o200k_counter", lambda: lambda text: len(count(text)))
     task, root = BENCHMARK.task(f"{needles}needle"), DataRoot(path.parents[2], mirror=True)
     found = task.load(task, Settings(length=BINS[label]), root)
-    rows = [[example.id, [[message["role"], message["content"]] for message in example.messages]] for example in found]
-    assert rows == [[f"mrcr-{number}", messages] for number, messages in json.loads(GOLDEN["rows"][case])]
+    rows = [
+        [example.id, [[message["role"], message["content"]] for message in example.messages]]
+        for example in found
+    ]
+    assert rows == [
+        [f"mrcr-{number}", messages] for number, messages in json.loads(GOLDEN["rows"][case])
+    ]
 
 
 @pytest.mark.parametrize("case", GOLDEN["shuffled"])
@@ -49,7 +54,9 @@ def test_shuffled_sample(case: str, path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_golden_bins_say_something() -> None:
     """Every number of needles has all bins and several rows."""
-    assert set(GOLDEN["rows"]) == {f"{needles} {label}" for needles in tasks.NEEDLES for label in BINS}
+    assert set(GOLDEN["rows"]) == {
+        f"{needles} {label}" for needles in tasks.NEEDLES for label in BINS
+    }
     assert all(sum(len(json.loads(rows)) for case, rows in GOLDEN["rows"].items() if case[0] == str(needles)) > 4
                for needles in tasks.NEEDLES)  # fmt: skip
 
@@ -65,7 +72,9 @@ def test_scores() -> None:
 def test_scores_are_those_of_helm() -> None:
     """The scores equal those by HELM's own metric."""
     for record in records():
-        reference = SimpleNamespace(output=SimpleNamespace(text=record["answer"]), tags=[CORRECT_TAG])
+        reference = SimpleNamespace(
+            output=SimpleNamespace(text=record["answer"]), tags=[CORRECT_TAG]
+        )
         extra = {"random_string_to_prepend": record["random_string_to_prepend"]}
         state = SimpleNamespace(
             result=SimpleNamespace(completions=[SimpleNamespace(text=record["prediction"])]),

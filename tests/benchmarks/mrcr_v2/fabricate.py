@@ -16,7 +16,11 @@ from tests.support.fabricate_words import words
 ROWS = 6
 SEEDS = (1, 2, 3)
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-KINDS, TOPICS, STYLES = ("poem", "blog post"), ("penguins", "The Myth of Sisyphus"), ("formal", "archaic")
+KINDS, TOPICS, STYLES = (
+    ("poem", "blog post"),
+    ("penguins", "The Myth of Sisyphus"),
+    ("formal", "archaic"),
+)
 EXAMPLE = '======== EXAMPLE 1 ========\n\nUser: Write a riddle about lions in gothic style.\n\nAssistant: Roar, "he" said.\n\n'
 RECORD = {"answer": "AnsLake Vel and more"}
 
@@ -24,7 +28,10 @@ RECORD = {"answer": "AnsLake Vel and more"}
 def build_mrcr_v2(root: Path, seed: int = SEEDS[0]) -> Path:
     """Write the files of all needles at 8k, and the cumulative ones."""
     for needles in NEEDLES:
-        for file in (file_of(needles, LENGTHS["8k"]), file_of(needles, CUMULATIVE, cumulative=True)):
+        for file in (
+            file_of(needles, LENGTHS["8k"]),
+            file_of(needles, CUMULATIVE, cumulative=True),
+        ):
             path = root / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(rows(needles, seed)).to_csv(path, index=False)
@@ -67,13 +74,24 @@ def records() -> list[dict[str, str]]:
     rng = random.Random(4)
     answers = [row["answer"] for needles in NEEDLES for row in rows(needles, 9)]
     answers += ["short", f" {'x' * 12} spaced \n", "a" * 12, "ab" * 30]
-    return [{"prediction": output, "answer": answer} for answer in answers for output in _outputs(rng, answer)]
+    return [
+        {"prediction": output, "answer": answer}
+        for answer in answers
+        for output in _outputs(rng, answer)
+    ]
 
 
 def _outputs(rng: random.Random, answer: str) -> Iterator[str]:
     secret, text = answer[:12], answer[12:]
     shuffled = text.split()
     rng.shuffle(shuffled)
-    for given in (text, "", text[: len(text) // 2], text.upper(), " ".join(shuffled), words(rng, 20)):
+    for given in (
+        text,
+        "",
+        text[: len(text) // 2],
+        text.upper(),
+        " ".join(shuffled),
+        words(rng, 20),
+    ):
         yield from (secret + given, f"  {secret}\n{given} ", f"{secret} no: {secret}{given}", given)
     yield f"Here you are: {answer}"

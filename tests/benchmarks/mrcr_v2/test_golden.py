@@ -10,7 +10,14 @@ import pandas as pd
 import pytest
 
 from helm_longctx.benchmarks.mrcr_v2 import BENCHMARK
-from helm_longctx.benchmarks.mrcr_v2.tasks import CUMULATIVE, LENGTHS, NEEDLES, file_of, find_answer, score
+from helm_longctx.benchmarks.mrcr_v2.tasks import (
+    CUMULATIVE,
+    LENGTHS,
+    NEEDLES,
+    file_of,
+    find_answer,
+    score,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
@@ -28,14 +35,18 @@ def fingerprint(prompt: str, temperature: float) -> str:
 def test_prompts(seed: int, tmp_path: Path) -> None:
     """Every prompt and the order are the official ones, also in cumulative files, and the lexical baseline finds every
     answer."""
-    golden = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))["asked"]
+    golden = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))[
+        "asked"
+    ]
     root = DataRoot(build_mrcr_v2(tmp_path, seed), mirror=True)
     for task in BENCHMARK.tasks:
         needles, _, cumulative = task.argument.partition("_")
         settings = Settings(CUMULATIVE if cumulative else LENGTHS["8k"])
         examples = list(load_examples(task, settings, root))
         prompts = [task.prompt(example) for example in examples]
-        found = [fingerprint(prompt.user_turn, task.variant(settings).temperature) for prompt in prompts]
+        found = [
+            fingerprint(prompt.user_turn, task.variant(settings).temperature) for prompt in prompts
+        ]
         assert found == golden[f"{needles} {seed}"]
         assert all(prompt.has_one_turn for prompt in prompts)
         for example, row in zip(examples, rows(int(needles), seed), strict=True):
@@ -47,7 +58,9 @@ def test_prompts(seed: int, tmp_path: Path) -> None:
 
 def test_scores() -> None:
     """Every score is the official one, digit for digit; some scores are 0, some are 1, and many are between them."""
-    golden = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))["scores"]
+    golden = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))[
+        "scores"
+    ]
     scores = [score(record)["score"] for record in records()]
     assert scores == golden
     assert {0.0, 1.0} < set(scores)
@@ -57,7 +70,9 @@ def test_scores() -> None:
 
 def test_floors_are_rows_of_every_length() -> None:
     """The published scores have the floors of a model that repeats a reply at random, at every length."""
-    floors = {(row.model.rpartition(" ")[2], row.length): row.scores for row in BENCHMARK.published()}
+    floors = {
+        (row.model.rpartition(" ")[2], row.length): row.scores for row in BENCHMARK.published()
+    }
     assert floors["request", LENGTHS["1m"]] == {"2needle": 0.51, "4needle": 0.27, "8needle": 0.15}
     assert floors["transcript", LENGTHS["8k"]]["8needle"] == 0.01
     assert len(floors) == 2 * len(LENGTHS)
@@ -87,4 +102,8 @@ def test_a_malformed_row_is_one_line(column: str, value: str, what: str, tmp_pat
     table.loc[ROWS - 1, column] = value
     table.to_csv(path, index=False)
     with pytest.raises(InputError, match=rf"row {ROWS}: .*{what}"):
-        list(load_examples(BENCHMARK.tasks[0], Settings(LENGTHS["8k"]), DataRoot(tmp_path, mirror=True)))
+        list(
+            load_examples(
+                BENCHMARK.tasks[0], Settings(LENGTHS["8k"]), DataRoot(tmp_path, mirror=True)
+            )
+        )

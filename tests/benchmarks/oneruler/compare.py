@@ -17,7 +17,14 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
-from helm_longctx.benchmarks.oneruler.tasks import LANGUAGES, LISTS, NEEDLES, NOUNS, ONERULER, WITHOUT_MODEL
+from helm_longctx.benchmarks.oneruler.tasks import (
+    LANGUAGES,
+    LISTS,
+    NEEDLES,
+    NOUNS,
+    ONERULER,
+    WITHOUT_MODEL,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.counting import make_counter
 from helm_longctx.tasks.task import Settings
@@ -31,7 +38,9 @@ def make_mirror(official: Path, root: Path) -> int:
     """Copy the files of all languages, and return their number."""
     files = {NOUNS, *(file for language in LANGUAGES for file in language[2:] if file)}
     for file in files:
-        source = official / unquote(file.url.partition("a3fe6af862dc4b30794afc0a8f3d4f60758cecfa/")[2])
+        source = official / unquote(
+            file.url.partition("a3fe6af862dc4b30794afc0a8f3d4f60758cecfa/")[2]
+        )
         if hashlib.sha256(source.read_bytes()).hexdigest() != file.sha256:
             raise SystemExit(f"{source} has another SHA-256")
         (root / file.path).parent.mkdir(parents=True, exist_ok=True)
@@ -56,12 +65,21 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         print(f"{make_mirror(official, root)} files have their SHA-256")
-        data = {"languages": languages, "tasks": [*NEEDLES, *LISTS], "length": LENGTH, "samples": SAMPLES, "cases": []}
+        data = {
+            "languages": languages,
+            "tasks": [*NEEDLES, *LISTS],
+            "length": LENGTH,
+            "samples": SAMPLES,
+            "cases": [],
+        }
         for place, expected in run_scripts(official, root, data)["samples"].items():
             task = ONERULER.task(place.replace(" ", "_").removeprefix("en_"))
             settings = Settings(8192, num_samples=SAMPLES, counter=counter)
             examples = task.load(task, settings, DataRoot(root, mirror=True))
-            found = [digest_row(example.messages[0]["content"], example.references) for example in examples]
+            found = [
+                digest_row(example.messages[0]["content"], example.references)
+                for example in examples
+            ]
             count += len(expected)
             equal += sum(a == b for a, b in zip(found, expected, strict=True))
             if found != expected:

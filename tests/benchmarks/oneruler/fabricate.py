@@ -26,17 +26,25 @@ _LETTERS = {
 }
 _STOPS = {"zh": "。", "ja": "。", "hi": "।", "fa": "۔"}
 
-CODES = re.findall(r"\w+", "en ko pl zh vi ja ta hu fr no uk ru de es sv fi cs sr pt it fa sw nl st hi da")
+CODES = re.findall(
+    r"\w+", "en ko pl zh vi ja ta hu fr no uk ru de es sv fi cs sr pt it fa sw nl st hi da"
+)
 """The languages in the order of the official code's table of words for none, in which the cases of scores were made."""
 
 
 def build_oneruler(root: Path) -> Path:
     """Write the files of all languages, with the sentences of those for which Stanza has a model."""
-    nouns = {language.code: [_word(language.code, f"noun {n}") for n in range(30)] for language in LANGUAGES}
+    nouns = {
+        language.code: [_word(language.code, f"noun {n}") for n in range(30)]
+        for language in LANGUAGES
+    }
     # A language can lack a noun, and nouns can have spaces around them.
     nouns["st"][3], nouns["de"][5] = "", f" {nouns['de'][5]} "
     codes = ["en", "definition", *(code for code in nouns if code != "en")]
-    rows = [codes, *([nouns[code][n] if code in nouns else "A thing." for code in codes] for n in range(30))]
+    rows = [
+        codes,
+        *([nouns[code][n] if code in nouns else "A thing." for code in codes] for n in range(30)),
+    ]
     _write(root / NOUNS.path, "".join("\t".join(row) + "\n" for row in rows))
     for language in LANGUAGES:
         book = _book(language.code)
@@ -50,7 +58,10 @@ def build_oneruler(root: Path) -> Path:
             _write(root / language.words.path, _dictionary(language.code))
         if language.code not in WITHOUT_MODEL:
             sentences = split_sentences(re.sub(r"\s+", " ", book))
-            _write(root / f"oneruler/sentences/{language.code}.json", json.dumps(sentences, ensure_ascii=False))
+            _write(
+                root / f"oneruler/sentences/{language.code}.json",
+                json.dumps(sentences, ensure_ascii=False),
+            )
     return root
 
 
@@ -76,7 +87,11 @@ def _write(path: Path, text: str) -> None:
 
 def _word(code: str, seed: str) -> str:
     rng = random.Random(f"{code} {seed}")
-    return "".join(rng.choices(_LETTERS[code], k=5)) if code in _LETTERS else words(rng, 1).strip("%{}' ") + f"{code}a"
+    return (
+        "".join(rng.choices(_LETTERS[code], k=5))
+        if code in _LETTERS
+        else words(rng, 1).strip("%{}' ") + f"{code}a"
+    )
 
 
 def _book(code: str) -> str:
@@ -110,7 +125,10 @@ def _texts(code: str) -> dict[str, str]:
 
 
 def _dictionary(code: str) -> str:
-    rows = [(_word(code, f"word {n}"), ("noun", "adjective", "verb", "other")[n % 4]) for n in range(400)]
+    rows = [
+        (_word(code, f"word {n}"), ("noun", "adjective", "verb", "other")[n % 4])
+        for n in range(400)
+    ]
     return "words,pos\n" + "".join(
         f"{word},{pos}\n" for word, pos in [*rows, ("null", "noun"), ("a1", "noun"), rows[0]]
     )
@@ -127,7 +145,11 @@ def score_cases() -> list[tuple[str, str, list[str], str]]:
                 none[-1].upper(), none[0].replace(" ", ""), f"{none[0]} 1234567", f"<Answer>{none[0]}</Answer>", "9" * 5000,
                 "123\u200c4567", "<Answer>\n1234567\n</Answer>", "x 1234567", f" {none[0][:2]} ",
             ]  # fmt: skip
-            cases += [(kind, code, expected, output) for kind in ("niah_single", "niah_none") for output in outputs]
+            cases += [
+                (kind, code, expected, output)
+                for kind in ("niah_single", "niah_none")
+                for output in outputs
+            ]
     found = [f"Wort{n}" for n in range(COMMON)]
     outputs = [
         ", ".join(found),

@@ -85,7 +85,9 @@ def place_files(root: Path, data: Path) -> None:
         places[root / language.niah.path] = f"prompt/{language.code}/niah.txt"
         places[root / language.cwe.path] = f"prompt/{language.code}/cwe.txt"
         if language.words:
-            places[root / language.words.path] = f"vocab/dictionaries/{language.title}/{language.title}.csv"
+            places[root / language.words.path] = (
+                f"vocab/dictionaries/{language.title}/{language.title}.csv"
+            )
     for source, place in places.items():
         (data / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, data / place)
@@ -106,7 +108,9 @@ def run_scripts(official: Path, root: Path, data: Mapping[str, object]) -> Any:
         place_files(root, folder / "data")
         (folder / "tokenizer").mkdir()
         tokenizer().save(str(folder / "tokenizer/tokenizer.json"))
-        (folder / "tokenizer/tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+        (folder / "tokenizer/tokenizer_config.json").write_text(
+            '{"tokenizer_class": "PreTrainedTokenizerFast"}'
+        )
         return run_official(OFFICIAL, data=data, folder=folder)
 
 
@@ -114,7 +118,12 @@ def main() -> None:
     """Run the official code and write its results next to this file."""
     (official,) = parse_folders("official")
     languages = [language.code for language in LANGUAGES]
-    data = {"languages": languages, "tasks": [*NEEDLES, *LISTS], "length": LENGTH, "samples": SAMPLES}
+    data = {
+        "languages": languages,
+        "tasks": [*NEEDLES, *LISTS],
+        "length": LENGTH,
+        "samples": SAMPLES,
+    }
     with tempfile.TemporaryDirectory() as name:
         golden = run_scripts(official, build_oneruler(Path(name)), {**data, "cases": score_cases()})
     write_golden(__file__, golden, indent=0)

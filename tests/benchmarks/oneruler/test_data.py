@@ -30,7 +30,9 @@ def test_prompts_are_downloaded(root: Path, tmp_path: Path) -> None:
     """Files come from a server, and content without the official digest is refused."""
     language = BY_CODE["sr"]
     fetched = fetch_fabricated([language.niah, language.cwe], root, tmp_path)
-    assert Material(language, fetched).texts == json.loads((root / language.niah.path).read_text(encoding="utf-8"))
+    assert Material(language, fetched).texts == json.loads(
+        (root / language.niah.path).read_text(encoding="utf-8")
+    )
 
 
 def test_addresses_are_ascii() -> None:
@@ -54,7 +56,9 @@ def test_sentences_without_stanza(root: Path, tmp_path: Path) -> None:
         (tmp_path / language.book.path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / language.book.path).write_bytes((root / language.book.path).read_bytes())
     mirror = DataRoot(tmp_path, mirror=True)
-    with pytest.raises(InputError, match=r"the book in de cannot be split into sentences .*stanza.download\('de'\)"):
+    with pytest.raises(
+        InputError, match=r"the book in de cannot be split into sentences .*stanza.download\('de'\)"
+    ):
         Material(BY_CODE["de"], mirror).sentences  # noqa: B018
     assert len(Material(BY_CODE["sw"], mirror).sentences) > 20
 
@@ -76,7 +80,11 @@ def test_a_length_is_filled(sizes: list[int], tokens: int) -> None:
     sentences = ["x" * size for size in sizes]
     filled = fill_length(sentences, tokens, lambda *texts: sum(map(len, texts)))
     assert filled == (sentences * 101)[: len(filled)]
-    assert sum(map(len, filled)) <= tokens < sum(map(len, filled)) + len(sentences[len(filled) % len(sentences)])
+    assert (
+        sum(map(len, filled))
+        <= tokens
+        < sum(map(len, filled)) + len(sentences[len(filled) % len(sentences)])
+    )
 
 
 @given(st.text(), st.lists(st.text(), max_size=3), st.sampled_from(sorted(BY_CODE)))
@@ -92,6 +100,10 @@ def test_the_lexical_baseline_finds_needles(root: Path) -> None:
     counter = make_counter(tokenizer())
     for name in ("niah_single", "niah_multivalue"):
         task = ONERULER.task(f"fr_{name}")
-        (example,) = task.load(task, Settings(8192, num_samples=1, counter=counter), DataRoot(root, mirror=True))
+        (example,) = task.load(
+            task, Settings(8192, num_samples=1, counter=counter), DataRoot(root, mirror=True)
+        )
         answer = task.baseline.kind(example.messages)
-        assert task.score({"prediction": answer, "references": example.references})["accuracy"] == 1, name
+        assert (
+            task.score({"prediction": answer, "references": example.references})["accuracy"] == 1
+        ), name

@@ -33,7 +33,9 @@ def test_samples(language, root: Path) -> None:
         task = ONERULER.task(f"{language.code}_{name}".removeprefix("en_"))
         settings = Settings(8192, num_samples=SAMPLES, counter=COUNTER)
         examples = task.load(task, settings, DataRoot(root, mirror=True))
-        found = [digest_row(example.messages[0]["content"], example.references) for example in examples]
+        found = [
+            digest_row(example.messages[0]["content"], example.references) for example in examples
+        ]
         assert found == GOLDEN["samples"][f"{language.code} {name}"], name
 
 

@@ -10,7 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.benchmarks.oolong.data import DATASET, LABELLED_TEXT, TEXT, find_real_rows, find_synth_rows
+from helm_longctx.benchmarks.oolong.data import (
+    DATASET,
+    LABELLED_TEXT,
+    TEXT,
+    find_real_rows,
+    find_synth_rows,
+)
 from helm_longctx.benchmarks.oolong.data import LABELS as PAIR_LABELS
 from helm_longctx.benchmarks.oolong.tasks import OOLONG, TEST, VALIDATION
 from tests.support.fabricate import words, write
@@ -28,7 +34,10 @@ def build_oolong(root: Path) -> Path:
             for column in (TEXT, LABELLED_TEXT):
                 source = find_synth_rows(length, split, column)
                 rows = [row for row in synth_rows(length, split) if row["context_len"] == length]
-                write(root / source.path, [{name: row[name] for name in source.columns} for row in rows])
+                write(
+                    root / source.path,
+                    [{name: row[name] for name in source.columns} for row in rows],
+                )
     for length in OOLONG.task("dnd").sizes:
         source = find_real_rows(length)
         rows = [row for row in real_rows() if len(row["episodes"]) == source.value]
@@ -40,17 +49,27 @@ def synth_rows(length: int, split: str = "test") -> list[dict[str, Any]]:
     """Return rows of each data set of a split, in the columns of the hub's files, with questions of each kind."""
     names = TEST if split == "test" else VALIDATION
     windows = [
-        (name, 10000 * number + text) for number, name in enumerate(names) for text in range(1 + (name == DATASET))
+        (name, 10000 * number + text)
+        for number, name in enumerate(names)
+        for text in range(1 + (name == DATASET))
     ]
     return [row for name, window in windows for row in _rows_of_window(name, window, length)]
 
 
 def _rows_of_window(name: str, window: int, length: int) -> list[dict[str, Any]]:
     rng = random.Random(f"oolong {name} {length}" + f" {window}" * (name == DATASET))
-    lines = [_make_pair_line(rng) for _ in range(60)] if name == DATASET else [_make_line(rng) for _ in range(_LINES)]
+    lines = (
+        [_make_pair_line(rng) for _ in range(60)]
+        if name == DATASET
+        else [_make_line(rng) for _ in range(_LINES)]
+    )
     head = f"The following lines contain {len(lines)} texts: {words(rng, 6)} {{x}}.\n\n"
-    plain = "\n".join(f"Date: {day:%b %d, %Y} || User: {user} || Instance: {text}" for day, user, text, _ in lines)
-    labelled = "\n".join(f"{line} || Label: {label[3]}" for line, label in zip(plain.split("\n"), lines, strict=True))
+    plain = "\n".join(
+        f"Date: {day:%b %d, %Y} || User: {user} || Instance: {text}" for day, user, text, _ in lines
+    )
+    labelled = "\n".join(
+        f"{line} || Label: {label[3]}" for line, label in zip(plain.split("\n"), lines, strict=True)
+    )
     end = f"\n\nRecall: {words(rng, 4)}."
     return [
         {
@@ -68,13 +87,20 @@ def _rows_of_window(name: str, window: int, length: int) -> list[dict[str, Any]]
             "num_labels": len(LABELS),
             "context_window_id": window,
         }
-        for number, (question, answer, kind) in enumerate(_questions(lines, PAIR_LABELS if name == DATASET else LABELS))
+        for number, (question, answer, kind) in enumerate(
+            _questions(lines, PAIR_LABELS if name == DATASET else LABELS)
+        )
     ]
 
 
 def _make_line(rng: random.Random) -> tuple[date, int, str, str]:
     day = date(2023, 1, 5) + timedelta(days=rng.choice((0, 0, 1, 40)))
-    return day, rng.choice((44436, 44436, 44436, 101, 202)), words(rng, 5), rng.choices(LABELS, (5, 3, 2))[0]
+    return (
+        day,
+        rng.choice((44436, 44436, 44436, 101, 202)),
+        words(rng, 5),
+        rng.choices(LABELS, (5, 3, 2))[0],
+    )
 
 
 def _make_pair_line(rng: random.Random) -> tuple[date, int, str, str]:
@@ -82,12 +108,20 @@ def _make_pair_line(rng: random.Random) -> tuple[date, int, str, str]:
     return day, rng.randrange(95, 115), words(rng, 5), rng.choice(PAIR_LABELS)
 
 
-def _questions(lines: list[tuple[date, int, str, str]], names: Sequence[str]) -> list[tuple[str, str, str]]:
+def _questions(
+    lines: list[tuple[date, int, str, str]], names: Sequence[str]
+) -> list[tuple[str, str, str]]:
     days, users, _, labels = (Counter(column) for column in zip(*lines, strict=True))
     counts = Counter({label: labels[label] for label in names})
     best = [label for label in names if counts[label] == max(counts.values())]
     difference = counts["ham"] - counts["spam"]
-    word = "more common than" if difference > 0 else "less common than" if difference else "same frequency as"
+    word = (
+        "more common than"
+        if difference > 0
+        else "less common than"
+        if difference
+        else "same frequency as"
+    )
     day, user = days.most_common(1)[0][0], users.most_common(1)[0][0]
     form = "Give your final answer in the form"
     user_form = f"{form} 'User: [X]', where [X] is the user ID."
@@ -111,7 +145,11 @@ def _questions(lines: list[tuple[date, int, str, str]], names: Sequence[str]) ->
             f"['{word}']",
             "COMPARISON",
         ),
-        (f"In the above data, which user is represented most often? {user_form}", f"[{user}]", "USER"),
+        (
+            f"In the above data, which user is represented most often? {user_form}",
+            f"[{user}]",
+            "USER",
+        ),
         (
             f"For the following question, only consider the subset of users with IDs {user}. Among these users, which"
             f" user is represented most often? {user_form}",
@@ -187,7 +225,12 @@ def score_cases() -> list[dict[str, Any]]:
     ]
     return [
         *(
-            {"synth": True, "answer": answer, "answer_type": f"ANSWER_TYPE.{kind}", "output": output}
+            {
+                "synth": True,
+                "answer": answer,
+                "answer_type": f"ANSWER_TYPE.{kind}",
+                "output": output,
+            }
             for answer, kind in synth
             for output in _synth_outputs()
         ),

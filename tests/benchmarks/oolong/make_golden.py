@@ -82,14 +82,21 @@ print("GOLDEN" + json.dumps(golden))
 
 def fabricated_rows() -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each hub data set."""
-    return {"oolongbench/oolong-synth": synth_rows(LENGTH), "oolongbench/oolong-real": list(real_rows())}
+    return {
+        "oolongbench/oolong-synth": synth_rows(LENGTH),
+        "oolongbench/oolong-real": list(real_rows()),
+    }
 
 
 def main() -> None:
     """Run the official code and write its results next to this file."""
     (official,) = parse_folders("official")
-    golden = run_official(OFFICIAL, official, data={"rows": fabricated_rows(), "cases": score_cases()})
-    golden["requests"] = {name: sorted(map(digest_request, each)) for name, each in golden["requests"].items()}
+    golden = run_official(
+        OFFICIAL, official, data={"rows": fabricated_rows(), "cases": score_cases()}
+    )
+    golden["requests"] = {
+        name: sorted(map(digest_request, each)) for name, each in golden["requests"].items()
+    }
     write_golden(__file__, golden)
 
 

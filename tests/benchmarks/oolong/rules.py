@@ -47,11 +47,22 @@ RULES = [
     _either(lambda t: _count(t, N) > 1, lambda t: _count(t, L) > 0 and _count(t, H) > 0),
     _either(lambda t: _count(t, D) == 1, lambda t: _count(t, A) > 0 and _count(t, E) > 0),
     _either(lambda t: _count(t, H) > 0 and _count(t, N) > 0, lambda t: _count(t, L) == 2),
-    _either(lambda t: min(_count(t, E), _count(t, L), _count(t, A)) > 0, lambda t: _count(t, N) == 1),
-    _either(lambda t: min(_count(t, D), _count(t, H)) > 0, lambda t: _count(t, E) > 1 and _count(t, A) == 1),
+    _either(
+        lambda t: min(_count(t, E), _count(t, L), _count(t, A)) > 0, lambda t: _count(t, N) == 1
+    ),
+    _either(
+        lambda t: min(_count(t, D), _count(t, H)) > 0,
+        lambda t: _count(t, E) > 1 and _count(t, A) == 1,
+    ),
     _either(lambda t: _count(t, N) == 1, lambda t: min(_count(t, L), _count(t, D)) > 0),
-    _either(lambda t: _count(t, A) > 0 and _count(t, H) == 1, lambda t: min(_count(t, E), _count(t, N)) > 0),
-    _either(lambda t: _count(t, L) > 1 and _count(t, E) > 0, lambda t: _count(t, D) == 1 and _count(t, A) == 1),
+    _either(
+        lambda t: _count(t, A) > 0 and _count(t, H) == 1,
+        lambda t: min(_count(t, E), _count(t, N)) > 0,
+    ),
+    _either(
+        lambda t: _count(t, L) > 1 and _count(t, E) > 0,
+        lambda t: _count(t, D) == 1 and _count(t, A) == 1,
+    ),
     _either(
         lambda t: min(_count(t, N), _count(t, H)) > 0,
         lambda t: min(_count(t, L), _count(t, E)) > 0 and _count(t, A) == 1,
@@ -65,4 +76,8 @@ def find_pairs(labelled: str, rule: Rule) -> list[tuple[int, int]]:
     for entry in read_entries(labelled):
         day = datetime.strptime(entry.date, "%b %d, %Y").date()
         users.setdefault(int(entry.user), []).append((entry.label, day))
-    return [(one, other) for one, other in combinations(sorted(users), 2) if rule(users[one], users[other])]
+    return [
+        (one, other)
+        for one, other in combinations(sorted(users), 2)
+        if rule(users[one], users[other])
+    ]

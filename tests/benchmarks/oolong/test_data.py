@@ -58,10 +58,19 @@ def test_rows_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
             ensure(task.sources(length), data, "fetch it")
             examples = list(load_examples(task, Settings(length), data))
             assert len({example.fields["context"] for example in examples}) == 1
-            assert all(("|| Label:" in example.fields["context"]) == ("labels" in name) for example in examples)
-        downloads = [request for request in hub.requests if request.startswith("GET") and "/resolve/" in request]
+            assert all(
+                ("|| Label:" in example.fields["context"]) == ("labels" in name)
+                for example in examples
+            )
+        downloads = [
+            request
+            for request in hub.requests
+            if request.startswith("GET") and "/resolve/" in request
+        ]
         assert len(downloads) == 4
-        assert all(find_synth_rows(1, "test", "x").commit in each for each in downloads if SYNTH in each)
+        assert all(
+            find_synth_rows(1, "test", "x").commit in each for each in downloads if SYNTH in each
+        )
         with pytest.raises(InputError, match="0 rows, expected 400: it is not the release"):
             ensure(OOLONG.task("agnews").sources(4096), data, "fetch it")
 
@@ -113,14 +122,19 @@ def test_several_right_labels_are_an_erratum(tmp_path: Path) -> None:
     write(tmp_path / task.paths(8192)[0], rows)
     tie, single = load_examples(task, Settings(8192), DataRoot(tmp_path, mirror=True))
     assert (tie.references, tie.errata, single.errata) == (["ham"], ("several_answers",), ())
-    assert {erratum.task for erratum in OOLONG.errata()} == {task.name for task in OOLONG.tasks} - {"dnd", "user_pairs"}
+    assert {erratum.task for erratum in OOLONG.errata()} == {task.name for task in OOLONG.tasks} - {
+        "dnd",
+        "user_pairs",
+    }
 
 
 def test_an_incomplete_date_is_wrong_on_every_day() -> None:
     """A date without a year, month or day is wrong, and does not take what it lacks from the day of scoring."""
     gold = "2023-01-05 00:00:00"
     assert tasks.is_date("Jan 5, 2023", gold)
-    assert not any(tasks.is_date(text, gold) for text in ("January 2023", "2023", "5 January", "Thursday"))
+    assert not any(
+        tasks.is_date(text, gold) for text in ("January 2023", "2023", "5 January", "Thursday")
+    )
 
 
 def test_published_scores() -> None:
@@ -154,7 +168,10 @@ def test_the_lexical_baseline_counts(root: DataRoot) -> None:
     assert dnd.baseline.kind(dnd.prompt(example).messages) == "\\boxed{3}"
     for task in (OOLONG.task("agnews"), dnd):
         assert (
-            task.baseline.kind([{"role": "user", "content": "Give your final answer in the form 'Label: x'"}]) is None
+            task.baseline.kind(
+                [{"role": "user", "content": "Give your final answer in the form 'Label: x'"}]
+            )
+            is None
         )
 
 

@@ -35,15 +35,24 @@ def test_requests(name: str, root: DataRoot) -> None:
     names = ["dnd"] if name == "real" else [each + name.removeprefix("synth") for each in TEST]
     tasks = [OOLONG.task(each) for each in names]
     lengths = tasks[0].sizes if name == "real" else (LENGTH,)
-    ours = [turns for task in tasks for n in lengths for turns in _turns(task, root, Settings(n, protocol="api"))]
+    ours = [
+        turns
+        for task in tasks
+        for n in lengths
+        for turns in _turns(task, root, Settings(n, protocol="api"))
+    ]
     assert sorted(map(digest_request, ours)) == GOLDEN["requests"][name]
 
 
 def test_the_default_is_the_input_of_the_cards(root: DataRoot) -> None:
     """By default a prompt is one user turn: the text, a line break and the question."""
     for names, column in ((TEST, TEXT), ([f"{name}_labels" for name in TEST], LABELLED_TEXT)):
-        turns = [turn for name in names for turn in _turns(OOLONG.task(name), root, Settings(LENGTH))]
-        assert turns == [[["user", f"{row[column]}\n{row['question']}"]] for row in synth_rows(LENGTH)]
+        turns = [
+            turn for name in names for turn in _turns(OOLONG.task(name), root, Settings(LENGTH))
+        ]
+        assert turns == [
+            [["user", f"{row[column]}\n{row['question']}"]] for row in synth_rows(LENGTH)
+        ]
     dnd = OOLONG.task("dnd")
     turns = [turn for length in dnd.sizes for turn in _turns(dnd, root, Settings(length))]
     assert turns == [[["user", f"{row[TEXT]}\n{row['question']}"]] for row in real_rows()]
@@ -53,7 +62,11 @@ def test_scores() -> None:
     """Every odd output has the official score; where the official code fails, the score is 0."""
     synth, real = OOLONG.task("agnews"), OOLONG.task("dnd")
     for case, official in zip(score_cases(), GOLDEN["scores"], strict=True):
-        record = {"prediction": case["output"], "answer_type": case["answer_type"], "references": [case["answer"]]}
+        record = {
+            "prediction": case["output"],
+            "answer_type": case["answer_type"],
+            "references": [case["answer"]],
+        }
         if case["synth"]:
             record["references"] = read_answers(FileRow(case, Path("x"), 1))[:1]
         scores = (synth if case["synth"] else real).scores(record)

@@ -36,16 +36,22 @@ def test_the_questions_are_the_papers() -> None:
     texts = "\n".join(PAIR_QUESTION.format(condition=condition) for condition in PAIR_CONDITIONS)
     assert len(PAIR_CONDITIONS) == len(RULES) == 20
     assert (
-        hashlib.sha256(texts.encode()).hexdigest() == "30431158eff86896998f5177344a2c0ae323e39698d7d3556f2198bf2a8efe39"
+        hashlib.sha256(texts.encode()).hexdigest()
+        == "30431158eff86896998f5177344a2c0ae323e39698d7d3556f2198bf2a8efe39"
     )
 
 
 def test_the_right_pairs(root: DataRoot) -> None:
     """Of each question on both texts, all right pairs score 1, and any missing, wrong or further pair costs its share."""
     examples = ask(root, 40)
-    assert [example.id for example in examples[:20]] == [f"10000-{number}" for number in range(1, 21)]
+    assert [example.id for example in examples[:20]] == [
+        f"10000-{number}" for number in range(1, 21)
+    ]
     assert len({example.group for example in examples}) == 2
-    labelled, sizes = {row[TEXT]: row[LABELLED_TEXT] for row in synth_rows(LENGTH, "validation")}, []
+    labelled, sizes = (
+        {row[TEXT]: row[LABELLED_TEXT] for row in synth_rows(LENGTH, "validation")},
+        [],
+    )
     for example, rule in zip(examples, RULES * 2, strict=True):
         assert "|| Label:" not in example.fields["context"]
         pairs = find_pairs(labelled[example.fields["context"]], rule)
@@ -54,7 +60,9 @@ def test_the_right_pairs(root: DataRoot) -> None:
         sizes.append(len(pairs))
         if pairs:
             half = pairs[: len(pairs) // 2]
-            found = score_pairs({**record, "prediction": f"{half} and (1, 2), (1,2), (2, 1), (7, 7)"})
+            found = score_pairs(
+                {**record, "prediction": f"{half} and (1, 2), (1,2), (2, 1), (7, 7)"}
+            )
             assert found["f1"] == pytest.approx(2 * len(half) / (len(half) + 2 + len(pairs)))
         assert score_pairs({**record, "prediction": "none"})["f1"] == float(not pairs)
     assert len({*sizes}) > 10

@@ -17,7 +17,16 @@ from helm_longctx.tasks.counting import CountTokens, make_counter
 from tests.support.fabricate_words import words
 from tests.tasks.tokenizers import LLAMA_3
 
-NEEDLES = ("single_1", "single_2", "single_3", "multikey_1", "multikey_2", "multikey_3", "multivalue", "multiquery")
+NEEDLES = (
+    "single_1",
+    "single_2",
+    "single_3",
+    "multikey_1",
+    "multikey_2",
+    "multikey_3",
+    "multivalue",
+    "multiquery",
+)
 TASKS = [*(f"niah_{name}" for name in NEEDLES), "vt", "cwe", "fwe", "qa_1", "qa_2"]
 MORE_NEEDLES = {
     f"niah_{part}_{number}": {f"num_needle_{part[0]}": number}
@@ -28,7 +37,13 @@ MORE_NEEDLES = {
 
 CASES = [
     ("byte_level", 12288, 42, 3, TASKS),
-    ("metaspace", 10000, 7, 2, ["niah_single_2", "niah_multikey_2", "niah_multiquery", "vt", "cwe", "fwe", "qa_1"]),
+    (
+        "metaspace",
+        10000,
+        7,
+        2,
+        ["niah_single_2", "niah_multikey_2", "niah_multiquery", "vt", "cwe", "fwe", "qa_1"],
+    ),
     ("nfkc", 4096, 1, 2, ["niah_single_3", "vt", "qa_2"]),
     # Each word is a token here, so a list of common words needs more words than wonderwords has.
     ("words", 65536, 42, 1, ["cwe"]),
@@ -56,7 +71,9 @@ def tokenizer(kind: str) -> Tokenizer:
         found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         return found
     split = pre_tokenizers.Split(Regex(LLAMA_3), "isolated")
-    found.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(False, use_regex=False)])
+    found.pre_tokenizer = pre_tokenizers.Sequence(
+        [split, pre_tokenizers.ByteLevel(False, use_regex=False)]
+    )
     return found
 
 
@@ -72,13 +89,17 @@ def _merge_words(space: str, alphabet: list[str]) -> models.BPE:
     for word in (word.replace(" ", space) for word in found):
         merges.update(dict.fromkeys((word[:end], word[end]) for end in range(1, len(word))))
     tokens = dict.fromkeys(["<unk>", space, *alphabet, *(left + right for left, right in merges)])
-    return models.BPE({token: number for number, token in enumerate(tokens)}, [*merges], unk_token="<unk>")
+    return models.BPE(
+        {token: number for number, token in enumerate(tokens)}, [*merges], unk_token="<unk>"
+    )
 
 
 def build_sources(root: Path) -> Path:
     """Write essays, articles with questions, and a list of words."""
     rng = random.Random(31)
-    text = " ".join(f"{words(rng, rng.randint(3, 14)).capitalize()}{rng.choice('..!?')}" for _ in range(160))
+    text = " ".join(
+        f"{words(rng, rng.randint(3, 14)).capitalize()}{rng.choice('..!?')}" for _ in range(160)
+    )
     files: dict[str, Any] = {
         ESSAYS.path: {"text": text.replace(" the ", "\n\n the  ").replace("a.", "dr.")},
         SQUAD.path: {"data": [_article(rng) for _ in range(8)]},

@@ -67,12 +67,27 @@ def _save_tokenizer(kind: str, folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
 
 
-def _run(folder: Path, task: str, kind: str, length: int, seed: int, count: int, nltk_data: Path) -> list[dict]:
+def _run(
+    folder: Path, task: str, kind: str, length: int, seed: int, count: int, nltk_data: Path
+) -> list[dict]:
     command = [sys.executable, "prepare.py", "--save_dir", folder / f"{kind}_rows", "--task", task]
     command += ["--max_seq_length", length, "--num_samples", count, "--random_seed", seed]
-    command += ["--tokenizer_type", "hf", "--tokenizer_path", folder / kind, "--model_template_type", "base"]
+    command += [
+        "--tokenizer_type",
+        "hf",
+        "--tokenizer_path",
+        folder / kind,
+        "--model_template_type",
+        "base",
+    ]
     environment = {**os.environ, "NLTK_DATA": str(nltk_data), "HF_HUB_OFFLINE": "1"}
-    subprocess.run([*map(str, command)], cwd=folder / "scripts/data", env=environment, check=True, capture_output=True)
+    subprocess.run(
+        [*map(str, command)],
+        cwd=folder / "scripts/data",
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
     text = (folder / f"{kind}_rows" / task / "validation.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 

@@ -30,7 +30,9 @@ def test_samples(case: str, root: DataRoot) -> None:
     """Prompts, answer prefixes and answers are the official ones, in the official order."""
     kind, length, seed, name = case.split()
     task = BENCHMARK.task(name)
-    settings = Settings(length=int(length), seed=int(seed), num_samples=len(GOLDEN[case]), counter=counter(kind))
+    settings = Settings(
+        length=int(length), seed=int(seed), num_samples=len(GOLDEN[case]), counter=counter(kind)
+    )
     found = []
     for example in task.load(task, settings, root):
         prompt = task.prompt(example)
@@ -41,7 +43,11 @@ def test_samples(case: str, root: DataRoot) -> None:
 
 def test_golden_says_something() -> None:
     """The golden file has all tasks and several tokenizers, and no two samples are equal."""
-    assert {case.split()[3] for case in GOLDEN} == {*TASKS, *MORE_NEEDLES} == {task.name for task in BENCHMARK.tasks}
+    assert (
+        {case.split()[3] for case in GOLDEN}
+        == {*TASKS, *MORE_NEEDLES}
+        == {task.name for task in BENCHMARK.tasks}
+    )
     assert {case.split()[0] for case in GOLDEN} == {kind for kind, *_ in CASES}
     digests = [digest for rows in GOLDEN.values() for digest in rows]
     assert len(digests) == len(set(digests)) > 50

@@ -35,7 +35,9 @@ from tests.support.fabricate_words import words
 def essays(tmp_path: Path) -> Iterator[tuple[DataRoot, list[str]]]:
     """Write a file of essays and return its data root and its words."""
     rng = random.Random(2)
-    text = " ".join(f"{words(rng, rng.randint(1, 9)).capitalize()}{rng.choice('..!?:')}" for _ in range(900))
+    text = " ".join(
+        f"{words(rng, rng.randint(1, 9)).capitalize()}{rng.choice('..!?:')}" for _ in range(900)
+    )
     (tmp_path / ESSAYS.path).parent.mkdir()
     (tmp_path / ESSAYS.path).write_bytes(orjson.dumps({"text": text.replace(".", ".\n", 200)}))
     with punkt.installed(tmp_path / "nltk"):
@@ -54,9 +56,14 @@ def test_sentences_are_those_of_the_text_alone(essays, monkeypatch: pytest.Monke
 
 def test_key_words_are_in_alphabetical_order() -> None:
     """Pairs that are made one at a time equal the sorted pairs, also if one adjective begins with another one."""
-    adjectives, nouns = ["old", "old-fashioned", "ad hoc", "a", "blue", "old", "b"], ["zoo", "age", "c-clamp", "f"]
+    adjectives, nouns = (
+        ["old", "old-fashioned", "ad hoc", "a", "blue", "old", "b"],
+        ["zoo", "age", "c-clamp", "f"],
+    )
     pairs = KeyWords(adjectives, nouns)
-    assert [pairs[number] for number in range(pairs.count)] == sorted({f"{a}-{n}" for a in adjectives for n in nouns})
+    assert [pairs[number] for number in range(pairs.count)] == sorted(
+        {f"{a}-{n}" for a in adjectives for n in nouns}
+    )
 
 
 def test_key_words_of_the_package() -> None:
@@ -75,7 +82,9 @@ def test_malformed_essays(content: bytes, tmp_path: Path) -> None:
     (tmp_path / ESSAYS.path).write_bytes(content)
     task = BENCHMARK.task("niah_single_2")
     settings = Settings(length=4096, num_samples=1, counter=len)
-    with pytest.raises(InputError, match=r"PaulGrahamEssays\.json does not have niah_single_2's format"):
+    with pytest.raises(
+        InputError, match=r"PaulGrahamEssays\.json does not have niah_single_2's format"
+    ):
         list(load_examples(task, settings, DataRoot(tmp_path, mirror=True)))
 
 
@@ -83,7 +92,13 @@ def test_a_length_without_room_is_refused(tmp_path: Path) -> None:
     """A length into which no sample fits is refused, where the official script never ends."""
     task = BENCHMARK.task("niah_single_1")
     with pytest.raises(InputError, match="no sample fits into 4096 tokens"):
-        list(task.load(task, Settings(length=4096, counter=lambda *texts: 5000), DataRoot(tmp_path, mirror=True)))
+        list(
+            task.load(
+                task,
+                Settings(length=4096, counter=lambda *texts: 5000),
+                DataRoot(tmp_path, mirror=True),
+            )
+        )
 
 
 def test_scores() -> None:
@@ -109,7 +124,12 @@ def test_variables_with_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(drawn) == 2
     template = BENCHMARK.task("vt").template
     script = Script(
-        template, lambda *texts: len(" ".join(texts)) // 4, 4096, 30, 35, DataRoot(Path("absent"), mirror=True)
+        template,
+        lambda *texts: len(" ".join(texts)) // 4,
+        4096,
+        30,
+        35,
+        DataRoot(Path("absent"), mirror=True),
     )
     with pytest.raises(InputError, match=r"two variables have the same name.*use another seed"):
         next(track_variables(script))
@@ -119,4 +139,6 @@ def test_uuids() -> None:
     """The UUIDs equal the standard library's."""
     rng = random.Random(4)
     numbers = [*(1 << bit for bit in range(128)), *(rng.getrandbits(128) for _ in range(50))]
-    assert [write_uuid(number) for number in numbers] == [str(UUID(int=number, version=4)) for number in numbers]
+    assert [write_uuid(number) for number in numbers] == [
+        str(UUID(int=number, version=4)) for number in numbers
+    ]

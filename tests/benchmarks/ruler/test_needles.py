@@ -61,7 +61,9 @@ def test_the_word_search_over_complexity(tmp_path: Path, monkeypatch: pytest.Mon
         make_runner(tmp_path).run_all([spec_of(f"{ENTRY},model=longctx/lexical")])
     suite = tmp_path / "benchmark_output/runs/s"
     (board,) = read_suite(suite, [find_benchmark("ruler")]).boards
-    scores = {task.name: board.score("longctx/lexical", task.name, 8192) for task in BENCHMARK.tasks}
+    scores = {
+        task.name: board.score("longctx/lexical", task.name, 8192) for task in BENCHMARK.tasks
+    }
     means = {name: result.interval.mean for name, result in scores.items() if result}
     assert len(means) == 15
     assert {name: mean for name, mean in means.items() if mean < 1} == {
@@ -70,7 +72,9 @@ def test_the_word_search_over_complexity(tmp_path: Path, monkeypatch: pytest.Mon
         "niah_queries_8": 1 / 8,
         "niah_queries_16": 1 / 16,
     }
-    write_report(suite, [find_benchmark("ruler")], tmp_path / "site", "html", published=False, server="")
+    write_report(
+        suite, [find_benchmark("ruler")], tmp_path / "site", "html", published=False, server=""
+    )
     rows = json.loads((tmp_path / "site/data/complexity-ruler-8k-curves.json").read_bytes())
     curve = {row["level"]: row["score"] for row in rows if row["part"] == "Queries"}
     assert curve == {"1": 1, "2": 0.5, "4": 0.25, "8": 0.125, "16": 0.0625}

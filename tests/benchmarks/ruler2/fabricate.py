@@ -17,9 +17,22 @@ CASES = [
         4096,
         7,
         2,
-        ["mk_niah_easy", "mk_niah_hard", "mv_niah_basic", "mv_niah_easy", "mv_niah_medium", "qa_easy"],
+        [
+            "mk_niah_easy",
+            "mk_niah_hard",
+            "mv_niah_basic",
+            "mv_niah_easy",
+            "mv_niah_medium",
+            "qa_easy",
+        ],
     ),
-    ("metaspace", 12000, 1, 2, ["mk_niah_basic", "mk_niah_medium", "mv_niah_hard", "qa_basic", "qa_hard"]),
+    (
+        "metaspace",
+        12000,
+        1,
+        2,
+        ["mk_niah_basic", "mk_niah_medium", "mv_niah_hard", "qa_basic", "qa_hard"],
+    ),
 ]
 """Tokenizer, length, seed, number of samples, and tasks."""
 
@@ -40,7 +53,11 @@ def mmlu_rows() -> dict[str, list[dict[str, Any]]]:
 
     def make(number: int) -> dict[str, Any]:
         text = words(rng, rng.randint(4, 12)) + ("?\n\n  See\tbelow. " if number % 5 == 0 else "?")
-        return {"question": text, "choices": [words(rng, rng.randint(1, 3)) for _ in range(4)], "answer": number % 4}
+        return {
+            "question": text,
+            "choices": [words(rng, rng.randint(1, 3)) for _ in range(4)],
+            "answer": number % 4,
+        }
 
     return {"test": [make(n) for n in range(9)], "auxiliary_train": [make(n) for n in range(40)]}
 
@@ -50,7 +67,8 @@ def hotpotqa_rows() -> dict[str, list[dict[str, Any]]]:
     rng = random.Random(3)
     titles = [f"{words(rng, 2)} {number}" for number in range(40)]
     texts = {
-        title: [f"{words(rng, rng.randint(3, 9))}. ", f"{words(rng, 6)}."][: 1 + len(title) % 2] for title in titles
+        title: [f"{words(rng, rng.randint(3, 9))}. ", f"{words(rng, 6)}."][: 1 + len(title) % 2]
+        for title in titles
     }
 
     def make(number: int) -> dict[str, Any]:
@@ -74,7 +92,10 @@ def match_cases() -> list[tuple[str, list[str]]]:
     outputs = []
     for each in references:
         first, last = each[0], each[-1]
-        mixed = [" ".join(rng.choices([*first.split(), "the", "a", "x"], k=rng.randint(1, 14))) for _ in range(25)]
+        mixed = [
+            " ".join(rng.choices([*first.split(), "the", "a", "x"], k=rng.randint(1, 14)))
+            for _ in range(25)
+        ]
         outputs += [
             ("", each), (first, each), (last.upper(), each), (f"{first}\n\n{last}", each), (f"{last}\n\nno", each), (f"x {first} y", each),
             (f"Document 12: t\n{first}\n\nIt is {last}", each), (f"Document 12:\n{first}\n", each), (f"Document 1:\na\n\nDocument 2:\n{last}\n\n", each),

@@ -15,7 +15,13 @@ import tempfile
 from pathlib import Path
 
 from tests.benchmarks.ruler.fabricate import tokenizer
-from tests.benchmarks.ruler2.fabricate import CASES, hotpotqa_rows, letter_cases, match_cases, mmlu_rows
+from tests.benchmarks.ruler2.fabricate import (
+    CASES,
+    hotpotqa_rows,
+    letter_cases,
+    match_cases,
+    mmlu_rows,
+)
 from tests.support.official import parse_folders, run_official, write_golden
 
 SAMPLES = """
@@ -67,10 +73,14 @@ def main() -> None:
         for kind in {kind for kind, *_ in CASES}:
             (Path(name) / kind).mkdir()
             tokenizer(kind).save(str(Path(name) / kind / "tokenizer.json"))
-            (Path(name) / kind / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+            (Path(name) / kind / "tokenizer_config.json").write_text(
+                '{"tokenizer_class": "PreTrainedTokenizerFast"}'
+            )
         rows = {"cais/mmlu": mmlu_rows(), "hotpotqa/hotpot_qa": hotpotqa_rows()}
         samples = run_official(SAMPLES, official, Path(name), data={"rows": rows, "cases": CASES})
-    scores = run_official(SCORES, official, data={"matches": match_cases(), "letters": letter_cases()})
+    scores = run_official(
+        SCORES, official, data={"matches": match_cases(), "letters": letter_cases()}
+    )
     digests = {case: [digest_row(*row) for row in rows] for case, rows in samples.items()}
     write_golden(__file__, {"samples": digests, **scores})
 

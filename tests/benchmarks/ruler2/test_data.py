@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from helm_longctx.benchmarks.ruler2 import tasks
-from helm_longctx.benchmarks.ruler2.tasks import HOTPOTQA, MMLU, RULER2, read_hotpotqa, read_mmlu, write_ordinal
+from helm_longctx.benchmarks.ruler2.tasks import (
+    HOTPOTQA,
+    MMLU,
+    RULER2,
+    read_hotpotqa,
+    read_mmlu,
+    write_ordinal,
+)
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -39,7 +46,9 @@ def _load(name: str, root: DataRoot, count: int = 4) -> list[Example]:
     return list(load_examples(RULER2.task(name), settings, root))
 
 
-def test_the_data_sets_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, root: DataRoot) -> None:
+def test_the_data_sets_are_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, root: DataRoot
+) -> None:
     """The parquet files of both data sets are fetched from a server in the hub's form, and read like a mirror."""
     repos, sources = {}, []
     for source, rows in ((MMLU, mmlu_rows()), (HOTPOTQA, hotpotqa_rows())):
@@ -61,22 +70,49 @@ def test_the_data_sets_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path:
 @pytest.mark.parametrize(
     ("name", "path", "change", "message"),
     [
-        ("mk_niah_easy", MMLU.paths[0], {"choices": ["a"]}, "column 'choices' must be a list of four texts"),
+        (
+            "mk_niah_easy",
+            MMLU.paths[0],
+            {"choices": ["a"]},
+            "column 'choices' must be a list of four texts",
+        ),
         ("mk_niah_easy", MMLU.paths[1], {"answer": 4}, "and 'answer' the number of one, from 0"),
         ("mk_niah_easy", MMLU.paths[1], {"question": None}, "column 'question' must be str"),
-        ("qa_easy", HOTPOTQA.paths[1], {"context": {"title": ["a"], "sentences": []}}, "as many lists of 'sentences'"),
+        (
+            "qa_easy",
+            HOTPOTQA.paths[1],
+            {"context": {"title": ["a"], "sentences": []}},
+            "as many lists of 'sentences'",
+        ),
         (
             "qa_easy",
             HOTPOTQA.paths[0],
             {"context": {"title": ["a"], "sentences": ["b"]}},
             "as many lists of 'sentences'",
         ),
-        ("qa_easy", HOTPOTQA.paths[0], {"supporting_facts": {}}, "the titles of 'supporting_facts' must be a list of"),
-        ("qa_easy", HOTPOTQA.paths[0], {"supporting_facts": {"title": ["?"]}}, "names no title of 'context'"),
-        ("qa_easy", HOTPOTQA.paths[1], {"context": {"title": ["a"], "sentences": [["b"]]}}, "too few paragraphs"),
+        (
+            "qa_easy",
+            HOTPOTQA.paths[0],
+            {"supporting_facts": {}},
+            "the titles of 'supporting_facts' must be a list of",
+        ),
+        (
+            "qa_easy",
+            HOTPOTQA.paths[0],
+            {"supporting_facts": {"title": ["?"]}},
+            "names no title of 'context'",
+        ),
+        (
+            "qa_easy",
+            HOTPOTQA.paths[1],
+            {"context": {"title": ["a"], "sentences": [["b"]]}},
+            "too few paragraphs",
+        ),
     ],
 )
-def test_malformed_rows_are_refused(tmp_path: Path, name: str, path: str, change: dict[str, Any], message: str) -> None:
+def test_malformed_rows_are_refused(
+    tmp_path: Path, name: str, path: str, change: dict[str, Any], message: str
+) -> None:
     """The error names the row and what is wrong with it."""
     build_ruler2(tmp_path)
     first = json.loads((tmp_path / path).read_text(encoding="utf-8").splitlines()[0])
@@ -104,7 +140,9 @@ def test_samples_fill_the_length_and_know_where_the_evidence_is(root: DataRoot) 
 
 def test_tasks_share_questions_of_hotpotqa(root: DataRoot) -> None:
     """The four tasks of documents ask the same questions, which are clusters; other samples are independent."""
-    groups = {name: [example.group for example in _load(name, root)] for name in ("qa_basic", "qa_hard")}
+    groups = {
+        name: [example.group for example in _load(name, root)] for name in ("qa_basic", "qa_hard")
+    }
     assert len({*groups["qa_basic"]}) == 4
     assert groups["qa_basic"] == groups["qa_hard"]
     assert {example.group for example in _load("mv_niah_easy", root)} == {""}
@@ -117,9 +155,14 @@ def test_the_lexical_baseline_copies(root: DataRoot) -> None:
         task = RULER2.task(name)
         for example in _load(name, root):
             answer = task.baseline.kind(task.prompt(example).messages)
-            score = task.scores({"prediction": answer, "references": example.references})["longctx_score"]
+            score = task.scores({"prediction": answer, "references": example.references})[
+                "longctx_score"
+            ]
             assert score == 1 or name not in copied, (name, answer, example.references)
-        assert task.baseline.kind([{"role": "user", "content": "Question 1: a\n\nPlease copy it."}]) is None
+        assert (
+            task.baseline.kind([{"role": "user", "content": "Question 1: a\n\nPlease copy it."}])
+            is None
+        )
 
 
 @given(WORDS, WORDS)
@@ -144,8 +187,20 @@ def test_any_output_is_scored(output: str, references: list[str]) -> None:
 
 def test_ordinals() -> None:
     """Numbers get the endings of English."""
-    assert [write_ordinal(number) for number in (1, 2, 3, 4, 21, 102)] == ["1st", "2nd", "3rd", "4th", "21st", "102nd"]
-    assert [write_ordinal(number) for number in (11, 12, 13, 111)] == ["11th", "12th", "13th", "111th"]
+    assert [write_ordinal(number) for number in (1, 2, 3, 4, 21, 102)] == [
+        "1st",
+        "2nd",
+        "3rd",
+        "4th",
+        "21st",
+        "102nd",
+    ]
+    assert [write_ordinal(number) for number in (11, 12, 13, 111)] == [
+        "11th",
+        "12th",
+        "13th",
+        "111th",
+    ]
 
 
 def test_edits_of_long_outputs() -> None:

@@ -27,16 +27,26 @@ def test_samples(case: str, root: DataRoot) -> None:
     """Prompts and answers are the official ones, in the official order."""
     kind, length, seed, name = case.split()
     task, expected = RULER2.task(name), GOLDEN["samples"][case]
-    settings = Settings(int(length), seed=int(seed), num_samples=len(expected), counter=counter(kind))
+    settings = Settings(
+        int(length), seed=int(seed), num_samples=len(expected), counter=counter(kind)
+    )
     examples = list(load_examples(task, settings, root))
-    found = [digest_row(task.prompt(example).text("chat"), example.references) for example in examples]
+    found = [
+        digest_row(task.prompt(example).text("chat"), example.references) for example in examples
+    ]
     assert found == expected
-    assert all(task.prompt(each).text("completion") == task.prompt(each).text("chat") for each in examples)
+    assert all(
+        task.prompt(each).text("completion") == task.prompt(each).text("chat") for each in examples
+    )
 
 
 def test_golden_says_something() -> None:
     """The golden file has all tasks and several tokenizers, and no two samples are equal."""
-    assert {case.split()[3] for case in GOLDEN["samples"]} == {*TASKS} == {task.name for task in RULER2.tasks}
+    assert (
+        {case.split()[3] for case in GOLDEN["samples"]}
+        == {*TASKS}
+        == {task.name for task in RULER2.tasks}
+    )
     assert {case.split()[0] for case in GOLDEN["samples"]} == {kind for kind, *_ in CASES}
     digests = [digest for rows in GOLDEN["samples"].values() for digest in rows]
     assert len(digests) == len(set(digests)) > 50
@@ -44,7 +54,10 @@ def test_golden_says_something() -> None:
 
 def test_matches() -> None:
     """The three ways to match give every odd output the official score, among them 0, 1 and many between."""
-    ours = [[match(*case) for match in (tasks.match_all, tasks.match_part, tasks.match_last)] for case in match_cases()]
+    ours = [
+        [match(*case) for match in (tasks.match_all, tasks.match_part, tasks.match_last)]
+        for case in match_cases()
+    ]
     assert ours == GOLDEN["matches"]
     scores = [score for row in ours for score in row]
     assert min(scores) == 0

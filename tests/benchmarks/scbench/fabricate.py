@@ -57,7 +57,9 @@ def rows(name: str, seed: int) -> list[dict[str, Any]]:
     found = [_row(rng, name, number) for number in range(CONTEXTS)]
     if name == "mf" and seed > 1:
         for row in found:
-            row["context"] = [number if number % 40 else -HUGE * number for number in row["context"]]
+            row["context"] = [
+                number if number % 40 else -HUGE * number for number in row["context"]
+            ]
             for turn in row["multi_turns"][::3]:
                 turn["answer"] *= HUGE
     return found
@@ -66,7 +68,10 @@ def rows(name: str, seed: int) -> list[dict[str, Any]]:
 def _row(rng: random.Random, name: str, number: int) -> dict[str, Any]:
     is_code, mixed = "repoqa" in name, name in ("summary_with_needles", "repoqa_and_kv")
     lang = list(_CODE)[(rng.randrange(3) * 2 + number) % len(_CODE)]
-    turns = [_turn(rng, name, lang, turn) for turn in range(_TURNS.get(name, (8,) * 3 if mixed else (5,) * 3)[number])]
+    turns = [
+        _turn(rng, name, lang, turn)
+        for turn in range(_TURNS.get(name, (8,) * 3 if mixed else (5,) * 3)[number])
+    ]
     context: Any = sentence(rng, "zh", 1400) if name == "qa_chn" else words(rng, 1800)
     if name == "mf":
         context = [rng.randint(100, 999) for _ in range(2600)]
@@ -77,9 +82,14 @@ def _row(rng: random.Random, name: str, number: int) -> dict[str, Any]:
 
 
 def _turn(rng: random.Random, name: str, lang: str, number: int) -> dict[str, Any]:
-    kinds = {"summary_with_needles": ("summary", "passkey"), "repoqa_and_kv": ("repoqa", "kv")}.get(name)
+    kinds = {"summary_with_needles": ("summary", "passkey"), "repoqa_and_kv": ("repoqa", "kv")}.get(
+        name
+    )
     kind = kinds[number % 2] if kinds else name
-    turn: dict[str, Any] = {"input": f"{words(rng, 5)} {rng.getrandbits(30):x}?", "answer": words(rng, 3)}
+    turn: dict[str, Any] = {
+        "input": f"{words(rng, 5)} {rng.getrandbits(30):x}?",
+        "answer": words(rng, 3),
+    }
     if kinds:
         turn["task"] = f"scbench_{kind}"
     if kind == "repoqa":
@@ -108,7 +118,9 @@ class Replies:
     """The model's replies to the questions of a file, which depend only on the question."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]):
-        self._answers = {turn["input"]: turn["answer"] for row in rows for turn in row["multi_turns"]}
+        self._answers = {
+            turn["input"]: turn["answer"] for row in rows for turn in row["multi_turns"]
+        }
 
     def reply(self, prompt: str) -> str:
         """Return the reply to the last question of a prompt."""
@@ -121,7 +133,15 @@ class Replies:
 def outputs(answer: str) -> Iterator[str]:
     """Return odd outputs for an answer."""
     half = answer[: len(answer) // 2]
-    yield from (answer, f"It is {answer}.", answer.upper(), half, "", "The answer is: B", f" {answer}\n")
+    yield from (
+        answer,
+        f"It is {answer}.",
+        answer.upper(),
+        half,
+        "",
+        "The answer is: B",
+        f" {answer}\n",
+    )
     yield from (
         f"Here:\n```python\n{answer}\n```",
         f"```\nx = 1\n```\n```go\n{answer}\n{answer}\n```\n",
@@ -131,8 +151,31 @@ def outputs(answer: str) -> Iterator[str]:
 
 def odd_outputs(answer: str) -> list[str]:
     """Return more odd outputs for an answer, which only the scores use."""
-    letters = ["A", "B.", "(C)", "BC", "the answer is C", "Answer:", "answer:  D", "option is B", "I, a A", "x AB", "?"]
-    numbers = ["12", "12.0", "12.7 and 3", "-12", "x12y", "1 2", ".5", "１２", "12345678901234567890", "9" * 400]
+    letters = [
+        "A",
+        "B.",
+        "(C)",
+        "BC",
+        "the answer is C",
+        "Answer:",
+        "answer:  D",
+        "option is B",
+        "I, a A",
+        "x AB",
+        "?",
+    ]
+    numbers = [
+        "12",
+        "12.0",
+        "12.7 and 3",
+        "-12",
+        "x12y",
+        "1 2",
+        ".5",
+        "１２",
+        "12345678901234567890",
+        "9" * 400,
+    ]
     texts = [
         "\n",
         "。",
@@ -160,7 +203,11 @@ def score_cases() -> Iterator[tuple[str, Any, str]]:
                 answer = [answer]
             if kind == "scbench_mf":
                 answer = {1: 12.0, 2: 12345678901234567890, 3: 12}.get(number, answer)
-            text = answer if isinstance(answer, str) else str(answer[0] if isinstance(answer, list) else answer)
+            text = (
+                answer
+                if isinstance(answer, str)
+                else str(answer[0] if isinstance(answer, list) else answer)
+            )
             if kind != "scbench_repoqa":
                 yield from ((kind, answer, output) for output in odd_outputs(text))
 
@@ -198,7 +245,9 @@ def render(messages: Sequence[Mapping[str, str]], markup: bool, ends: bool = Tru
     if not markup:
         return "".join(message["content"] for message in messages)
     first = [] if messages[0]["role"] == "system" else [{"role": "system", "content": "Be kind."}]
-    text = "".join(f"<|{message['role']}|>{message['content']}<|end|>" for message in [*first, *messages])
+    text = "".join(
+        f"<|{message['role']}|>{message['content']}<|end|>" for message in [*first, *messages]
+    )
     return text + ("<|assistant|>" if ends else "")
 
 
@@ -214,7 +263,9 @@ class ChatTokenizer:
     def __init__(self, markup: bool):
         self.markup, self.tokenizer = markup, tokenizer()
 
-    def apply_chat_template(self, messages: Any, add_generation_prompt: bool, tokenize: bool) -> str:
+    def apply_chat_template(
+        self, messages: Any, add_generation_prompt: bool, tokenize: bool
+    ) -> str:
         """Return a conversation as text, with the model's markup if it has one."""
         assert not tokenize
         return render(messages, self.markup, add_generation_prompt)
@@ -231,7 +282,9 @@ class ChatTokenizer:
 def tokenizer() -> PreTrainedTokenizerFast:
     """Return a small tokenizer of GPT's kind."""
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizers()["byte_level"], clean_up_tokenization_spaces=False, model_max_length=10**9
+        tokenizer_object=tokenizers()["byte_level"],
+        clean_up_tokenization_spaces=False,
+        model_max_length=10**9,
     )
 
 

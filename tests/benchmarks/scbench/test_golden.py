@@ -14,7 +14,12 @@ import pytest
 
 from helm_longctx.benchmarks.scbench import BENCHMARK
 from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS
-from helm_longctx.benchmarks.scbench.tasks import MEASURES, compare_functions, find_function, is_right_function
+from helm_longctx.benchmarks.scbench.tasks import (
+    MEASURES,
+    compare_functions,
+    find_function,
+    is_right_function,
+)
 from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.scenario import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
@@ -58,13 +63,21 @@ def ask(task: Task, seed: int, length: int, folder: Path) -> Iterator[Asked]:
     truncator = Truncator(length + CHAT_BUFFER, lambda: tokens)
     start = ANSWER_STARTS.get(task.name, "")
     for example in task.load(task, Settings(None), DataRoot(folder, mirror=True)):
-        sample = Sample.from_json(to_instance(BENCHMARK, task, Settings(None), example, task.max_tokens).extra_data)
+        sample = Sample.from_json(
+            to_instance(BENCHMARK, task, Settings(None), example, task.max_tokens).extra_data
+        )
         first, *others = (message["content"] for message in example.messages)
         fitted = truncator.fit(first, sample, sample.max_tokens, "chat", others)
-        beside = sum(len(tokens.encode(text)) for text in (first[sample.context_span[1] :], *others) if text)
+        beside = sum(
+            len(tokens.encode(text)) for text in (first[sample.context_span[1] :], *others) if text
+        )
         messages = [{**example.messages[0], "content": fitted.prompt}, *example.messages[1:]]
         prompt = render(messages, length == WHOLE) + (start if others else "")
-        record = {"prediction": replies.reply(prompt), "references": example.references, **example.record}
+        record = {
+            "prediction": replies.reply(prompt),
+            "references": example.references,
+            **example.record,
+        }
         yield Asked(
             request=fingerprint(prompt, sample.max_tokens),
             turn=example.record["turn"],
@@ -100,7 +113,11 @@ def test_requests_and_scores(mode: str, name: str, tmp_path: Path) -> None:
         for each, official in zip(asked, golden["asked"], strict=True):
             # If the official code reserves too few tokens, it sends a request that is too long.
             assert each.request == official or (each.was_cut and not each.has_room)
-        assert all(each.was_cut for each in asked) == any(each.was_cut for each in asked) == (length != WHOLE)
+        assert (
+            all(each.was_cut for each in asked)
+            == any(each.was_cut for each in asked)
+            == (length != WHOLE)
+        )
         assert sum(each.has_room for each in asked) >= len(asked) / 5
         found, wanted = official_scores(task, asked), golden["scores"]
         if task.name == "repoqa_and_kv_apart":
@@ -118,14 +135,24 @@ def test_scores_by_turn(tmp_path: Path) -> None:
         for task in BENCHMARK.tasks
         if task.name.startswith(("kv", "repoqa_"))
     }
-    assert {each.scores[f"turn_{each.turn}"] == each.scores["accuracy"] for each in of["kv"]} == {True}
-    assert not any(key.startswith("turn") for name in of if name != "kv" for each in of[name] for key in each.scores)
+    assert {each.scores[f"turn_{each.turn}"] == each.scores["accuracy"] for each in of["kv"]} == {
+        True
+    }
+    assert not any(
+        key.startswith("turn")
+        for name in of
+        if name != "kv"
+        for each in of[name]
+        for key in each.scores
+    )
 
 
 def test_odd_outputs() -> None:
     """The scores of all kinds of questions are the official ones, and a number that is too large for the official code
     is wrong."""
-    found = [float(MEASURES[kind].compare(output, answer)) for kind, answer, output in score_cases()]
+    found = [
+        float(MEASURES[kind].compare(output, answer)) for kind, answer, output in score_cases()
+    ]
     wanted = [0.0 if score == "OverflowError" else score for score in GOLDEN["scores"]]
     assert found == wanted
     assert len(found) > 1000

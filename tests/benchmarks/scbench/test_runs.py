@@ -49,7 +49,10 @@ def window() -> Iterator[str]:
     client = ClientSpec("helm_longctx.models.baselines.clients.LexicalClient")
     truncator = Truncator(LIMIT, tokenizer)
     deployment = ModelDeployment("test/window", client, model_name="longctx/lexical")
-    with mock.patch.object(Truncator, "for_deployment", return_value=truncator), making.deployed(deployment) as name:
+    with (
+        mock.patch.object(Truncator, "for_deployment", return_value=truncator),
+        making.deployed(deployment) as name,
+    ):
         yield name
 
 
@@ -68,8 +71,13 @@ def test_data_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         point_at(monkeypatch, hub.url, tmp_path)
         root = DataRoot(tmp_path / "data", mirror=False)
         root.path.mkdir()
-        sources = [source for task in BENCHMARK.categories[0].tasks for source in task.sources(None)]
-        assert sum(source.splits["test"] for source in sources if isinstance(source, HubDataset)) == 922
+        sources = [
+            source for task in BENCHMARK.categories[0].tasks for source in task.sources(None)
+        ]
+        assert (
+            sum(source.splits["test"] for source in sources if isinstance(source, HubDataset))
+            == 922
+        )
         ensure([replace(source, splits={"test": CONTEXTS}) for source in sources], root, "fetch it")
     build_scbench(tmp_path / "mirror")
     for task in BENCHMARK.tasks:
@@ -85,7 +93,11 @@ def test_prompts_on_a_context_follow_each_other(data: Path) -> None:
         assert groups == sorted(groups)
         assert len({example.id for example in examples}) == len(examples)
         assert load(task, data, num_samples=7) == examples[:7]
-        starts = [example.messages[0]["content"][: example.context[1]] for example in examples if example.context]
+        starts = [
+            example.messages[0]["content"][: example.context[1]]
+            for example in examples
+            if example.context
+        ]
         assert len(set(starts)) == CONTEXTS
         if task.alias == task.name:
             assert len({id(example.messages[0]["content"]) for example in examples}) == CONTEXTS
@@ -118,7 +130,9 @@ def test_malformed_rows(name: str, change: dict[str, object], error: str, tmp_pa
 
 def test_repoqa_needs_an_extra(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the grammars RepoQA ends in an error before anything is sent, and the other tasks are loaded."""
-    monkeypatch.setattr(environment, "is_installed", lambda module: not module.startswith("tree_sitter"))
+    monkeypatch.setattr(
+        environment, "is_installed", lambda module: not module.startswith("tree_sitter")
+    )
     with pytest.raises(InputError, match=r"repoqa needs tree_sitter.*helm-longctx\[code\]"):
         load(BENCHMARK.task("repoqa"), data)
     assert load(BENCHMARK.task("kv"), data)
@@ -148,10 +162,16 @@ def test_a_run_cuts_the_first_turn(data: Path, window: str, tmp_path: Path) -> N
 def sent(run: Path) -> list[list[dict[str, str]]]:
     """Return the messages of each prompt that was sent, in order."""
     texts = [text.decode() for _, text in read_prompts(run)]
-    return [json.loads(text) if text.startswith("[{") else [{"role": "user", "content": text}] for text in texts]
+    return [
+        json.loads(text) if text.startswith("[{") else [{"role": "user", "content": text}]
+        for text in texts
+    ]
 
 
 def test_truncation_error_names_the_excess(data: Path, window: str, tmp_path: Path) -> None:
     """With `truncation=error`, one line says how many tokens too long the contexts are."""
-    with pytest.raises(InputError, match=r"15 instances of summary are up to \d{4} tokens too long; nothing was sent"):
+    with pytest.raises(
+        InputError,
+        match=r"15 instances of summary are up to \d{4} tokens too long; nothing was sent",
+    ):
         making.make_run(tmp_path, ENTRY.replace(",model=", ",truncation=error,model=") + window)

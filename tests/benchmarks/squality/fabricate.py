@@ -31,7 +31,11 @@ def rows() -> list[dict[str, Any]]:
                     "question_text": f"{words(rng, 5)}?",
                     "question_number": place + 1,
                     "responses": [
-                        {"worker_id": "1", "uid": "x", "response_text": f" The robots {words(rng, 9)} were running."}
+                        {
+                            "worker_id": "1",
+                            "uid": "x",
+                            "response_text": f" The robots {words(rng, 9)} were running.",
+                        }
                         for _ in range(4)
                     ],
                 }
@@ -51,6 +55,12 @@ def records() -> list[tuple[list[str], str]]:
             references = [response["response_text"] for response in question["responses"]]
             parts = references[1].split()
             rng.shuffle(parts)
-            outputs = (references[0], " ".join(parts), f"A robot ran. {words(rng, 9)}", "THE\n", references[3] * 3)
+            outputs = (
+                references[0],
+                " ".join(parts),
+                f"A robot ran. {words(rng, 9)}",
+                "THE\n",
+                references[3] * 3,
+            )
             made += [(references, output) for output in (*outputs, f"{words(rng, 30)} the runs")]
     return made * 2

@@ -39,9 +39,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "squality").symlink_to(official / "data")
         examples = list(load_examples(task, Settings(None), DataRoot(Path(folder), mirror=True)))
-    equal = sum(task.prompt(each).messages[0]["content"] == text for each, text in zip(examples, inputs, strict=True))
+    equal = sum(
+        task.prompt(each).messages[0]["content"] == text
+        for each, text in zip(examples, inputs, strict=True)
+    )
     print(f"{equal} of {len(inputs)} inputs are equal")
-    found = [[*task.score({"prediction": output, "references": texts}).values()] for texts, output, _ in scores]
+    found = [
+        [*task.score({"prediction": output, "references": texts}).values()]
+        for texts, output, _ in scores
+    ]
     same = sum(
         one == other
         for values, each in zip(found, scores, strict=True)

@@ -65,18 +65,48 @@ MISTAKES = [
     ("suite: 2026-11-22", "suite: a\nsuite: b", ":2: suite is given twice", "each key once"),
     ("suite: 2026-11-22", "\tsuite: a", ":1: the file is not YAML", "YAML"),
     ("suite: 2026-11-22", "suite: [a", ":2: the file is not YAML", "YAML"),
-    ("[helmet_recall, aa_lcr]", "helmet_recall", ":2: tasks='helmet_recall' is invalid", "a valid list"),
+    (
+        "[helmet_recall, aa_lcr]",
+        "helmet_recall",
+        ":2: tasks='helmet_recall' is invalid",
+        "a valid list",
+    ),
     ("[helmet_recall, aa_lcr]", "[]", ":2: tasks=[] is invalid", "at least one"),
-    ("tasks: [helmet_recall, aa_lcr]\n", "", ":1: tasks is missing", "one of tasks, entries, conf_paths"),
+    (
+        "tasks: [helmet_recall, aa_lcr]\n",
+        "",
+        ":1: tasks is missing",
+        "one of tasks, entries, conf_paths",
+    ),
     ("tasks:", "entries: [a]\ntasks:", ":2: entries is given together with tasks", "one of tasks"),
-    ("tasks:", "entries:", ":3: lengths belongs to tasks, not to entries", "lengths only with tasks"),
+    (
+        "tasks:",
+        "entries:",
+        ":3: lengths belongs to tasks, not to entries",
+        "lengths only with tasks",
+    ),
     ("8k", "9x", ":3: lengths[0]='9x' is invalid", "4k, 8k, 16k"),
     ("131072", "1.5", ":3: lengths[1]=1.5 is invalid", "or a whole number"),
     ("{num_samples: 4}", "[4]", ":4: arguments=[4] is invalid", "a valid dictionary"),
-    ("num_samples: 4", "num_samples: [4]", ":4: arguments.num_samples=[4] is invalid", "a text, a number"),
+    (
+        "num_samples: 4",
+        "num_samples: [4]",
+        ":4: arguments.num_samples=[4] is invalid",
+        "a text, a number",
+    ),
     ("  - longctx/lexical", "  - 5", ":6: models[0]=5 is invalid", "the keys name, url"),
-    ("name: my/llama", "name: my llama", ":7: models[1].name='my llama' is invalid", "ORGANIZATION/NAME"),
-    ("    url: http://localhost:8000/v1\n", "", ":7: models[1].url is missing", "the server's address"),
+    (
+        "name: my/llama",
+        "name: my llama",
+        ":7: models[1].name='my llama' is invalid",
+        "ORGANIZATION/NAME",
+    ),
+    (
+        "    url: http://localhost:8000/v1\n",
+        "",
+        ":7: models[1].url is missing",
+        "the server's address",
+    ),
     ("    type: both", "    typ: both", ":9: models[1].typ is not a key", "did you mean type?"),
     (
         "type: both",
@@ -85,26 +115,66 @@ MISTAKES = [
         "did you mean chat? Choose from chat, completions, both",
     ),
     ("MY_KEY", SECRET, ":10: models[1].api_key_env holds a secret", "the NAME of the variable"),
-    ("MY_KEY", PLAIN_SECRET, ":10: models[1].api_key_env is not the name of a variable", "such as MY_KEY"),
-    ("MY_KEY", "my-key", ":10: models[1].api_key_env is not the name of a variable", "such as MY_KEY"),
-    ("$GATEWAY_KEY", "hidden", ":11: models[1].headers.X-Api-Key has the name of a secret", "'X-Api-Key: $VAR'"),
-    ("X-Team: nlp", "X-Team: 5", ":11: models[1].headers.X-Team=5 is invalid", "give a text; numbers"),
+    (
+        "MY_KEY",
+        PLAIN_SECRET,
+        ":10: models[1].api_key_env is not the name of a variable",
+        "such as MY_KEY",
+    ),
+    (
+        "MY_KEY",
+        "my-key",
+        ":10: models[1].api_key_env is not the name of a variable",
+        "such as MY_KEY",
+    ),
+    (
+        "$GATEWAY_KEY",
+        "hidden",
+        ":11: models[1].headers.X-Api-Key has the name of a secret",
+        "'X-Api-Key: $VAR'",
+    ),
+    (
+        "X-Team: nlp",
+        "X-Team: 5",
+        ":11: models[1].headers.X-Team=5 is invalid",
+        "give a text; numbers",
+    ),
     (
         "context: 128k",
         "extra_body: {api_key: abc}",
         ":12: models[1].extra_body.api_key has the name of a secret",
         "headers",
     ),
-    ("context: 128k", "context: many", ":12: models[1].context='many' is invalid", "a whole number"),
-    ("[openai/gpt-4o-2024-05-13]", "[auto, none]", ":14: judge.judges has 'auto' together", "'auto' alone"),
+    (
+        "context: 128k",
+        "context: many",
+        ":12: models[1].context='many' is invalid",
+        "a whole number",
+    ),
+    (
+        "[openai/gpt-4o-2024-05-13]",
+        "[auto, none]",
+        ":14: judge.judges has 'auto' together",
+        "'auto' alone",
+    ),
     (
         "gpt: MY_GPT_KEY",
         "gtp: MY_GPT_KEY",
         ":16: judge.keys.gtp is not a key",
         "did you mean gpt? Choose from gpt, llama, claude",
     ),
-    ("gpt: MY_GPT_KEY", f"gpt: {PLAIN_SECRET}", ":16: judge.keys.gpt is not the name of a variable", "MY_KEY"),
-    ("client_id: ID, ", "", ":17: judge.keys.claude.client_id is missing", "the NAME of the variable"),
+    (
+        "gpt: MY_GPT_KEY",
+        f"gpt: {PLAIN_SECRET}",
+        ":16: judge.keys.gpt is not the name of a variable",
+        "MY_KEY",
+    ),
+    (
+        "client_id: ID, ",
+        "",
+        ":17: judge.keys.claude.client_id is missing",
+        "the NAME of the variable",
+    ),
     ("max_cost: 25", "max_cost: 0", ":19: limits.max_cost=0 is invalid", "a number above 0"),
     ("max_cost: 25", "max_cost: $25", ":19: limits.max_cost='$25' is invalid", "a valid number"),
     ("max_cost: 25", "max_retries: -1", ":19: limits.max_retries=-1 is invalid", "a number from 0"),
@@ -116,7 +186,11 @@ MISTAKES = [
 def test_a_configuration_is_read() -> None:
     """The values of a configuration have their types, and a date is a name like any other."""
     config = load_config(write(GOOD))
-    assert (config.suite, config.lengths, config.limits.max_cost) == ("2026-11-22", ["8k", 131072], 25.0)
+    assert (config.suite, config.lengths, config.limits.max_cost) == (
+        "2026-11-22",
+        ["8k", 131072],
+        25.0,
+    )
     assert isinstance(config.models[1], Endpoint)
     assert config.models[1].headers["X-Api-Key"] == "$GATEWAY_KEY"
     assert config.places.locate(("models", 1, "type")) == "run.yaml:9: models[1].type"
@@ -137,7 +211,9 @@ def test_mistakes(old: str, new: str, place: str, allowed: str) -> None:
 
 def test_files_that_are_no_configuration() -> None:
     """A missing file, bytes, a list and an empty file are errors that say what to give."""
-    with pytest.raises(InputError, match=r"^absent\.yaml: No such file or directory; give a YAML file"):
+    with pytest.raises(
+        InputError, match=r"^absent\.yaml: No such file or directory; give a YAML file"
+    ):
         load_config(Path("absent.yaml"))
     Path("run.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"^run\.yaml:1: the file is not YAML"):
@@ -146,14 +222,18 @@ def test_files_that_are_no_configuration() -> None:
         with pytest.raises(InputError, match=r"^run\.yaml:1: .*; (write|use) "):
             load_config(write(text))
     for text in ("[a]", ""):
-        with pytest.raises(InputError, match=r"^run\.yaml:1: the file is not a mapping; write the keys suite"):
+        with pytest.raises(
+            InputError, match=r"^run\.yaml:1: the file is not a mapping; write the keys suite"
+        ):
             load_config(write(text))
 
 
 def test_several_mistakes() -> None:
     """The first of several mistakes is explained, and the others are counted."""
     text = GOOD.replace("type: both", "type: chta").replace("max_cost: 25", "max_cost: 0")
-    with pytest.raises(InputError, match=r"^run\.yaml:9: models\[1\]\.type.* \(and 1 more mistake\)$"):
+    with pytest.raises(
+        InputError, match=r"^run\.yaml:9: models\[1\]\.type.* \(and 1 more mistake\)$"
+    ):
         load_config(write(text))
 
 
@@ -191,14 +271,20 @@ def test_the_example_of_the_docs_is_read() -> None:
     page = (Path(__file__).parents[3] / "docs/running.md").read_text(encoding="utf-8")
     text = page.partition('```yaml title="run.yaml"\n')[2].partition("```")[0]
     config = load_config(write(text))
-    assert RunConfig.model_fields.keys() - config.model_fields_set == {"entries", "conf_paths", "protocols"}
+    assert RunConfig.model_fields.keys() - config.model_fields_set == {
+        "entries",
+        "conf_paths",
+        "protocols",
+    }
     assert config.limits.model_fields_set == type(config.limits).model_fields.keys()
     assert config.limits.max_cost == 25
 
 
 @settings(max_examples=30)
 @given(
-    start=st.integers(0, len(GOOD)), size=st.integers(0, 40), new=st.text(max_size=8) | st.sampled_from("{[:&*!|>%@`\t")
+    start=st.integers(0, len(GOOD)),
+    size=st.integers(0, 40),
+    new=st.text(max_size=8) | st.sampled_from("{[:&*!|>%@`\t"),
 )
 def test_any_text_is_read_or_refused_in_one_line(start: int, size: int, new: str) -> None:
     """Any change of a file's text gives a configuration, or one line that names the file."""

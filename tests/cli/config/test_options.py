@@ -10,8 +10,24 @@ from helm_longctx.cli.main import load_parser
 from helm_longctx.config.load import SELECTION, SETTINGS
 from tests.support.commands import Command
 
-SAMPLE = ("--argument", "task=json_kv", "--argument", "num_samples=1", "--model", "longctx/null,longctx/lexical")
-COMMANDS = ("run", "gate", "certify", "reproduce", "estimate", "shard", "batch submit", "batch status")
+SAMPLE = (
+    "--argument",
+    "task=json_kv",
+    "--argument",
+    "num_samples=1",
+    "--model",
+    "longctx/null,longctx/lexical",
+)
+COMMANDS = (
+    "run",
+    "gate",
+    "certify",
+    "reproduce",
+    "estimate",
+    "shard",
+    "batch submit",
+    "batch status",
+)
 
 
 def options_of(words: str) -> dict[str, tuple[list[str], str]]:
@@ -19,7 +35,11 @@ def options_of(words: str) -> dict[str, tuple[list[str], str]]:
     parser = load_parser()
     for word in words.split():
         parser = parser.commands[word]
-    return {each.name: (each.opts, each.help) for each in parser.params if each.param_type_name == "option"}
+    return {
+        each.name: (each.opts, each.help)
+        for each in parser.params
+        if each.param_type_name == "option"
+    }
 
 
 def test_run_has_an_option_for_each_setting() -> None:
@@ -29,7 +49,9 @@ def test_run_has_an_option_for_each_setting() -> None:
     for name, setting in SETTINGS.items():
         spellings, about = options[name]
         assert tuple(spellings) == setting.names
-        assert about.lower().startswith(re.sub(r"^(the|an?) ", "", str(setting.field.description).lower()))
+        assert about.lower().startswith(
+            re.sub(r"^(the|an?) ", "", str(setting.field.description).lower())
+        )
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -38,10 +60,14 @@ def test_a_setting_has_one_spelling(words: str) -> None:
     options = options_of(words)
     taken = options.keys() & SETTINGS.keys()
     assert taken >= {"model"} or words == "gate"
-    assert {name: tuple(options[name][0]) for name in taken} == {name: SETTINGS[name].names for name in taken}
+    assert {name: tuple(options[name][0]) for name in taken} == {
+        name: SETTINGS[name].names for name in taken
+    }
 
 
-@pytest.mark.parametrize("words", ["run", "gate", "estimate", "shard", "batch submit", "batch collect", "batch cancel"])
+@pytest.mark.parametrize(
+    "words", ["run", "gate", "estimate", "shard", "batch submit", "batch collect", "batch cancel"]
+)
 def test_commands_choose_runs_in_the_same_way(words: str) -> None:
     """All commands about runs take the same options that say which."""
     assert set(SELECTION) - ({"model"} if words == "gate" else set()) <= options_of(words).keys()
@@ -54,7 +80,12 @@ def test_runs_of_tasks_are_estimated(command: Command) -> None:
     expected = command.out
     assert command("estimate", "--tasks", "helmet_recall", "--length", "8k", *SAMPLE) == 0
     assert command.out == expected
-    assert command("estimate", "--run-entries", entry, "--model", "longctx/null,longctx/lexical", "-m", "5") == 0
+    assert (
+        command(
+            "estimate", "--run-entries", entry, "--model", "longctx/null,longctx/lexical", "-m", "5"
+        )
+        == 0
+    )
     assert command.out == expected
 
 

@@ -55,20 +55,45 @@ MISTAKES = [
         ":1: tasks[0]: 'helmet_recal' is not a run entry",
         "did you mean helmet_recall?",
     ),
-    ("helmet_recall,", "'helmet_recall:task',", ":1: tasks[0]: helmet_recall: expected name=value", ""),
-    ("helmet_recall,", "'helmet_recall:task=kv',", ":1: tasks[0]: helmet_recall: task='kv' is invalid", "json_kv"),
+    (
+        "helmet_recall,",
+        "'helmet_recall:task',",
+        ":1: tasks[0]: helmet_recall: expected name=value",
+        "",
+    ),
+    (
+        "helmet_recall,",
+        "'helmet_recall:task=kv',",
+        ":1: tasks[0]: helmet_recall: task='kv' is invalid",
+        "json_kv",
+    ),
     ("[8k]", "[8k, 2k]", ":2: lengths[1]: helmet_recall: length='2k' is invalid", "from 4k to 1m"),
     ("lengths: [8k]\n", "", ":1: lengths is missing, and helmet_recall has lengths", "[8k, 128k]"),
     ("helmet_recall, ", "", ":2: lengths is given, but no task has lengths", "leave it out"),
-    ("num_samples: 4", "num_samples: few", ":3: arguments.num_samples: helmet_recall: num_samples='few'", "a whole"),
+    (
+        "num_samples: 4",
+        "num_samples: few",
+        ":3: arguments.num_samples: helmet_recall: num_samples='few'",
+        "a whole",
+    ),
     (
         "num_samples: 4",
         "num_sampels: 4",
         ":3: arguments.num_sampels is an argument that none",
         "did you mean num_samples",
     ),
-    ("num_samples: 4", "style: caht", ":3: arguments.style: helmet_recall: style='caht'", "did you mean chat?"),
-    ("num_samples: 4", "labels: integer", ":3: arguments.labels is an argument that none of the tasks takes", "shots"),
+    (
+        "num_samples: 4",
+        "style: caht",
+        ":3: arguments.style: helmet_recall: style='caht'",
+        "did you mean chat?",
+    ),
+    (
+        "num_samples: 4",
+        "labels: integer",
+        ":3: arguments.labels is an argument that none of the tasks takes",
+        "shots",
+    ),
     (
         SELECTION,
         "conf_paths: [absent.conf]",
@@ -95,18 +120,43 @@ MISTAKES = [
     ),
     ("url: URL", "url: ftp://h", ":6: models[1]: endpoint: url='ftp://h' is invalid", "http://"),
     ("url: URL", "url: 'http://u:p@h'", ":7: models[1].url holds a secret", "the NAME"),
-    ("url: URL", "url: URL\n    nvcf: true", ":6: models[1]: client_spec.args: base_url=", "a function's address"),
-    ("url: URL", "url: URL\n    tokenizer: no-such-folder/x", ":6: models[1]: tokenizer='no-such-folder/x' cannot", ""),
-    ("api_key_env: MY_KEY", "api_key_env: ABSENT", ":6: models[1]: the environment variable ABSENT is not set", ""),
+    (
+        "url: URL",
+        "url: URL\n    nvcf: true",
+        ":6: models[1]: client_spec.args: base_url=",
+        "a function's address",
+    ),
+    (
+        "url: URL",
+        "url: URL\n    tokenizer: no-such-folder/x",
+        ":6: models[1]: tokenizer='no-such-folder/x' cannot",
+        "",
+    ),
+    (
+        "api_key_env: MY_KEY",
+        "api_key_env: ABSENT",
+        ":6: models[1]: the environment variable ABSENT is not set",
+        "",
+    ),
     ("$MY_KEY", "$ABSENT", ":6: models[1]: the environment variable ABSENT is not set", ""),
-    ("longctx/lexical", "{name: my/tiny, url: URL}", ":6: models[1]: 'my/tiny' is given twice", "each name once"),
+    (
+        "longctx/lexical",
+        "{name: my/tiny, url: URL}",
+        ":6: models[1]: 'my/tiny' is given twice",
+        "each name once",
+    ),
     (
         "name: my/tiny",
         "name: my/other",
         ":6: models[1]: 'my/other' is in prod_env/model_deployments.yaml",
         "another name",
     ),
-    ("openai/gpt-4o-2024-05-13", "openai/gtp-4o", ":11: judge.judges[0]: judge='openai/gtp-4o': HELM has no", "auto"),
+    (
+        "openai/gpt-4o-2024-05-13",
+        "openai/gtp-4o",
+        ":11: judge.judges[0]: judge='openai/gtp-4o': HELM has no",
+        "auto",
+    ),
     (
         "gpt: MY_KEY",
         "gpt: ABSENT",
@@ -119,8 +169,18 @@ MISTAKES = [
         ":13: judge.keys.gpt.token_url=ABSENT: this environment variable",
         "set it, or name another one",
     ),
-    ("  keys:\n    gpt: MY_KEY\n", "", ":11: judge.judges[0]: judge=openai/gpt-4o-2024-05-13 needs a key", "GPT_JUDGE"),
-    ("max_retries: 2", "max_cost: 5", ":14: limits.max_cost=5 needs the prices of", "limits.prices"),
+    (
+        "  keys:\n    gpt: MY_KEY\n",
+        "",
+        ":11: judge.judges[0]: judge=openai/gpt-4o-2024-05-13 needs a key",
+        "GPT_JUDGE",
+    ),
+    (
+        "max_retries: 2",
+        "max_cost: 5",
+        ":14: limits.max_cost=5 needs the prices of",
+        "limits.prices",
+    ),
     ("max_retries: 2", "prices: absent.yaml", ":14: limits.prices: ", ""),
 ]
 
@@ -151,8 +211,13 @@ def ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "secret-of-the-test")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    client = {"class_name": "helm_longctx.models.apis.OpenAIClient", "args": {"base_url": "http://elsewhere/v1"}}
-    add_entries(Path("prod_env"), {"model_deployments.yaml": {"name": "my/other", "client_spec": client}})
+    client = {
+        "class_name": "helm_longctx.models.apis.OpenAIClient",
+        "args": {"base_url": "http://elsewhere/v1"},
+    }
+    add_entries(
+        Path("prod_env"), {"model_deployments.yaml": {"name": "my/other", "client_spec": client}}
+    )
 
 
 @pytest.mark.usefixtures("ready")
@@ -177,10 +242,14 @@ def test_an_error_of_a_server_names_the_files_key() -> None:
     """The error has the model's place in the file and the file's key, not an option of another command."""
     with (
         scripted({}, key="another") as server,
-        pytest.raises(InputError, match=r"^run.yaml:6: models\[1\]: api_key_env='MY_KEY': .* refuses the key"),
+        pytest.raises(
+            InputError, match=r"^run.yaml:6: models\[1\]: api_key_env='MY_KEY': .* refuses the key"
+        ),
     ):
         plan(GOOD, server)
-    options = Places(options={("models", 0, "url"): "--model-url", ("models", 0, "name"): "--model-name"})
+    options = Places(
+        options={("models", 0, "url"): "--model-url", ("models", 0, "name"): "--model-name"}
+    )
     assert str(options.error(("models", 0), ": model='absent'")) == "--model-url: model='absent'"
 
 
@@ -194,12 +263,20 @@ def test_a_dry_run(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     add, run = found.commands()
     url = shlex.quote(server.address)
     header = "--header 'X-Key: $MY_KEY'"
-    assert add == f"helm-longctx models add my/tiny --url {url} --api-key-env MY_KEY --local-path prod_env {header}"
+    assert (
+        add
+        == f"helm-longctx models add my/tiny --url {url} --api-key-env MY_KEY --local-path prod_env {header}"
+    )
     assert run.startswith('HELM_LONGCTX_TRIES=3 GPT_JUDGE_API_KEY="$MY_KEY" helm-run ')
     words = shlex.split(run.replace("\\\n", ""))
     args = build_parser().parse_args(words[words.index("helm-run") + 1 :])
     specs = make_run_specs(
-        args.run_entries, [], args.models_to_run, args.suite, args.max_eval_instances, Path(args.output_path)
+        args.run_entries,
+        [],
+        args.models_to_run,
+        args.suite,
+        args.max_eval_instances,
+        Path(args.output_path),
     )
     assert [spec.name for spec in specs] == [spec.name for spec in found.specs]
     assert {spec.name for spec in specs} == {
@@ -237,10 +314,17 @@ def test_keys_of_judges_are_set_while_the_runs_are_made(monkeypatch: pytest.Monk
     """A named variable replaces the variables of the judge's family while the runs are made, and these return afterwards."""
     monkeypatch.setenv("GPT_JUDGE_CLIENT_ID", "of-another-gateway")
     config = load_config(
-        write(GOOD.replace("max_retries: 2", "max_retries: 2, max_cost: 1234.567, request_timeout: 60"))
+        write(
+            GOOD.replace(
+                "max_retries: 2", "max_retries: 2, max_cost: 1234.567, request_timeout: 60"
+            )
+        )
     )
     with use_settings(config):
-        assert (os.environ["HELM_LONGCTX_MAX_COST"], os.environ["HELM_LONGCTX_TIMEOUT"]) == ("1234.567", "60")
+        assert (os.environ["HELM_LONGCTX_MAX_COST"], os.environ["HELM_LONGCTX_TIMEOUT"]) == (
+            "1234.567",
+            "60",
+        )
         assert os.environ["GPT_JUDGE_API_KEY"] == "secret-of-the-test"
         assert os.environ["HELM_LONGCTX_TRIES"] == "3"
         assert "GPT_JUDGE_CLIENT_ID" not in os.environ
@@ -259,12 +343,21 @@ def test_tokens_from_the_first_request_on(monkeypatch: pytest.MonkeyPatch) -> No
     """Models and judges given by address have tokens of their own clients in all requests, the first probe included."""
     with serve_tokens() as tokens, serve(lexical.answer) as gateway:
         for prefix in ("OPENAI", "MY_GATE", "GPT_JUDGE", "LLAMA_JUDGE"):
-            values = {"CLIENT_ID": CLIENT_ID, "CLIENT_SECRET": CLIENT_SECRET, "TOKEN_URL": f"{tokens.url}/token"}
+            values = {
+                "CLIENT_ID": CLIENT_ID,
+                "CLIENT_SECRET": CLIENT_SECRET,
+                "TOKEN_URL": f"{tokens.url}/token",
+            }
             for name, value in (values | {"SCOPE": prefix}).items():
                 monkeypatch.setenv(f"{prefix}_{name}", value)
         gateway.accepts = lambda key: key.removeprefix("Bearer ") in tokens.tokens
         plan(GATEWAY, gateway)
-    assert [body["scope"] for body in tokens.asked] == ["OPENAI", "MY_GATE", "GPT_JUDGE", "LLAMA_JUDGE"]
+    assert [body["scope"] for body in tokens.asked] == [
+        "OPENAI",
+        "MY_GATE",
+        "GPT_JUDGE",
+        "LLAMA_JUDGE",
+    ]
     used = {call.body["model"]: call.key.removeprefix("Bearer ") for call in gateway.calls}
     assert used == dict(zip(("tiny", "other", "judge", "llama"), tokens.tokens, strict=True))
     assert all(call.fault is None for call in gateway.calls)
@@ -275,7 +368,9 @@ def test_tokens_from_the_first_request_on(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_client_whose_variables_are_not_set(server: Server) -> None:
     """The start of the names of variables that are not set is refused before anything is sent."""
     text = "entries: ['aa_lcr:num_samples=4']\nmodels: [{name: my/tiny, url: URL, token_env: ABSENT}]\n"
-    with pytest.raises(InputError, match=r"models\[0\]: the environment variable ABSENT_TOKEN_URL is not set"):
+    with pytest.raises(
+        InputError, match=r"models\[0\]: the environment variable ABSENT_TOKEN_URL is not set"
+    ):
         plan(text, server)
     assert not server.calls
 
@@ -305,13 +400,18 @@ def test_ready_deployments_are_models(server: Server) -> None:
     text = f"tasks: [aa_lcr]\nmodels: [{', '.join(names)}]\njudge: {{judges: [none]}}\n"
     found = plan(text, server)
     assert [spec.adapter_spec.model_deployment for spec in found.specs] == names
-    assert get_model_deployment(names[1]).client_spec.class_name == "helm_longctx.models.apis.OpenAIClient"
+    assert (
+        get_model_deployment(names[1]).client_spec.class_name
+        == "helm_longctx.models.apis.OpenAIClient"
+    )
     assert not Path("prod_env").exists()
 
 
 def test_a_known_endpoint_is_not_asked_again() -> None:
     """A second plan uses the entries of the first one and sends nothing, while a changed description is asked for again."""
-    text = "tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {name: tiny, url: URL, context: 32k}\n"
+    text = (
+        "tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {name: tiny, url: URL, context: 32k}\n"
+    )
     with serve(lexical.answer, models={"tiny": Model()}) as own:
         (spec,) = plan(text, own).specs
         assert spec.adapter_spec.model_deployment == "endpoint/tiny"
@@ -340,7 +440,8 @@ def test_a_server_at_a_new_address(caplog: pytest.LogCaptureFixture) -> None:
     with (
         serve(lexical.answer, models={"large": Model()}) as other,
         pytest.raises(
-            InputError, match=rf"'endpoint/mine' was the model 'tiny' of {new.address}/v1, but .* has 'large'; give"
+            InputError,
+            match=rf"'endpoint/mine' was the model 'tiny' of {new.address}/v1, but .* has 'large'; give",
         ),
     ):
         plan(text, other)
@@ -352,7 +453,9 @@ def test_a_server_at_a_new_address(caplog: pytest.LogCaptureFixture) -> None:
 )
 def test_an_endpoint_is_asked_again_without_a_key(key: str, value: str) -> None:
     """The value of a removed key leaves the file, and the shorter mapping is asked for only once."""
-    text = f"tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {{name: my/tiny, url: URL, {key}}}\n"
+    text = (
+        f"tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {{name: my/tiny, url: URL, {key}}}\n"
+    )
     path = Path("prod_env/model_deployments.yaml")
     with serve(lexical.answer, models={"tiny": Model()}) as own:
         plan(text, own)

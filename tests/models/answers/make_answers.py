@@ -68,14 +68,18 @@ def request(task: Task, settings: Settings, prompt: Prompt) -> Request:
         model="local/smollm2",
         model_deployment="local/smollm2",
         prompt=shorten(prompt.text("chat" if chat else "completion")),
-        messages=[{**message, "content": shorten(message["content"])} for message in earlier] if chat else None,
+        messages=[{**message, "content": shorten(message["content"])} for message in earlier]
+        if chat
+        else None,
         temperature=0.0,
         max_tokens=TOKENS,
         stop_sequences=[] if chat else [*stop_sequences(task, settings)],
     )
 
 
-def records(client: LongContextHuggingFaceClient, root: DataRoot, text: str) -> Iterator[dict[str, Any]]:
+def records(
+    client: LongContextHuggingFaceClient, root: DataRoot, text: str
+) -> Iterator[dict[str, Any]]:
     """Yield the scored records of an entry's first examples (see `tasks/task.py`)."""
     entry = parse_entry(BENCHMARKS, text)
     (task,), settings = entry.tasks, settings_with_tokenizer(entry, root)
@@ -89,13 +93,20 @@ def records(client: LongContextHuggingFaceClient, root: DataRoot, text: str) -> 
 
 def record(example: Example, prediction: str) -> dict[str, Any]:
     """Return a scored record, with the example's name."""
-    return {"id": example.id, **example.record, "prediction": prediction, "references": example.references}
+    return {
+        "id": example.id,
+        **example.record,
+        "prediction": prediction,
+        "references": example.references,
+    }
 
 
 def main() -> None:
     """Ask the model, and write the records after each entry."""
     config = BlackHoleCacheConfig()
-    client = LongContextHuggingFaceClient(config, PackagedTokenizer(config, "local/smollm2", SMOLLM2), SMOLLM2)
+    client = LongContextHuggingFaceClient(
+        config, PackagedTokenizer(config, "local/smollm2", SMOLLM2), SMOLLM2
+    )
     found = json.loads(ANSWERS.read_text(encoding="utf-8")) if ANSWERS.exists() else {}
     with tempfile.TemporaryDirectory() as name:
         root = build(Path(name))
@@ -103,7 +114,9 @@ def main() -> None:
             if text not in found:
                 found[text] = [*records(client, root, text)]
                 kept = {text: found[text] for text in ENTRIES if text in found}
-                ANSWERS.write_text(json.dumps(kept, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+                ANSWERS.write_text(
+                    json.dumps(kept, ensure_ascii=False, indent=0) + "\n", encoding="utf-8"
+                )
                 print(text, *(row["prediction"] for row in found[text]), sep="\n    ", flush=True)
 
 

@@ -30,11 +30,17 @@ def main() -> None:
     by_benchmark: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for text, records in read_records().items():
         entry = parse_entry(BENCHMARKS, text)
-        by_benchmark.setdefault(entry.benchmark.name, []).extend((text, {**names(entry), **row}) for row in records)
+        by_benchmark.setdefault(entry.benchmark.name, []).extend(
+            (text, {**names(entry), **row}) for row in records
+        )
     for name, pairs in by_benchmark.items():
-        for (text, _), scores in zip(pairs, score(name, [row for _, row in pairs], official, site), strict=True):
+        for (text, _), scores in zip(
+            pairs, score(name, [row for _, row in pairs], official, site), strict=True
+        ):
             (task,) = parse_entry(BENCHMARKS, text).tasks
-            kept = {metric: float(value) for metric, value in scores.items() if metric in task.metrics}
+            kept = {
+                metric: float(value) for metric, value in scores.items() if metric in task.metrics
+            }
             golden.setdefault(text, []).append(kept)
     write_golden(__file__, golden, indent=0, ensure_ascii=False)
 
@@ -45,7 +51,9 @@ def names(entry: Entry) -> dict[str, str]:
     return {"entry": entry.name, "task": task.name, "argument": task.argument}
 
 
-def score(name: str, rows: Sequence[dict[str, Any]], official: Path, site: Path) -> list[dict[str, float]]:
+def score(
+    name: str, rows: Sequence[dict[str, Any]], official: Path, site: Path
+) -> list[dict[str, float]]:
     """Return the official scores of a benchmark's records."""
     if name == "helmet":
         return score_helmet(rows, official / "HELMET")

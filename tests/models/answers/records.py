@@ -19,7 +19,10 @@ def read_records() -> dict[str, list[dict[str, Any]]]:
     """
     answers = json.loads(ANSWERS.read_text(encoding="utf-8"))
     return {
-        entry: [*rows, *(_second(row, entry) for row in rows if entry.startswith((*COMPARED, *CONTAINED)))]
+        entry: [
+            *rows,
+            *(_second(row, entry) for row in rows if entry.startswith((*COMPARED, *CONTAINED))),
+        ]
         for entry, rows in answers.items()
     }
 

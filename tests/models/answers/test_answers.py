@@ -23,7 +23,9 @@ def test_scores(text: str) -> None:
     (task,) = parse_entry(BENCHMARKS, text).tasks
     for record, golden in zip(RECORDS[text], GOLDEN[text], strict=True):
         found = task.scores(record)
-        assert {name: found[name] for name in golden} == pytest.approx(golden, rel=0, abs=1e-12), record["id"]
+        assert {name: found[name] for name in golden} == pytest.approx(golden, rel=0, abs=1e-12), (
+            record["id"]
+        )
 
 
 def test_all_suites_have_scores() -> None:

@@ -14,12 +14,16 @@ from tests.support.servers.llm import Server
 
 REQUEST = Request(model="an/m", prompt="Ist das gut? 好", max_tokens=50, temperature=0)
 CHAT = replace(
-    REQUEST, prompt="", messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "?"}]
+    REQUEST,
+    prompt="",
+    messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "?"}],
 )
 KINDS = ("chat", "completions", "anthropic")
 
 
-def make(kind: str, server: Server, cache: CacheConfig | None = None, **arguments: Any) -> ProviderClient:
+def make(
+    kind: str, server: Server, cache: CacheConfig | None = None, **arguments: Any
+) -> ProviderClient:
     """Return Anthropic's client, or OpenAI's client with a form."""
     cache = cache or BlackHoleCacheConfig()
     if kind == "anthropic":

@@ -63,7 +63,9 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
     (call,) = server.calls
     body = client.body(replace(REQUEST, stop_sequences=["is."]))
     assert call.path == client.route(REQUEST)
-    assert {name: value for name, value in call.body.items() if not name.startswith("stream")} == body
+    assert {
+        name: value for name, value in call.body.items() if not name.startswith("stream")
+    } == body
     assert call.body.get("stream", False) == stream
     sent = {name: value for name, value in call.body.items() if name not in ("messages", "prompt")}
     assert result.completions[0].finish_reason["sent"] == sent
@@ -89,7 +91,10 @@ def test_a_batch_gives_the_same_result(kind: str, server: Server) -> None:
     result = client.make_request(REQUEST)
     reply = json.loads(json.dumps(_reply(server, client.route(REQUEST), client.body(REQUEST))))
     parsed = other.result(REQUEST, reply)
-    assert replace(parsed, request_time=result.request_time, request_datetime=result.request_datetime) == result
+    assert (
+        replace(parsed, request_time=result.request_time, request_datetime=result.request_datetime)
+        == result
+    )
 
 
 def _reply(server: Server, path: str, body: dict[str, Any]) -> Any:
@@ -111,7 +116,11 @@ def test_both_forms(server: Server) -> None:
     client = make("both", server)
     for request in (REQUEST, replace(REQUEST, messages=[]), CHAT):
         client.make_request(request)
-    assert [call.path for call in server.calls] == ["/v1/completions", "/v1/chat/completions", "/v1/chat/completions"]
+    assert [call.path for call in server.calls] == [
+        "/v1/completions",
+        "/v1/chat/completions",
+        "/v1/chat/completions",
+    ]
     assert server.calls[0].body["prompt"] == REQUEST.prompt
     assert server.calls[1].body["messages"] == [{"role": "user", "content": REQUEST.prompt}]
 
@@ -119,9 +128,18 @@ def test_both_forms(server: Server) -> None:
 def test_arguments(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests have the model's name, headers and fields of the arguments, and a key from the variable that they name."""
     monkeypatch.setenv("A_KEY", "sk-of-a-variable")
-    client = make("chat", server, model="n", api_key_env="A_KEY", extra_body={"top_k": 1}, reasoning_effort="low")
+    client = make(
+        "chat",
+        server,
+        model="n",
+        api_key_env="A_KEY",
+        extra_body={"top_k": 1},
+        reasoning_effort="low",
+    )
     server.models = {"n": Model()}
-    assert client.make_request(replace(REQUEST, temperature=0.5, top_p=0.9, presence_penalty=1)).success
+    assert client.make_request(
+        replace(REQUEST, temperature=0.5, top_p=0.9, presence_penalty=1)
+    ).success
     (call,) = server.calls
     assert call.key == "Bearer sk-of-a-variable"
     expected = {"model": "n", "temperature": 0.5, "top_p": 0.9, "presence_penalty": 1, "top_k": 1}
@@ -145,14 +163,22 @@ def test_keys_stay_with_their_provider(server: Server, monkeypatch: pytest.Monke
         assert make(kind, server).make_request(REQUEST).success
         assert make(kind, server, api_key="sk-own").make_request(REQUEST).success
     assert {call.key.removeprefix("Bearer ") for call in server.calls} == {"", "sk-own"}
-    assert OpenAIClient(None).client.api_key == AnthropicClient(None).client.api_key == "sk-of-the-provider"
+    assert (
+        OpenAIClient(None).client.api_key
+        == AnthropicClient(None).client.api_key
+        == "sk-of-the-provider"
+    )
 
 
 @pytest.fixture
 def tokens(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
     """Start a token server, and name it in the variables of OpenAI's host."""
     with serve_tokens() as running:
-        values = {"CLIENT_ID": CLIENT_ID, "CLIENT_SECRET": CLIENT_SECRET, "TOKEN_URL": f"{running.url}/token"}
+        values = {
+            "CLIENT_ID": CLIENT_ID,
+            "CLIENT_SECRET": CLIENT_SECRET,
+            "TOKEN_URL": f"{running.url}/token",
+        }
         for name, value in values.items():
             monkeypatch.setenv(f"OPENAI_{name}", value)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-provider")
@@ -175,16 +201,21 @@ def test_tokens_of_models(server: Server, tokens: TokenServer) -> None:
     refused = client.make_request(replace(REQUEST, prompt="refused"))
     assert failure_of(refused) is Failure.BAD_KEY
     assert not any(token in str(refused.error) for token in tokens.tokens)
-    assert failure_of(client.make_request(replace(REQUEST, prompt="refused again"))) is Failure.BAD_KEY
+    assert (
+        failure_of(client.make_request(replace(REQUEST, prompt="refused again"))) is Failure.BAD_KEY
+    )
     assert len(tokens.asked) == 4
 
 
-def test_tokens_stay_on_safe_addresses(tokens: TokenServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_tokens_stay_on_safe_addresses(
+    tokens: TokenServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """A token is not sent in the clear to another machine, and a warning says why the address gets none."""
     client = OpenAIClient(None, base_url="http://192.0.2.1/v1")
     assert client.client.api_key == NO_KEY
     assert (
-        "http://192.0.2.1/v1 gets no token of OPENAI_CLIENT_ID, because a token is only sent over https" in caplog.text
+        "http://192.0.2.1/v1 gets no token of OPENAI_CLIENT_ID, because a token is only sent over https"
+        in caplog.text
     )
     assert not tokens.asked
 
@@ -301,8 +332,16 @@ def test_the_cache(kind: str, server: Server, tmp_path: Path) -> None:
 
 def test_conversations_have_digests_of_their_own(server: Server) -> None:
     """Messages with the same texts in another order are another prompt."""
-    turns = [[("user", "a"), ("user", "b")], [("user", "ab")], [("user", "b"), ("user", "a")], [("system", "a")]]
-    requests = [replace(CHAT, messages=[{"role": role, "content": words} for role, words in each]) for each in turns]
+    turns = [
+        [("user", "a"), ("user", "b")],
+        [("user", "ab")],
+        [("user", "b"), ("user", "a")],
+        [("system", "a")],
+    ]
+    requests = [
+        replace(CHAT, messages=[{"role": role, "content": words} for role, words in each])
+        for each in turns
+    ]
     keys = [make("chat", server).cache_key(request)["sha256"] for request in requests]
     assert len(set(keys)) == len(keys)
 
@@ -330,7 +369,9 @@ def test_reasoning_that_never_ends(kind: str, stream: bool, hides: bool, server:
     """If the model only reasons until its limit, the result is an empty answer and not a failure."""
     server.models = {"m": Model(reasoning=THINKING, hides=hides)}
     extra = {"thinking": {"type": "adaptive"}} if kind == "anthropic" else {}
-    result = make(kind, server, stream=stream, extra_body=extra).make_request(replace(REQUEST, max_tokens=20))
+    result = make(kind, server, stream=stream, extra_body=extra).make_request(
+        replace(REQUEST, max_tokens=20)
+    )
     assert text(result) == ""
     assert failure_of(result) is None
     assert output_truncated(result)
@@ -352,7 +393,9 @@ def test_reasoning_in_the_text() -> None:
 
     def result(words: str) -> RequestResult:
         choice = {"message": {"content": words}, "finish_reason": "length"}
-        return OpenAIClient(None, base_url="http://localhost").result(REQUEST, {"choices": [choice]})
+        return OpenAIClient(None, base_url="http://localhost").result(
+            REQUEST, {"choices": [choice]}
+        )
 
     assert thinking_unfinished(result("<think>Hm."))
     assert not thinking_unfinished(result("<think>Hm.</think>Yes"))
@@ -376,9 +419,14 @@ def test_prompt_caching(server: Server, tmp_path: Path) -> None:
     for question in ("a", "b"):
         result = make("chat", server).make_request(replace(REQUEST, prompt=book + question))
     assert usage_of(result) == Usage(1301, cached_tokens=1280, output_tokens=50)
-    client, counts = make("anthropic", server, SqliteCacheConfig(str(tmp_path / "cache.sqlite"))), []
+    client, counts = (
+        make("anthropic", server, SqliteCacheConfig(str(tmp_path / "cache.sqlite"))),
+        [],
+    )
     for question in ("a", "b"):
-        result = client.make_request(with_beginning(replace(REQUEST, prompt=book + question), len(book)))
+        result = client.make_request(
+            with_beginning(replace(REQUEST, prompt=book + question), len(book))
+        )
         counts.append(usage_of(result))
     assert counts == [Usage(1301, 0, 1299, 50), Usage(1301, 1299, 0, 50)]
     assert server.calls[-1].prompt.replace("\n", "") == book + "b"
@@ -388,12 +436,18 @@ def test_prompt_caching(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        ({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}, Usage(9, output_tokens=3)),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
+            Usage(9, output_tokens=3),
+        ),
         ({"prompt_tokens": 9, "completion_tokens": 3}, Usage(9, output_tokens=3)),
         (
             {  # xAI and Google count reasoning only in the total
                 **{"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 22},
-                **{"prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": 10}},
+                **{
+                    "prompt_tokens_details": None,
+                    "completion_tokens_details": {"reasoning_tokens": 10},
+                },
             },
             Usage(9, output_tokens=13, reasoning_tokens=10),
         ),
@@ -406,7 +460,9 @@ def test_usage_of_other_servers(usage: Any, expected: Usage | None) -> None:
     reply = {"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": usage}
     result = OpenAIClient(None, base_url="http://localhost").result(REQUEST, reply)
     assert usage_of(result) == expected
-    stored = dacite.from_dict(RequestResult, json.loads(json.dumps(asdict(result))), dacite.Config(check_types=False))
+    stored = dacite.from_dict(
+        RequestResult, json.loads(json.dumps(asdict(result))), dacite.Config(check_types=False)
+    )
     assert usage_of(stored) == expected
 
 
@@ -452,7 +508,9 @@ def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> N
         resident.append(int(MEMORY.read_text().split()[1]) * 4096)
         return http.Response(200, json=reply)
 
-    monkeypatch.setattr(http.HTTPTransport, "handle_request", lambda transport, request: answer(request))
+    monkeypatch.setattr(
+        http.HTTPTransport, "handle_request", lambda transport, request: answer(request)
+    )
     assert client.make_request(REQUEST).success
     request = replace(REQUEST, prompt="A long book. " * 1_500_000)
     assert client.make_request(request).success

@@ -75,20 +75,30 @@ def make(kind: str, server: Hostile, **arguments: Any) -> ProviderClient:
     arguments = {"api_key": KEY, "headers": {"X-Api-Key": "$MY_HEADER"}, **arguments}
     if kind == "anthropic":
         return AnthropicClient(BlackHoleCacheConfig(), base_url=server.address, **arguments)
-    return OpenAIClient(BlackHoleCacheConfig(), base_url=f"{server.address}/v1/", form=kind, **arguments)
+    return OpenAIClient(
+        BlackHoleCacheConfig(), base_url=f"{server.address}/v1/", form=kind, **arguments
+    )
 
 
 def helms_client(kind: str, server: Hostile, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return HELM's own client of a judge, as judging makes it."""
     classes = {
-        "openai": ("openai_client.OpenAIClient", {"base_url": f"{server.address}/v1/", "max_retries": 0}),
+        "openai": (
+            "openai_client.OpenAIClient",
+            {"base_url": f"{server.address}/v1/", "max_retries": 0},
+        ),
         "anthropic": ("anthropic_client.AnthropicMessagesClient", {"anthropic_model_name": "m"}),
-        "http": ("http_model_client.HTTPModelClient", {"base_url": server.address, "do_cache": False}),
+        "http": (
+            "http_model_client.HTTPModelClient",
+            {"base_url": server.address, "do_cache": False},
+        ),
     }
     name, arguments = classes[kind]
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.address)
     arguments |= {"api_key": KEY} if kind == "openai" else {}
-    record = ModelDeployment("hostile/judge", ClientSpec(f"helm.clients.{name}", arguments), "longctx/lexical")
+    record = ModelDeployment(
+        "hostile/judge", ClientSpec(f"helm.clients.{name}", arguments), "longctx/lexical"
+    )
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(record.name, None)
     register_model_deployment(record)
     credentials = {"hostileApiKey": KEY} if kind == "anthropic" else {}
@@ -108,7 +118,9 @@ def test_redirects(kind: str, status: int, stream: bool, other: Hostile) -> None
     assert other.seen == []
 
 
-@pytest.mark.parametrize("target", ["https://127.0.0.1:{port}/v1", "http://localhost:{port}/v1", "//localhost:{port}"])
+@pytest.mark.parametrize(
+    "target", ["https://127.0.0.1:{port}/v1", "http://localhost:{port}/v1", "//localhost:{port}"]
+)
 def test_redirects_to_another_origin_of_the_same_machine(target: str) -> None:
     """Another scheme or another name is another origin."""
     port: list[str] = []
@@ -136,7 +148,9 @@ def test_redirects_of_helms_clients(
     """HELM's clients have the packages of the providers, or `requests`. The log names both servers."""
     with attack(hostile.redirect(f"{other.address}/v1/chat/completions")) as server:
         client = helms_client(kind, server, monkeypatch)
-        result = try_once(client.make_request, replace(REQUEST, model_deployment="hostile/judge")).result
+        result = try_once(
+            client.make_request, replace(REQUEST, model_deployment="hostile/judge")
+        ).result
     assert not result.success
     assert server.seen
     assert other.seen == []
@@ -147,10 +161,15 @@ def test_redirects_that_turn_a_post_into_a_get(
     other: Hostile, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The second redirect gets the headers of the first request, so it may not leave the origin either."""
-    targets = {"POST": hostile.redirect("/next", 303), "GET": hostile.redirect(f"{other.address}/v1", 302)}
+    targets = {
+        "POST": hostile.redirect("/next", 303),
+        "GET": hostile.redirect(f"{other.address}/v1", 302),
+    }
     with attack(lambda handler: targets[handler.command](handler)) as server:
         client = helms_client("http", server, monkeypatch)
-        assert not try_once(client.make_request, replace(REQUEST, model_deployment="hostile/judge")).result.success
+        assert not try_once(
+            client.make_request, replace(REQUEST, model_deployment="hostile/judge")
+        ).result.success
     assert [seen.split()[0] for seen in server.seen] == ["POST", "GET"]
     assert other.seen == []
     assert f"{server.address} redirects to {other.address}" in caplog.text
@@ -161,9 +180,13 @@ def test_redirects_of_questions_about_models(other: Hostile) -> None:
     with attack(hostile.redirect(f"{other.address}/v1/models")) as server:
         with pytest.raises(InputError, match=f"{server.address} redirects to {other.address}"):
             probe(f"{server.address}/v1", model="m", headers={"X-Api-Key": "$MY_HEADER"})
-        bare = openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/", default_headers={"X-Api-Key": HEADER})
+        bare = openai.OpenAI(
+            api_key=KEY, base_url=f"{server.address}/v1/", default_headers={"X-Api-Key": HEADER}
+        )
         for library in (bare, make("chat", server).bulk_library()):
-            with pytest.raises((openai.APIConnectionError, FailureError)):  # since openai 3, our error is not wrapped
+            with pytest.raises(
+                (openai.APIConnectionError, FailureError)
+            ):  # since openai 3, our error is not wrapped
                 list_models(SimpleNamespace(client=library))
     assert server.seen
     assert other.seen == []
@@ -195,7 +218,10 @@ def test_streams_without_end(kind: str, monkeypatch: pytest.MonkeyPatch) -> None
     """The limit holds for all events together and for a single event."""
     monkeypatch.setenv(MAX_REPLY, "1")
     good = hostile.events(kind, ["Yes"])
-    for act in (hostile.stream(good, "x" * 100_000), hostile.stream([{"choices": [], "x": " " * (SIZE >> 3)}, *good])):
+    for act in (
+        hostile.stream(good, "x" * 100_000),
+        hostile.stream([{"choices": [], "x": " " * (SIZE >> 3)}, *good]),
+    ):
         with attack(act) as server:
             client = make(kind, server, stream=True)
             peak, result = measure(lambda: client.make_request(REQUEST))  # noqa: B023
@@ -225,12 +251,16 @@ def test_large_replies_to_helms_clients_and_lists(monkeypatch: pytest.MonkeyPatc
             assert not result.success
             assert peak < 8 << 20
         with pytest.raises((openai.APIConnectionError, FailureError)) as error:
-            list_models(SimpleNamespace(client=openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/")))
+            list_models(
+                SimpleNamespace(client=openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/"))
+            )
         assert "larger than 1 MiB" in str(error.value.__cause__ or error.value)
 
 
 @pytest.mark.parametrize("status", [200, 303])
-def test_large_replies_to_clients_with_requests(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_replies_to_clients_with_requests(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The limit also holds for HELM's client that uses `requests`, and after a redirect within the server."""
     monkeypatch.setenv(MAX_REPLY, "1")
     large = hostile.bomb(SIZE, OWN)
@@ -238,19 +268,27 @@ def test_large_replies_to_clients_with_requests(status: int, monkeypatch: pytest
     with attack(lambda handler: acts[handler.command](handler)) as server:
         client = helms_client("http", server, monkeypatch)
         peak, result = measure(
-            lambda: try_once(client.make_request, replace(REQUEST, model_deployment="hostile/judge")).result
+            lambda: (
+                try_once(
+                    client.make_request, replace(REQUEST, model_deployment="hostile/judge")
+                ).result
+            )
         )
     assert not result.success
     assert f"larger than 1 MiB, the limit in {MAX_REPLY}" in str(result.error)
     assert peak < 16 << 20
 
 
-@pytest.mark.parametrize("act", [hostile.send(OWN), hostile.bomb(1000, OWN), hostile.drip(OWN, 0.001)])
+@pytest.mark.parametrize(
+    "act", [hostile.send(OWN), hostile.bomb(1000, OWN), hostile.drip(OWN, 0.001)]
+)
 def test_replies_to_clients_with_requests(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replies within the limits are answers, whether they have a length, are compressed, or arrive in pieces."""
     with attack(act) as server:
         client = helms_client("http", server, monkeypatch)
-        result = try_once(client.make_request, replace(REQUEST, model_deployment="hostile/judge")).result
+        result = try_once(
+            client.make_request, replace(REQUEST, model_deployment="hostile/judge")
+        ).result
     assert [each.text for each in result.completions] == ["Yes"], result.error
 
 
@@ -259,14 +297,20 @@ def test_files_of_batches() -> None:
     lines = b"\n".join([b"x" * 1000] * 2000)
     with attack(hostile.send(lines)) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv(MAX_REPLY, "0.01")
-        with make("chat", server).bulk_library().files.with_streaming_response.content("f") as response:
+        with (
+            make("chat", server)
+            .bulk_library()
+            .files.with_streaming_response.content("f") as response
+        ):
             assert sum(1 for _ in response.iter_lines()) == 2000
 
 
 DRIPS: dict[str, Callable[[str], Act]] = {
     "body": lambda kind: hostile.drip(WHOLE[kind], PAUSE),
     "headers": lambda kind: hostile.drip_headers(WHOLE[kind], PAUSE),
-    "stream": lambda kind: hostile.stream(hostile.events(kind, ["Yes"]), {"type": "ping", "choices": []}, PAUSE),
+    "stream": lambda kind: hostile.stream(
+        hostile.events(kind, ["Yes"]), {"type": "ping", "choices": []}, PAUSE
+    ),
 }
 
 
@@ -287,7 +331,9 @@ def test_judges_that_drip(kind: str, drip: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv(judges.TIMEOUT, "1")
     with attack(DRIPS[drip]("anthropic" if kind == "anthropic" else "chat")) as server:
         client = helms_client(kind, server, monkeypatch)
-        assert not try_once(client.make_request, replace(REQUEST, model_deployment="hostile/judge")).result.success
+        assert not try_once(
+            client.make_request, replace(REQUEST, model_deployment="hostile/judge")
+        ).result.success
 
 
 def test_clients_with_requests_that_get_a_drip(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +341,9 @@ def test_clients_with_requests_that_get_a_drip(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv(TIMEOUT, "1")
     with attack(hostile.drip(OWN, PAUSE)) as server:
         client = helms_client("http", server, monkeypatch)
-        result = try_once(client.make_request, replace(REQUEST, model_deployment="hostile/judge")).result
+        result = try_once(
+            client.make_request, replace(REQUEST, model_deployment="hostile/judge")
+        ).result
     assert "the server has not sent its whole answer in time" in str(result.error)
 
 
@@ -313,7 +361,10 @@ def test_lists_that_drip(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list of models has less time than an answer."""
     monkeypatch.setattr(availability, "PATIENCE", 1.0)
     with attack(hostile.drip({"data": [{"id": "m"}]}, PAUSE)) as server:
-        for library in (make("chat", server).client, openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/")):
+        for library in (
+            make("chat", server).client,
+            openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/"),
+        ):
             with pytest.raises(openai.APITimeoutError):
                 list_models(SimpleNamespace(client=library))
 
@@ -337,7 +388,14 @@ def test_a_compressed_reply() -> None:
 
 
 @pytest.mark.parametrize(
-    "after", [b"\0" * 512, gzip.compress(b" \n", mtime=0), gzip.compress(b" " * 200_000), b"more", b"\x1f\x8b"]
+    "after",
+    [
+        b"\0" * 512,
+        gzip.compress(b" \n", mtime=0),
+        gzip.compress(b" " * 200_000),
+        b"more",
+        b"\x1f\x8b",
+    ],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_compressed_reply_with_more_after_it(kind: str, after: bytes) -> None:
@@ -352,7 +410,10 @@ def test_a_second_member_belongs_to_the_reply() -> None:
     """A reply that is divided between two members of gzip is read as a whole."""
     body = json.dumps(WHOLE["chat"]).encode()
     with attack(
-        hostile.send(gzip.compress(body[:30], mtime=0) + gzip.compress(body[30:]), **{"Content-Encoding": "gzip"})
+        hostile.send(
+            gzip.compress(body[:30], mtime=0) + gzip.compress(body[30:]),
+            **{"Content-Encoding": "gzip"},
+        )
     ) as server:
         assert make("chat", server).make_request(REQUEST).completions[0].text == "Yes"
 
@@ -378,7 +439,9 @@ def test_clients_are_guarded_once() -> None:
     """HELM's AutoClient returns the same client for each request, which gets one guard."""
     apply_patches()
     record = ModelDeployment(
-        "hostile/twice", ClientSpec("helm.clients.openai_client.OpenAIClient", {"api_key": "k"}), "longctx/lexical"
+        "hostile/twice",
+        ClientSpec("helm.clients.openai_client.OpenAIClient", {"api_key": "k"}),
+        "longctx/lexical",
     )
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(record.name, None)
     register_model_deployment(record)

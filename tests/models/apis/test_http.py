@@ -29,11 +29,19 @@ def test_library_of_a_package(package: object) -> None:
 def test_both_libraries_are_guarded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client refuses redirects to other servers, large replies, and replies that take too long."""
     library = pytest.importorskip(name)
-    monkeypatch.setenv(MAX_REPLY, "1")  # a larger one could take longer to decode than the request may
+    monkeypatch.setenv(
+        MAX_REPLY, "1"
+    )  # a larger one could take longer to decode than the request may
     with guard(library.Client(timeout=0.5, follow_redirects=True)) as client:
-        with attack(hostile.redirect("http://localhost:1/")) as server, pytest.raises(FailureError, match="redirects"):
+        with (
+            attack(hostile.redirect("http://localhost:1/")) as server,
+            pytest.raises(FailureError, match="redirects"),
+        ):
             client.post(server.address)
-        with attack(hostile.bomb(1 << 23, {})) as server, pytest.raises(FailureError, match="larger than 1 MiB"):
+        with (
+            attack(hostile.bomb(1 << 23, {})) as server,
+            pytest.raises(FailureError, match="larger than 1 MiB"),
+        ):
             client.post(server.address)
         # No pause of the server is as long as the timeout, so only the time of the whole reply can end the request.
         with attack(hostile.drip(WHOLE["chat"], 0.1)) as server, pytest.raises(library.ReadTimeout):

@@ -26,14 +26,19 @@ def server() -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("protocol", ["OpenAIClient", "AnthropicClient"])
-def test_a_judges_own_key(protocol: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judges_own_key(
+    protocol: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The judge's key is sent, and a seed if the protocol has one. The verdict is cached."""
     monkeypatch.setenv("GPT_JUDGE_API_KEY", "sk-of-the-judge")
     monkeypatch.setenv(TIMEOUT, "7")
     address = server.openai if protocol == "OpenAIClient" else server.address
     name = deploy("somewhere/gpt-judge", protocol, base_url=address)
     replies = [ask(name, tmp_path) for _ in range(2)]
-    assert [(reply.verdict, len(reply.usages)) for reply in replies] == [({"score": "5"}, 1), ({"score": "5"}, 0)]
+    assert [(reply.verdict, len(reply.usages)) for reply in replies] == [
+        ({"score": "5"}, 1),
+        ({"score": "5"}, 0),
+    ]
     (call,) = server.calls
     assert call.key.removeprefix("Bearer ") == "sk-of-the-judge"
     assert call.body.get("seed") == (42 if protocol == "OpenAIClient" else None)
@@ -46,14 +51,27 @@ def test_a_judges_own_key(protocol: str, server: Server, tmp_path: Path, monkeyp
         (
             "OpenAIClient",
             {},
-            {"messages": [{"role": "system", "content": "Grade."}, {"role": "user", "content": "Is it?"}]},
+            {
+                "messages": [
+                    {"role": "system", "content": "Grade."},
+                    {"role": "user", "content": "Is it?"},
+                ]
+            },
         ),
-        ("AnthropicClient", {}, {"system": "Grade.", "messages": [{"role": "user", "content": "Is it?"}]}),
+        (
+            "AnthropicClient",
+            {},
+            {"system": "Grade.", "messages": [{"role": "user", "content": "Is it?"}]},
+        ),
         ("OpenAIClient", {"form": "completions"}, {"prompt": "Grade.Is it?"}),
     ],
 )
 def test_a_system_message(
-    protocol: str, arguments: dict[str, str], sent: dict[str, object], server: Server, tmp_path: Path
+    protocol: str,
+    arguments: dict[str, str],
+    sent: dict[str, object],
+    server: Server,
+    tmp_path: Path,
 ) -> None:
     """A judge gets a system message where its protocol has one; otherwise it stands before the prompt."""
     address = server.openai if protocol == "OpenAIClient" else server.address
@@ -63,7 +81,9 @@ def test_a_system_message(
     assert {key: body[key] for key in ("system", "messages", "prompt") if key in body} == sent
 
 
-def test_a_judge_that_fails(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_that_fails(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only the module for judging repeats a call that fails for a time. A call that is refused is not repeated."""
     monkeypatch.setenv(WAIT, "0.01")
     name = deploy("somewhere/judge", "OpenAIClient", base_url=server.openai)
@@ -72,7 +92,9 @@ def test_a_judge_that_fails(server: Server, tmp_path: Path, monkeypatch: pytest.
     assert [call.fault for call in server.calls] == [Fault.SERVER_ERROR, Fault.RATE_LIMIT, None]
     server.forget()
     server.plan = faults.always(Fault.FLAGGED)
-    reply = ask(deploy("somewhere/judge", "OpenAIClient", base_url=server.openai, model="other"), tmp_path)
+    reply = ask(
+        deploy("somewhere/judge", "OpenAIClient", base_url=server.openai, model="other"), tmp_path
+    )
     assert reply.verdict is None
     assert "refused" in str(reply.error)
     assert len(server.calls) == 1

@@ -63,13 +63,15 @@ def test_polls_that_are_redirected() -> None:
 
     def act(handler: Handler) -> None:
         is_question = handler.command == "POST"
-        hostile.send(b"", 202, **{"NVCF-REQID": "1"})(handler) if is_question else hostile.redirect(to.address)(handler)
+        hostile.send(b"", 202, **{"NVCF-REQID": "1"})(handler) if is_question else hostile.redirect(
+            to.address
+        )(handler)
 
     with attack(hostile.send(WHOLE["chat"])) as to, attack(act) as server:
         address = f"{server.address}{FUNCTION}"
-        result = OpenAIClient(BlackHoleCacheConfig(), base_url=address, nvcf=True, api_key="nvapi").make_request(
-            REQUEST
-        )
+        result = OpenAIClient(
+            BlackHoleCacheConfig(), base_url=address, nvcf=True, api_key="nvapi"
+        ).make_request(REQUEST)
     assert failure_of(result) is Failure.UNREACHABLE
     assert f"{server.address} redirects to {to.address}" in str(result.error)
     assert [seen.partition(" ")[0] for seen in server.seen] == ["POST", "GET"]
@@ -78,10 +80,16 @@ def test_polls_that_are_redirected() -> None:
 
 def test_probe(cloud: Cloud) -> None:
     """A cloud function has no list of models, but `models add` finds out which requests it answers."""
-    found = probe(cloud.function, name="my/m", model="m", kind="chat", api_key_env="NVCF_TEST_KEY", nvcf=True)
+    found = probe(
+        cloud.function, name="my/m", model="m", kind="chat", api_key_env="NVCF_TEST_KEY", nvcf=True
+    )
     assert found.routes == ("chat",)
     assert found.client_spec()["args"]["nvcf"] is True
-    assert OpenAIClient(BlackHoleCacheConfig(), **found.client_spec()["args"]).make_request(REQUEST).success
+    assert (
+        OpenAIClient(BlackHoleCacheConfig(), **found.client_spec()["args"])
+        .make_request(REQUEST)
+        .success
+    )
 
 
 @pytest.mark.parametrize("address", [None, "http://localhost:8000/v1"])

@@ -23,10 +23,16 @@ from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
 
 OPENAI = Model(
-    refuses=("max_tokens", "top_p", "stop", "seed", "presence_penalty"), only_default=("temperature",)
+    refuses=("max_tokens", "top_p", "stop", "seed", "presence_penalty"),
+    only_default=("temperature",),
 )  # a reasoning model
 ANTHROPIC = Model(refuses=("temperature", "thinking.type.enabled"))
-FULL: dict[str, Any] = {"temperature": 0.5, "top_p": 0.9, "stop_sequences": ["\n"], "presence_penalty": 1}
+FULL: dict[str, Any] = {
+    "temperature": 0.5,
+    "top_p": 0.9,
+    "stop_sequences": ["\n"],
+    "presence_penalty": 1,
+}
 
 
 @pytest.fixture
@@ -46,7 +52,9 @@ def test_openai_reasoning_models(server: Server) -> None:
     assert completion.finish_reason["sent"] == {"model": "m", "max_completion_tokens": 50}
     assert [call.fault for call in server.calls] == [Fault.DECLINED] * 6 + [None]
     with ThreadPoolExecutor(8) as pool:
-        results = pool.map(client.make_request, [replace(request, prompt=str(number)) for number in range(8)])
+        results = pool.map(
+            client.make_request, [replace(request, prompt=str(number)) for number in range(8)]
+        )
     assert all(result.success for result in results)
     assert len(server.failed()) == 1
     assert server.failed()[Fault.DECLINED] == 6
@@ -60,7 +68,12 @@ def test_anthropic(server: Server) -> None:
     result = client.make_request(Request(model="an/m", prompt="?", max_tokens=50, **FULL))
     (completion,) = result.completions
     assert completion.text == "Yes"
-    assert completion.finish_reason["sent"] == {"model": "m", "max_tokens": 2050, "top_p": 0.9, "thinking": ADAPTIVE}
+    assert completion.finish_reason["sent"] == {
+        "model": "m",
+        "max_tokens": 2050,
+        "top_p": 0.9,
+        "thinking": ADAPTIVE,
+    }
     server.forget()
     assert client.make_request(replace(REQUEST, prompt="!")).success
     assert len(server.calls) == 1
@@ -71,7 +84,11 @@ def test_threads_learn_together(server: Server) -> None:
     server.models, server.delay = {"m": replace(OPENAI, refuses=("max_tokens",))}, 0.1
     client = make("chat", server)
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(client.make_request, [replace(REQUEST, prompt=str(number)) for number in range(8)]))
+        results = list(
+            pool.map(
+                client.make_request, [replace(REQUEST, prompt=str(number)) for number in range(8)]
+            )
+        )
     assert all(result.success for result in results)
     # At most one round of each refused parameter: nobody learns alone what another thread has learned.
     assert server.failed()[Fault.DECLINED] <= 2 * 8
@@ -88,16 +105,29 @@ def test_what_is_asked_for_is_not_dropped(server: Server) -> None:
 
 def error(text: str, status: int = 400, param: str | None = None) -> openai.APIStatusError:
     response = HTTP.Response(status, request=HTTP.Request("POST", "http://localhost"))
-    return openai.APIStatusError(f"Error code: {status} - {text}", response=response, body={"param": param})
+    return openai.APIStatusError(
+        f"Error code: {status} - {text}", response=response, body={"param": param}
+    )
 
 
-SENT = {"max_tokens": 9, "temperature": 0, "top_p": 1, "stop": ["\n"], "seed": 1, "presence_penalty": 1}
+SENT = {
+    "max_tokens": 9,
+    "temperature": 0,
+    "top_p": 1,
+    "stop": ["\n"],
+    "seed": 1,
+    "presence_penalty": 1,
+}
 
 
 @pytest.mark.parametrize(
     ("text", "status", "expected"),
     [
-        ("{'error': 'Argument not supported on this model: presencePenalty'}", 400, "presence_penalty"),
+        (
+            "{'error': 'Argument not supported on this model: presencePenalty'}",
+            400,
+            "presence_penalty",
+        ),
         ("Model grok-4.5 does not support parameter stop.", 400, "stop"),
         ("{'error': {'message': 'temperature is deprecated for this model.'}}", 400, "temperature"),
         (
@@ -107,8 +137,16 @@ SENT = {"max_tokens": 9, "temperature": 0, "top_p": 1, "stop": ["\n"], "seed": 1
         ),
         ("Unrecognized request argument supplied: seed", 400, "seed"),
         ('Invalid JSON payload received. Unknown name "seed": Cannot find field.', 400, "seed"),
-        ("`temperature` and `top_p` cannot both be specified for this model. Please use only one.", 400, "top_p"),
-        ("prompt is too long: 208310 tokens > 200000 maximum; `temperature` is not supported", 400, None),
+        (
+            "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+            400,
+            "top_p",
+        ),
+        (
+            "prompt is too long: 208310 tokens > 200000 maximum; `temperature` is not supported",
+            400,
+            None,
+        ),
         ("input length and `max_tokens` exceed context limit: 182831 + 64000 > 200000", 400, None),
         ("Unsupported parameter: 'temperature' is not supported", 500, None),
         ("The stop is not where you want to be. Invalid image.", 400, None),
@@ -140,12 +178,19 @@ ENABLED = {"type": "enabled", "budget_tokens": 2000}
             {"thinking": {"type": "adaptive", "display": "summarized"}},
             "'thinking' is sent as {'type': 'adaptive', 'display': 'summarized'}",
         ),
-        ("This model only supports streaming.", {"stream": False}, {"stream": True}, "'stream' is sent as True"),
+        (
+            "This model only supports streaming.",
+            {"stream": False},
+            {"stream": True},
+            "'stream' is sent as True",
+        ),
         ("parameter stream must be set to true", {}, {"stream": True}, "'stream' is sent as True"),
         ("Unsupported parameter: 'top_p'.", {"top_p": 0.5}, {}, "'top_p' is not sent"),
     ],
 )
-def test_values_that_are_sent_instead(text: str, body: dict[str, Any], expected: dict[str, Any], told: str) -> None:
+def test_values_that_are_sent_instead(
+    text: str, body: dict[str, Any], expected: dict[str, Any], told: str
+) -> None:
     """The body has the new name or value, the log says so, and the same error does not change the body again."""
     change = find_change(error(text), {"model": "m", **body})
     assert change
@@ -166,7 +211,8 @@ CHANGES = st.builds(Change, st.sampled_from(DROPPABLE)) | st.just(
 
 
 @given(
-    st.lists(CHANGES, max_size=5), st.dictionaries(st.sampled_from([*DROPPABLE, "max_tokens", "model"]), st.integers())
+    st.lists(CHANGES, max_size=5),
+    st.dictionaries(st.sampled_from([*DROPPABLE, "max_tokens", "model"]), st.integers()),
 )
 def test_changes(changes: list[Change], body: dict[str, Any]) -> None:
     """A change drops or renames only the parameters that it names. Applied twice, it has the same result."""

@@ -64,7 +64,9 @@ def test_a_model_has_the_prices_of_its_provider() -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000"])
-def test_a_server_on_this_machine_needs_no_table(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_on_this_machine_needs_no_table(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The table is not imported for a server on this machine, which has no prices."""
 
     class Table(ModuleType):
@@ -86,7 +88,9 @@ def test_own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = prices("my/a", read_prices(file))
     assert own
     assert own.date is None
-    assert own.dollars(Usage(MILLION, cached_tokens=MILLION // 2, output_tokens=MILLION)) == pytest.approx(9.25)
+    assert own.dollars(
+        Usage(MILLION, cached_tokens=MILLION // 2, output_tokens=MILLION)
+    ) == pytest.approx(9.25)
     assert own.dollars(Usage(MILLION), batch=True) is None
     monkeypatch.setenv(PRICES, str(file))
     other = prices("my/b")
@@ -105,7 +109,16 @@ def test_own_prices_need_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["- 1", "a: 2", "a: {input: 1}", "a: {input: 1, output: x}", "a: {input: -1, output: 1}", "a: {x: 1}", "{"]
+    "text",
+    [
+        "- 1",
+        "a: 2",
+        "a: {input: 1}",
+        "a: {input: 1, output: x}",
+        "a: {input: -1, output: 1}",
+        "a: {x: 1}",
+        "{",
+    ],
 )
 def test_a_wrong_file_is_one_line(text: str, tmp_path: Path) -> None:
     """A wrong file is refused in one line before anything is sent."""

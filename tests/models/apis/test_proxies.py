@@ -115,7 +115,11 @@ def impostor(tmp_path: Path) -> Iterator[str]:
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    signed = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1)).sign(key, hashes.SHA256())
+    signed = (
+        builder.not_valid_before(now - timedelta(1))
+        .not_valid_after(now + timedelta(1))
+        .sign(key, hashes.SHA256())
+    )
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     file = tmp_path / "server.pem"
     encoding = serialization.Encoding.PEM
@@ -135,6 +139,9 @@ def impostor(tmp_path: Path) -> Iterator[str]:
 def test_a_wrong_certificate(kind: str, impostor: str) -> None:
     """The error of a request names the certificate, with or without the runner's own words, and only once."""
     client = make(kind, impostor)
-    for result in (client.make_request(REQUEST), try_once(client.make_request, replace(REQUEST)).result):
+    for result in (
+        client.make_request(REQUEST),
+        try_once(client.make_request, replace(REQUEST)).result,
+    ):
         assert failure_of(result) is Failure.UNREACHABLE
         assert str(result.error).lower().count("certificate verify failed") == 1, result.error

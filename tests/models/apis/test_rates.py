@@ -78,12 +78,16 @@ def test_the_providers_count_corrects_the_estimate(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [("chat", 21), ("anthropic", 1)])
-def test_tokens_from_the_providers_cache(kind: str, seconds: float, server: Server, clock: Clock) -> None:
+def test_tokens_from_the_providers_cache(
+    kind: str, seconds: float, server: Server, clock: Clock
+) -> None:
     """Cached tokens count for the limits of OpenAI's protocol, and not for those of Anthropic."""
     book = "A long book. " * 400
     client = make(kind, server, tokens_per_minute=3660)
     for question in ("a", "b"):
-        client.make_request(with_beginning(replace(REQUEST, prompt=book + question, max_tokens=1), len(book)))
+        client.make_request(
+            with_beginning(replace(REQUEST, prompt=book + question, max_tokens=1), len(book))
+        )
     before = clock.now
     client.make_request(replace(REQUEST, prompt="c"))
     assert clock.now - before == pytest.approx(seconds, abs=1)
@@ -106,7 +110,11 @@ def test_retry_after_pauses_all_threads(server: Server) -> None:
     assert not client.make_request(REQUEST).success
     refused = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(client.make_request, [replace(REQUEST, prompt=str(number)) for number in range(4)]))
+        list(
+            pool.map(
+                client.make_request, [replace(REQUEST, prompt=str(number)) for number in range(4)]
+            )
+        )
     assert server.calls[0].at + 0.05 <= min(call.at for call in server.calls[1:])
     assert refused <= server.calls[1].at
 
@@ -137,10 +145,17 @@ def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
 def test_retry_after_as_a_date() -> None:
     """The header can have a date, also one that has passed. Other errors have no such header."""
     now = datetime.now(timezone.utc)
-    later = retry_after(status_error({"Retry-After": format_datetime(now + timedelta(seconds=60), usegmt=True)}))
+    later = retry_after(
+        status_error({"Retry-After": format_datetime(now + timedelta(seconds=60), usegmt=True)})
+    )
     assert later is not None
     assert 50 < later <= 60
-    assert retry_after(status_error({"Retry-After": format_datetime(now - timedelta(seconds=60), usegmt=True)})) == 0
+    assert (
+        retry_after(
+            status_error({"Retry-After": format_datetime(now - timedelta(seconds=60), usegmt=True)})
+        )
+        == 0
+    )
     assert retry_after(status_error({"Retry-After": "Sat, 01 Jan 2000 00:00:00 -0000"})) == 0
     assert retry_after(ValueError()) is None
 

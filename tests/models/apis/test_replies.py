@@ -103,12 +103,19 @@ def blocks(*contents: tuple[dict[str, Any], list[Any]], reason: str = "end_turn"
     found: list[Any] = [{"type": "message_start", "message": {"model": "m", "content": []}}]
     for number, (block, deltas) in enumerate(contents):
         found.append({"type": "content_block_start", "index": number, "content_block": block})
-        found += [{"type": "content_block_delta", "index": number, "delta": delta} for delta in deltas]
-    return [*found, {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 1}}]
+        found += [
+            {"type": "content_block_delta", "index": number, "delta": delta} for delta in deltas
+        ]
+    return [
+        *found,
+        {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 1}},
+    ]
 
 
 def text_block(start: Any, *pieces: Any) -> tuple[dict[str, Any], list[Any]]:
-    return {"type": "text", "text": start}, [{"type": "text_delta", "text": piece} for piece in pieces]
+    return {"type": "text", "text": start}, [
+        {"type": "text_delta", "text": piece} for piece in pieces
+    ]
 
 
 NO_STREAMS = [
@@ -138,7 +145,9 @@ def test_streams_without_a_text(kind: str, events: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("body", [b"{", b"\xff\xfe{}", b'{"a": "\xe4"}', b"[" * 100_000, b"null", b"7", b"<html>"])
+@pytest.mark.parametrize(
+    "body", [b"{", b"\xff\xfe{}", b'{"a": "\xe4"}', b"[" * 100_000, b"null", b"7", b"<html>"]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_replies_that_are_no_json(kind: str, body: bytes, stream: bool) -> None:
     """Malformed JSON and bytes that are not UTF-8 are malformed replies, for which the same request is not sent again."""
@@ -154,7 +163,9 @@ def test_replies_that_are_no_json(kind: str, body: bytes, stream: bool) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_reply_on_a_connection(kind: str) -> None:
     """A reply that nobody has asked for is not the answer to the next request, which gets a connection of its own."""
-    first, second = (json.dumps(_whole(kind, reason)).encode() for reason in ("stop_sequence", "max_tokens"))
+    first, second = (
+        json.dumps(_whole(kind, reason)).encode() for reason in ("stop_sequence", "max_tokens")
+    )
 
     def act(handler: hostile.Handler) -> None:
         handler.close_connection = False
@@ -163,11 +174,16 @@ def test_a_second_reply_on_a_connection(kind: str) -> None:
             f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             for body in bodies
         ]
-        handler.wfile.write(b"".join(head.encode() + body for head, body in zip(heads, bodies, strict=True)))
+        handler.wfile.write(
+            b"".join(head.encode() + body for head, body in zip(heads, bodies, strict=True))
+        )
 
     with attack(act) as server:
         client = make(kind, server)
-        results = [client.make_request(replace(REQUEST, prompt=prompt)) for prompt in ("one", "two", "three")]
+        results = [
+            client.make_request(replace(REQUEST, prompt=prompt))
+            for prompt in ("one", "two", "three")
+        ]
     assert [output_truncated(result) for result in results] == [False, False, False]
     assert len(server.seen) == 3
 
@@ -216,7 +232,9 @@ BAD_REASONS = {
 def test_texts_that_are_no_answers(kind: str, reason: str, stream: bool, tmp_path: Path) -> None:
     """A text whose finish reason says that it is no answer, or is not known, is a failure that names the reason."""
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
-    with attack(hostile.stream(_end(kind, reason)) if stream else hostile.send(_whole(kind, reason))) as server:
+    with attack(
+        hostile.stream(_end(kind, reason)) if stream else hostile.send(_whole(kind, reason))
+    ) as server:
         result = make(kind, server, cache, stream=stream).make_request(REQUEST)
         again = make(kind, server, cache, stream=stream).make_request(REQUEST)
     assert failure_of(result) is failure_of(again) is BAD_REASONS[reason], result.error
@@ -226,7 +244,11 @@ def test_texts_that_are_no_answers(kind: str, reason: str, stream: bool, tmp_pat
 
 
 def _whole(kind: str, reason: str) -> dict[str, Any]:
-    return reply(kind, [{"type": "text", "text": "A part of it"}] if kind == "anthropic" else "A part of it", reason)
+    return reply(
+        kind,
+        [{"type": "text", "text": "A part of it"}] if kind == "anthropic" else "A part of it",
+        reason,
+    )
 
 
 def _end(kind: str, reason: str) -> list[Any]:
@@ -251,13 +273,19 @@ def test_texts_that_are_whole(kind: str, reason: Any) -> None:
 def test_tool_calls_in_the_place_of_a_text() -> None:
     """An empty text beside a tool call is no answer, whatever the reason is. A text beside one is an answer."""
     for text, kind in (("", Failure.MALFORMED), (None, Failure.MALFORMED), ("Yes", None)):
-        choice = {"finish_reason": "stop", "message": {"content": text, "tool_calls": [{"id": "1", "function": {}}]}}
-        result = OpenAIClient(None, base_url="http://localhost").result(REQUEST, {"choices": [choice]})
+        choice = {
+            "finish_reason": "stop",
+            "message": {"content": text, "tool_calls": [{"id": "1", "function": {}}]},
+        }
+        result = OpenAIClient(None, base_url="http://localhost").result(
+            REQUEST, {"choices": [choice]}
+        )
         assert failure_of(result) is kind
 
 
 @pytest.mark.parametrize(
-    ("tokens", "reasoning", "is_cut"), [(50, 0, True), (49, 0, False), (80, 30, True), (80, 0, False)]
+    ("tokens", "reasoning", "is_cut"),
+    [(50, 0, True), (49, 0, False), (80, 30, True), (80, 0, False)],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_many_tokens_as_the_limit(kind: str, tokens: int, reasoning: int, is_cut: bool) -> None:
@@ -266,7 +294,11 @@ def test_as_many_tokens_as_the_limit(kind: str, tokens: int, reasoning: int, is_
     Servers count reasoning towards the limit or not.
     """
     if kind == "anthropic":
-        usage = {"input_tokens": 9, "output_tokens": tokens, "output_tokens_details": {"thinking_tokens": reasoning}}
+        usage = {
+            "input_tokens": 9,
+            "output_tokens": tokens,
+            "output_tokens_details": {"thinking_tokens": reasoning},
+        }
     else:
         usage = {"prompt_tokens": 9, "completion_tokens": tokens}
         usage |= {"completion_tokens_details": {"reasoning_tokens": reasoning}}  # type: ignore[dict-item]
@@ -289,7 +321,10 @@ def test_reasons_in_replies_to_other_clients(kind: str) -> None:
 def test_other_choices(kind: str) -> None:
     """Other choices are ignored, because requests ask for the choice with the index 0."""
     good = hostile.events(kind, ["Y", "es"])
-    others = [{**event, "choices": [{**event["choices"][0], "index": 1}]} for event in hostile.events(kind, ["No"])]
+    others = [
+        {**event, "choices": [{**event["choices"][0], "index": 1}]}
+        for event in hostile.events(kind, ["No"])
+    ]
     mixed = [*others, good[0], others[0], good[1], good[2], *others]
     with attack(hostile.stream(mixed)) as server:
         streamed = make(kind, server, stream=True).make_request(REQUEST)
@@ -310,12 +345,26 @@ def test_judges_replies_without_a_text(tmp_path: Path) -> None:
         assert len(server.seen) == 2
 
 
-BAD_COUNTS = ["many", [1], {"n": 1}, float("nan"), float("inf"), -5, 1.5, True, MOST_TOKENS + 1, 10**40]
+BAD_COUNTS = [
+    "many",
+    [1],
+    {"n": 1},
+    float("nan"),
+    float("inf"),
+    -5,
+    1.5,
+    True,
+    MOST_TOKENS + 1,
+    10**40,
+]
 BAD_USAGES = {
     "chat": ["many", [1, 2], 7, {}, {"prompt_tokens": 5, "prompt_tokens_details": "x"}]
     + [{"prompt_tokens": count, "completion_tokens": 1} for count in BAD_COUNTS]
     + [{"prompt_tokens": 5, "completion_tokens": count} for count in BAD_COUNTS]
-    + [{"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": count}} for count in [*BAD_COUNTS, 6]],
+    + [
+        {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": count}}
+        for count in [*BAD_COUNTS, 6]
+    ],
     "anthropic": ["many", [1, 2], 7, {}, {"input_tokens": 5, "output_tokens_details": "x"}]
     + [{"input_tokens": count, "output_tokens": 1} for count in BAD_COUNTS]
     + [{"input_tokens": 5, "output_tokens": count} for count in BAD_COUNTS]
@@ -333,7 +382,10 @@ def test_counts_that_are_none(kind: str, stream: bool) -> None:
         client = make(kind, server, stream=stream)
         for usage in BAD_USAGES[kind]:
             whole = {**WHOLE[kind], "usage": usage}
-            events = [*hostile.events(kind, ["Yes"])[:-1], {**hostile.events(kind, ["Yes"])[-1], "usage": usage}]
+            events = [
+                *hostile.events(kind, ["Yes"])[:-1],
+                {**hostile.events(kind, ["Yes"])[-1], "usage": usage},
+            ]
             sent[:] = [events if stream else whole]
             result = client.make_request(REQUEST)
             assert (failure_of(result), usage_of(result)) == (None, None), usage
@@ -343,7 +395,11 @@ def test_counts_that_are_none(kind: str, stream: bool) -> None:
 
 def test_a_count_of_many_digits() -> None:
     """A reply with a count of more than 4,300 digits, which Python refuses to read, is an answer."""
-    body = json.dumps({**WHOLE["chat"], "usage": {"prompt_tokens": 17}}).replace("17", "1" * 5000).encode()
+    body = (
+        json.dumps({**WHOLE["chat"], "usage": {"prompt_tokens": 17}})
+        .replace("17", "1" * 5000)
+        .encode()
+    )
     with attack(hostile.send(body)) as server:
         result = make("chat", server).make_request(REQUEST)
     assert (result.completions[0].text, usage_of(result)) == ("Yes", None)
@@ -351,11 +407,19 @@ def test_a_count_of_many_digits() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
-    lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.text(max_size=3), parts, max_size=3),
+    lambda parts: (
+        st.lists(parts, max_size=3) | st.dictionaries(st.text(max_size=3), parts, max_size=3)
+    ),
     max_leaves=5,
 )
 NAMES = [
-    *("prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"),
+    *(
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+        "prompt_tokens_details",
+        "completion_tokens_details",
+    ),
     *("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
 ]
 
@@ -364,21 +428,30 @@ NAMES = [
 def test_any_usage(usage: Any) -> None:
     """Any value of `usage` leaves the answer as it is. Its counts can be added and priced."""
     for kind, client in (("chat", OpenAIClient), ("anthropic", AnthropicClient)):
-        result = client(None, base_url="http://localhost").result(REQUEST, {**WHOLE[kind], "usage": usage})
+        result = client(None, base_url="http://localhost").result(
+            REQUEST, {**WHOLE[kind], "usage": usage}
+        )
         assert failure_of(result) is None
         if found := usage_of(result):
-            assert all(isinstance(count, int) and 0 <= count <= 3 * MOST_TOKENS for count in vars(found).values())
+            assert all(
+                isinstance(count, int) and 0 <= count <= 3 * MOST_TOKENS
+                for count in vars(found).values()
+            )
             assert found.cached_tokens + found.cache_write_tokens <= found.input_tokens
 
 
 def test_stored_counts_that_are_none() -> None:
     """A journal of an older version can have counts that are not numbers."""
-    result = with_usage(RequestResult(True, [], make_completion(), False), Usage(-5, output_tokens=1))
+    result = with_usage(
+        RequestResult(True, [], make_completion(), False), Usage(-5, output_tokens=1)
+    )
     assert usage_of(result) is None
 
 
 def make_completion() -> Any:
-    return OpenAIClient(None, base_url="http://localhost").result(REQUEST, WHOLE["chat"]).completions
+    return (
+        OpenAIClient(None, base_url="http://localhost").result(REQUEST, WHOLE["chat"]).completions
+    )
 
 
 def test_a_follow_up_without_counts() -> None:
@@ -394,18 +467,24 @@ def test_a_follow_up_without_counts() -> None:
 def prices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A prompt of the test entry costs about 80 cents."""
     file = tmp_path / "prices.yaml"
-    file.write_text(json.dumps({"hostile/paid": {"input": 100, "cached_input": 10, "output": 1000}}))
+    file.write_text(
+        json.dumps({"hostile/paid": {"input": 100, "cached_input": 10, "output": 1000}})
+    )
     monkeypatch.setenv(PRICES, str(file))
 
 
 @pytest.mark.usefixtures("prices")
-@pytest.mark.parametrize("usage", [{"prompt_tokens": -(10**9), "completion_tokens": 1}, "many", {"prompt_tokens": 0}])
+@pytest.mark.parametrize(
+    "usage", [{"prompt_tokens": -(10**9), "completion_tokens": 1}, "many", {"prompt_tokens": 0}]
+)
 def test_the_limit_in_dollars(usage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without counts, a request has cost what was reserved for it. Without a limit, each answer is paid for once."""
     with attack(hostile.send({**WHOLE["chat"], "usage": usage})) as server:
         name = deploy("hostile/paid", "OpenAIClient", base_url=f"{server.address}/v1/")
         monkeypatch.setenv(MAX_COST, "4")
-        with pytest.raises(InputError, match=rf"{MAX_COST}=4 allows \$\d\.\d+ more after \$\d\.\d+ were spent"):
+        with pytest.raises(
+            InputError, match=rf"{MAX_COST}=4 allows \$\d\.\d+ more after \$\d\.\d+ were spent"
+        ):
             make_run(tmp_path, ENTRY + name, cache=False)
         before = len(server.seen)
         assert 0 < before <= 4 / 0.8
@@ -417,17 +496,27 @@ def test_the_limit_in_dollars(usage: Any, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_model_that_was_not_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Every answer has the name of the model that replied. One warning names it, and a statistic counts the answers."""
     with attack(hostile.send({**WHOLE["chat"], "model": "tiny-1b"})) as server:
-        name = deploy("hostile/other", "OpenAIClient", base_url=f"{server.address}/v1/", model="big-400b")
+        name = deploy(
+            "hostile/other", "OpenAIClient", base_url=f"{server.address}/v1/", model="big-400b"
+        )
         run = make_run(tmp_path, ENTRY + name, cache=False)
     told = f"{name}: the server answers as 'tiny-1b', not as 'big-400b'"
     assert caplog.text.count(told) == 1
     states = read(run, "scenario_state")["request_states"]
-    assert {state["result"]["completions"][0]["finish_reason"]["model"] for state in states} == {"tiny-1b"}
-    assert {value for (statistic, *_), value in means(run).items() if statistic == "other_model"} == {1.0}
+    assert {state["result"]["completions"][0]["finish_reason"]["model"] for state in states} == {
+        "tiny-1b"
+    }
+    assert {
+        value for (statistic, *_), value in means(run).items() if statistic == "other_model"
+    } == {1.0}
 
 
 def counted(prompt: int, cached: int = 0) -> dict[str, Any]:
-    return {"prompt_tokens": prompt, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": cached}}
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": 3,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
 
 
 @pytest.mark.parametrize(
@@ -441,7 +530,11 @@ def counted(prompt: int, cached: int = 0) -> dict[str, Any]:
     ],
 )
 def test_prompts_that_the_server_cuts(
-    usage: Any, is_cut: bool | None, command: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    usage: Any,
+    is_cut: bool | None,
+    command: Command,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Prompts of which a server counts far too few tokens have a statistic, a warning, and a mark with its reason.
 
@@ -451,7 +544,11 @@ def test_prompts_that_the_server_cuts(
         name = deploy("hostile/cuts", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
         # Of a few prompts, equal counts are no sign of a limit.
         run = make_run(tmp_path, ENTRY.replace(":", ":task=json_kv,", 1) + name, cache=False)
-    found = {value for (statistic, *_), value in means(run).items() if statistic == "prompt_cut_by_server"}
+    found = {
+        value
+        for (statistic, *_), value in means(run).items()
+        if statistic == "prompt_cut_by_server"
+    }
     assert found == ({float(is_cut)} if is_cut is not None else set())
     assert ("the server has cut 3 of 3 prompts" in caplog.text) == bool(is_cut)
     assert ("further cut prompts are only counted" in caplog.text) == bool(is_cut)
@@ -461,9 +558,14 @@ def test_prompts_that_the_server_cuts(
 
 
 @pytest.mark.parametrize(("limit", "cut"), [(1200, 6), (1400, 0), (10**6, 0)])
-def test_counts_that_stop_at_a_limit(limit: int, cut: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_counts_that_stop_at_a_limit(
+    limit: int, cut: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Without a tokenizer, prompts are cut if the largest count is that of five different prompts or more."""
-    rows = [{"context": "fog lamp " * size, "question": "Where?", "answers": ["here"]} for size in range(400, 900, 50)]
+    rows = [
+        {"context": "fog lamp " * size, "question": "Where?", "answers": ["here"]}
+        for size in range(400, 900, 50)
+    ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def answer(body: dict[str, Any]) -> tuple[int, Any]:
@@ -474,26 +576,43 @@ def test_counts_that_stop_at_a_limit(limit: int, cut: int, tmp_path: Path, caplo
         name = deploy("hostile/limit", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
         entry = f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words,model=longctx/lexical,model_deployment={name}"
         run = make_run(tmp_path, entry, cache=False)
-    (share,) = {value for (statistic, *_), value in means(run).items() if statistic == "prompt_cut_by_server"}
+    (share,) = {
+        value
+        for (statistic, *_), value in means(run).items()
+        if statistic == "prompt_cut_by_server"
+    }
     assert share * len(rows) == pytest.approx(cut)
-    assert (f"the server counts {limit:,} tokens of prompts of different lengths" in caplog.text) == bool(cut)
+    assert (
+        f"the server counts {limit:,} tokens of prompts of different lengths" in caplog.text
+    ) == bool(cut)
     assert (f"the server has cut {cut} of {len(rows)} prompts" in caplog.text) == bool(cut)
 
 
 @pytest.mark.parametrize(
-    "message", [{"content": ""}, {"content": None, "reasoning_content": "Hm."}, {"content": "<think>\n</think>\n"}]
+    "message",
+    [
+        {"content": ""},
+        {"content": None, "reasoning_content": "Hm."},
+        {"content": "<think>\n</think>\n"},
+    ],
 )
-def test_answers_without_a_text(message: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_answers_without_a_text(
+    message: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Empty answers, and reasoning alone, score 0 and are counted; a mark says how many they are."""
     caplog.set_level(logging.INFO, "helm")
     whole = {"model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
     with attack(hostile.send(whole)) as server:
         name = deploy("hostile/empty", "OpenAIClient", base_url=f"{server.address}/v1/", model="m")
         run = make_run(tmp_path, ENTRY + name, cache=False)
-    assert {value for (statistic, *_), value in means(run).items() if statistic == "answer_empty"} == {1.0}
+    assert {
+        value for (statistic, *_), value in means(run).items() if statistic == "answer_empty"
+    } == {1.0}
     assert "12 of 12 answers are empty" in caplog.text
     assert "3 of 3 answers are empty (json_kv, " in find_reasons(run)
-    assert caplog.text.count("3 of 3 answers are empty (json_kv, ") == 1, "the log's last table has the mark"
+    assert caplog.text.count("3 of 3 answers are empty (json_kv, ") == 1, (
+        "the log's last table has the mark"
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -508,10 +627,16 @@ def test_names_of_models(kind: str, stream: bool, caplog: pytest.LogCaptureFixtu
         (None, None),
     ):
         whole, events = {**WHOLE[kind], "model": sent}, hostile.events(kind, ["Yes"])
-        start = {**events[0], "message": {"model": sent}} if kind == "anthropic" else {**events[0], "model": sent}
+        start = (
+            {**events[0], "message": {"model": sent}}
+            if kind == "anthropic"
+            else {**events[0], "model": sent}
+        )
         act = hostile.stream([start, *events[1:]]) if stream else hostile.send(whole)
         with attack(act) as server:
-            result = make(kind, server, stream=stream).make_request(replace(REQUEST, model_deployment="an/m"))
+            result = make(kind, server, stream=stream).make_request(
+                replace(REQUEST, model_deployment="an/m")
+            )
         assert (failure_of(result), model_of(result)) == (None, expected)
     warnings = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
     assert [message.partition(" answers")[0] for message in warnings] == ["an/m: the server"]

@@ -36,7 +36,9 @@ from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=3"
-REASONING = Model(refuses=("max_tokens",), only_default=("temperature",), reasoning="Let me see.", cuts=False)
+REASONING = Model(
+    refuses=("max_tokens",), only_default=("temperature",), reasoning="Let me see.", cuts=False
+)
 
 
 @pytest.fixture
@@ -46,7 +48,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield running
 
 
-def deploy(name: str, client: str = "OpenAIClient", tags: tuple[str, ...] = (), **arguments: Any) -> str:
+def deploy(
+    name: str, client: str = "OpenAIClient", tags: tuple[str, ...] = (), **arguments: Any
+) -> str:
     """Register a deployment, and a model of the same name."""
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
     MODEL_NAME_TO_MODEL_METADATA.pop(name, None)
@@ -68,7 +72,10 @@ def test_a_run(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture)
     run = make_run(tmp_path, entry(name))
     assert server.failed() == {Fault.DECLINED: 2, Fault.SERVER_ERROR: 3}
     assert len(server.calls) == 2 + 3 + 3
-    assert "'max_tokens' is sent as 'max_completion_tokens', because the server refuses it" in caplog.text
+    assert (
+        "'max_tokens' is sent as 'max_completion_tokens', because the server refuses it"
+        in caplog.text
+    )
     assert "'temperature' is not sent" in caplog.text
     arguments = ["show", str(run), "json_kv-1", "--sent"]
     facts = json.loads(CliRunner().invoke(app, arguments).stdout)
@@ -93,10 +100,18 @@ def states(run: Path) -> Any:
 def test_one_deployment_for_both_forms(server: Server, tmp_path: Path) -> None:
     """Recall is a completion, or a chat with `style=chat`. Each of them is sent to its path."""
     server.models = {"m": Model()}
-    name = deploy("corp/both", tags=(INSTRUCTION_FOLLOWING_MODEL_TAG,), base_url=server.openai, model="m", form="both")
+    name = deploy(
+        "corp/both",
+        tags=(INSTRUCTION_FOLLOWING_MODEL_TAG,),
+        base_url=server.openai,
+        model="m",
+        form="both",
+    )
     for more in ("", ",style=chat"):
         make_run(tmp_path, entry(name, more))
-    assert [call.path for call in server.calls] == ["/v1/completions"] * 3 + ["/v1/chat/completions"] * 3
+    assert [call.path for call in server.calls] == ["/v1/completions"] * 3 + [
+        "/v1/chat/completions"
+    ] * 3
     assert all("logprobs" not in body for body in server.bodies)
 
 
@@ -127,7 +142,12 @@ def test_a_run_that_cannot_be_made(models: Any, said: str, server: Server, tmp_p
     ],
 )
 def test_clients_declare_their_forms(
-    client: str, arguments: dict[str, Any], tags: tuple[str, ...], form: str | None, both: bool, messages: bool
+    client: str,
+    arguments: dict[str, Any],
+    tags: tuple[str, ...],
+    form: str | None,
+    both: bool,
+    messages: bool,
 ) -> None:
     """The form comes from the client's class and not from a list of names."""
     name = deploy("corp/declared", client, tags, **arguments)

@@ -25,7 +25,10 @@ START = {"type": "message_start", "message": {"role": "assistant"}}
 )
 def test_the_first_event_with_text_counts(first: Any) -> None:
     """Events without text, with a role alone or of any other form come before the first piece."""
-    events = TimedEvents([ROLE, START, {"choices": []}, {"choices": "x"}, [], None, {"type": "ping"}, first, ROLE], 0.0)
+    events = TimedEvents(
+        [ROLE, START, {"choices": []}, {"choices": "x"}, [], None, {"type": "ping"}, first, ROLE],
+        0.0,
+    )
     seconds = [(event, events.seconds) for event in events]
     assert [known for _, known in seconds[:7]] == [None] * 7
     assert seconds[7][0] is first

@@ -16,7 +16,10 @@ Reply = tuple[int, Any]
 Route = Reply | Callable[[dict[str, Any]], Reply]
 """A reply, or a function that makes it from a request's body."""
 
-CHAT: Reply = (200, {"choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]})
+CHAT: Reply = (
+    200,
+    {"choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]},
+)
 TEXT: Reply = (200, {"choices": [{"text": "yes", "finish_reason": "stop"}]})
 MESSAGE: Reply = (200, {"content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn"})
 
@@ -49,7 +52,10 @@ def scripted(routes: dict[str, Route], key: str | None = None) -> Iterator[Scrip
             server.bodies += [body] if body else []
             reply = routes.get(self.path.partition("?")[0], (404, {"detail": "Not Found"}))
             if key and self.headers["Authorization"] != f"Bearer {key}":
-                reply = (401, {"error": {"message": f"Incorrect API key: {self.headers['Authorization']}"}})
+                reply = (
+                    401,
+                    {"error": {"message": f"Incorrect API key: {self.headers['Authorization']}"}},
+                )
             status, content = reply(body) if callable(reply) else reply
             text = json.dumps(content).encode()
             self.send_response(status)

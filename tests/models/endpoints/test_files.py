@@ -38,7 +38,9 @@ def names(folder: Path) -> list[str]:
     return [row["name"] for row in yaml.safe_load((folder / FILE).read_text())["model_deployments"]]
 
 
-@pytest.mark.parametrize("text", [None, "", "model_deployments:\n", "model_deployments: []\n", "# nothing\n"])
+@pytest.mark.parametrize(
+    "text", [None, "", "model_deployments:\n", "model_deployments: []\n", "# nothing\n"]
+)
 def test_empty_files(text: str | None, tmp_path: Path) -> None:
     """An entry is added to a file that does not exist or is empty."""
     folder = tmp_path / "a/b"
@@ -63,19 +65,23 @@ def test_the_same_name(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(MINE)
     both = {"model_metadata.yaml": {"name": "my/first"}, FILE: entry("my/first")}
     with pytest.raises(
-        InputError, match=r"model_deployments.yaml already has 'my/first'; choose another name, or give --replace"
+        InputError,
+        match=r"model_deployments.yaml already has 'my/first'; choose another name, or give --replace",
     ):
         add_entries(tmp_path, both)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
     assert (tmp_path / FILE).read_text() == MINE
     add_entries(tmp_path, both, replace=True)
     assert names(tmp_path) == ["my/first", "my/second"]
-    assert yaml.safe_load((tmp_path / FILE).read_text())["model_deployments"][0] == entry("my/first")
+    assert yaml.safe_load((tmp_path / FILE).read_text())["model_deployments"][0] == entry(
+        "my/first"
+    )
     assert "# the first" in (tmp_path / FILE).read_text()
 
 
 @pytest.mark.parametrize(
-    "text", ["model_deployments: [", "- a\n", "model_deployments: {}\nx: 1\n", "model_deployments: x"]
+    "text",
+    ["model_deployments: [", "- a\n", "model_deployments: {}\nx: 1\n", "model_deployments: x"],
 )
 def test_malformed_files(text: str, tmp_path: Path) -> None:
     """A malformed file is an error and stays unchanged."""
@@ -84,6 +90,8 @@ def test_malformed_files(text: str, tmp_path: Path) -> None:
         add_entries(tmp_path, {FILE: entry("my/new")})
         assert names(tmp_path) == ["my/new"]
         return
-    with pytest.raises(InputError, match=r"model_deployments.yaml(:1: the file is not YAML| must have a list)"):
+    with pytest.raises(
+        InputError, match=r"model_deployments.yaml(:1: the file is not YAML| must have a list)"
+    ):
         add_entries(tmp_path, {FILE: entry("my/new")})
     assert (tmp_path / FILE).read_text() == text

@@ -49,17 +49,29 @@ def test_models_routes(listed: Route, context: int | None) -> None:
 def test_one_model_needs_no_name() -> None:
     """The only model of a server is used whatever name the user gives, and its hub name and its headers are kept."""
     with scripted({**ROUTES, "/v1/models": VLLM}) as server:
-        found = probe(f"{server.address}/v1/chat/completions", name="my/model", headers={"X-Team": "nlp"})
-    assert (found.model, found.source, found.url) == ("llama", "meta-llama/Llama-3.1-8B", f"{server.address}/v1")
+        found = probe(
+            f"{server.address}/v1/chat/completions", name="my/model", headers={"X-Team": "nlp"}
+        )
+    assert (found.model, found.source, found.url) == (
+        "llama",
+        "meta-llama/Llama-3.1-8B",
+        f"{server.address}/v1",
+    )
     assert found.client_spec() == {
         "class_name": "helm_longctx.models.apis.OpenAIClient",
-        "args": {"base_url": found.url, "model": "llama", "form": "both", "headers": {"X-Team": "nlp"}},
+        "args": {
+            "base_url": found.url,
+            "model": "llama",
+            "form": "both",
+            "headers": {"X-Team": "nlp"},
+        },
     }
     assert all(headers["X-Team"] == "nlp" for headers in server.headers)
 
 
 @pytest.mark.parametrize(
-    ("closed", "form"), [("/v1/completions", "chat"), ("/v1/chat/completions", "completions"), (None, "both")]
+    ("closed", "form"),
+    [("/v1/completions", "chat"), ("/v1/chat/completions", "completions"), (None, "both")],
 )
 def test_forms(closed: str | None, form: str) -> None:
     """Only the routes that the server answers are used, and `type` chooses among them."""
@@ -70,7 +82,8 @@ def test_forms(closed: str | None, form: str) -> None:
             other = "completions" if form == "chat" else "chat"
             for kind in (other, "both"):
                 with pytest.raises(
-                    InputError, match=f"type='{kind}': the server does not answer {other} .*; give {form}$"
+                    InputError,
+                    match=f"type='{kind}': the server does not answer {other} .*; give {form}$",
                 ):
                     probe(server.address, model="m", kind=kind)
         else:
@@ -79,7 +92,14 @@ def test_forms(closed: str | None, form: str) -> None:
 
 def test_a_base_model_without_a_chat_template() -> None:
     """A base model without a chat template, with which vLLM refuses to chat, is used for completions."""
-    refusal = (400, {"error": {"message": "As of transformers v4.44, default chat template is no longer allowed"}})
+    refusal = (
+        400,
+        {
+            "error": {
+                "message": "As of transformers v4.44, default chat template is no longer allowed"
+            }
+        },
+    )
     with scripted({**ROUTES, "/v1/chat/completions": refusal}) as server:
         assert probe(server.address, model="m").routes == ("completions",)
 
@@ -124,16 +144,26 @@ def test_models_that_are_not_there(routes: dict[str, Route], model: str | None, 
 
 
 @pytest.mark.parametrize(("model", "warnings"), [("lama", 1), ("llama", 0)])
-def test_a_model_that_is_not_listed_but_answers(model: str, warnings: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_that_is_not_listed_but_answers(
+    model: str, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """A model that answers without being listed is used, with a warning that gives the nearest name."""
     with scripted({**ROUTES, "/v1/models": VLLM}) as server:
         assert probe(server.address, model=model).model == model
     texts = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [text.endswith("model='lama' but does not list it; listed: llama") for text in texts] == [True] * warnings
+    assert [
+        text.endswith("model='lama' but does not list it; listed: llama") for text in texts
+    ] == [True] * warnings
 
 
-SILENT: Route = (200, {"choices": [{"message": {"content": ""}, "text": "", "finish_reason": "stop"}]})
-REASONS: Route = (200, {"choices": [{"message": {"content": None, "reasoning": "Hm."}, "finish_reason": "stop"}]})
+SILENT: Route = (
+    200,
+    {"choices": [{"message": {"content": ""}, "text": "", "finish_reason": "stop"}]},
+)
+REASONS: Route = (
+    200,
+    {"choices": [{"message": {"content": None, "reasoning": "Hm."}, "finish_reason": "stop"}]},
+)
 
 
 NO_WORD = "answers a request for one word to 'm' with an empty text"
@@ -148,9 +178,21 @@ def starts_with_lines(body: dict[str, Any]) -> tuple[int, Any]:
 @pytest.mark.parametrize(
     ("routes", "kind", "told"),
     [
-        (dict.fromkeys(ROUTES, SILENT), None, r" \(chat and completions\); .* or use the model for completions alone"),
-        (dict.fromkeys(ROUTES, SILENT), "chat", r" \(chat\); check its weights and its chat template, or use"),
-        ({"/v1/chat/completions": SILENT}, None, r" \(chat\); check its weights and its chat template$"),
+        (
+            dict.fromkeys(ROUTES, SILENT),
+            None,
+            r" \(chat and completions\); .* or use the model for completions alone",
+        ),
+        (
+            dict.fromkeys(ROUTES, SILENT),
+            "chat",
+            r" \(chat\); check its weights and its chat template, or use",
+        ),
+        (
+            {"/v1/chat/completions": SILENT},
+            None,
+            r" \(chat\); check its weights and its chat template$",
+        ),
         ({**ROUTES, "/v1/chat/completions": SILENT}, None, r" \(chat\); check"),
     ],
 )
@@ -178,7 +220,9 @@ def test_completions_without_a_word(
     with scripted(routes) as server:
         probe(server.address, model="m", kind=kind)
     texts = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [f"{NO_WORD} (completions); if it does so in a run" in text for text in texts] == [True] * warns
+    assert [f"{NO_WORD} (completions); if it does so in a run" in text for text in texts] == [
+        True
+    ] * warns
 
 
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,10 +232,13 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other-0123456789")
     with scripted(ROUTES, key="sk-right-0123456789") as server:
         assert "sk-" not in str(probe(server.address, model="m", api_key_env="RIGHT"))
-        with pytest.raises(InputError, match=r"^api_key_env='WRONG': .* refuses the key in this variable$"):
+        with pytest.raises(
+            InputError, match=r"^api_key_env='WRONG': .* refuses the key in this variable$"
+        ):
             probe(server.address, model="m", api_key_env="WRONG")
         with pytest.raises(
-            InputError, match=r"^api_key_env is missing, and .* needs a key; give the name of the environment"
+            InputError,
+            match=r"^api_key_env is missing, and .* needs a key; give the name of the environment",
         ):
             probe(server.address, model="m")
         with pytest.raises(InputError, match="the environment variable ABSENT is not set"):
@@ -212,10 +259,15 @@ def test_headers_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def picky(body: dict[str, Any]) -> tuple[int, Any]:
     """Return what OpenAI's reasoning models answer to parameters that they refuse."""
-    for name, advice in (("max_tokens", " Use 'max_completion_tokens' instead."), ("temperature", "")):
+    for name, advice in (
+        ("max_tokens", " Use 'max_completion_tokens' instead."),
+        ("temperature", ""),
+    ):
         if name in body:
             message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
-            return 400, {"error": {"message": message, "param": name, "code": "unsupported_parameter"}}
+            return 400, {
+                "error": {"message": message, "param": name, "code": "unsupported_parameter"}
+            }
     return CHAT
 
 
@@ -223,7 +275,10 @@ def test_parameters_that_are_refused() -> None:
     """Refused parameters are left out or renamed as in a run, and are reported."""
     with scripted({"/v1/chat/completions": picky}) as server:
         found = probe(server.address, model="m")
-    assert found.refused == ("'max_tokens' is sent as 'max_completion_tokens'", "'temperature' is not sent")
+    assert found.refused == (
+        "'max_tokens' is sent as 'max_completion_tokens'",
+        "'temperature' is not sent",
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,7 +297,13 @@ def test_addresses(given: str, api: Any, url: str) -> None:
     assert base_url(given, api) == url
 
 
-ODD = ["http://[::1", "http://localhost:-1", "http://localhost:99999", "http://localhost:²", "http://localhost:0"]
+ODD = [
+    "http://[::1",
+    "http://localhost:-1",
+    "http://localhost:99999",
+    "http://localhost:²",
+    "http://localhost:0",
+]
 ODD_HOSTS = [
     "http://²:8000",
     "http://１２７.0.0.1",
@@ -262,7 +323,8 @@ def test_odd_hosts(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1", *ODD]
+    "url",
+    ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1", *ODD],
 )
 def test_addresses_that_are_none(url: str) -> None:
     """An invalid address is refused before anything is sent, and the error does not show its password."""
@@ -273,7 +335,10 @@ def test_addresses_that_are_none(url: str) -> None:
 
 def test_unreachable() -> None:
     """An error says that no server answers at the address."""
-    with closed_address() as address, pytest.raises(InputError, match=r"cannot be reached: .*refused"):
+    with (
+        closed_address() as address,
+        pytest.raises(InputError, match=r"cannot be reached: .*refused"),
+    ):
         probe(address, model="m")
 
 

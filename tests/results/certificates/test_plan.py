@@ -65,4 +65,6 @@ def test_the_questions_for_a_loss(score: float, loss: float, error: float) -> No
     below = (quantile(1 - 0.99 * error) * of_score + quantile(0.9) * of_lost) / loss
     # A kind has to be 20 points above what the loss leaves.
     is_measured = score > loss + 0.2
-    assert questions_for(score, loss, error) == (math.ceil(1.13 * max(above, below) ** 2) if is_measured else None)
+    assert questions_for(score, loss, error) == (
+        math.ceil(1.13 * max(above, below) ** 2) if is_measured else None
+    )

@@ -13,7 +13,14 @@ import pytest
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
 from helm_longctx.apps.certify.procedure import Ask, LimitReachedError, run
-from helm_longctx.apps.certify.search import SEEDS, Design, KindAnswers, LengthTest, Search, find_shifts
+from helm_longctx.apps.certify.search import (
+    SEEDS,
+    Design,
+    KindAnswers,
+    LengthTest,
+    Search,
+    find_shifts,
+)
 from helm_longctx.apps.certify.sections import describe_name, describe_verdict, write_certificate
 from helm_longctx.results.statistics.sequential import Decision
 from tests.support.certifying import KINDS, SERVERS, Curve, Server, ask_prompts, fixed_records
@@ -23,7 +30,11 @@ CLAIM, WINDOW, SHORTEST = 1024 * 1024, 32 * 1024, 4096
 
 DESIGN = Design(CLAIM, SHORTEST, KINDS)
 
-ENDPOINT = {"model": "m", "made": "today", **dict.fromkeys(("address", "versions", "prices", "tokenizer"))}
+ENDPOINT = {
+    "model": "m",
+    "made": "today",
+    **dict.fromkeys(("address", "versions", "prices", "tokenizer")),
+}
 
 LARGEST_TOKENS = 60_000_000
 
@@ -40,7 +51,9 @@ def answer_by(chance: Callable[[Block], float], random: Random) -> Ask:
         right = block.has_text and random.random() < chance(block)
         return Reply(float(right), sent=round(0.95 * block.length * block.has_text))
 
-    return lambda blocks: [Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks]
+    return lambda blocks: [
+        Answered(block, [reply(block) for _ in range(block.count)]) for block in blocks
+    ]
 
 
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
@@ -55,7 +68,9 @@ def test_servers_are_found_out(server: Server) -> None:
 def test_servers_are_found_out_by_real_prompts(server: Server) -> None:
     """A certificate with prompts of up to 4k tokens, of which the server uses 2k, is right with the tasks' own scores."""
     design, tokens = Design(4096, 1024, KINDS, most=40, texts=3, seed=11), list[int]()
-    assert server.is_found_out(record_of(ask_prompts(SimulatedModel(server.see(2048)), tokens), design), 2048)
+    assert server.is_found_out(
+        record_of(ask_prompts(SimulatedModel(server.see(2048)), tokens), design), 2048
+    )
 
 
 @pytest.mark.parametrize("score", [0.5, 0.8, 0.98])
@@ -68,7 +83,9 @@ def test_a_loss_is_decided_for_models_with_any_score(score: float, loss: float) 
     """
     found, largest = list[bool | None](), 0
     for seed in range(10):
-        ask = answer_by(lambda block: score - loss * (block.length == CLAIM), Random(f"{score} {loss} {seed}"))
+        ask = answer_by(
+            lambda block: score - loss * (block.length == CLAIM), Random(f"{score} {loss} {seed}")
+        )
         record = record_of(ask, replace(DESIGN, seed=1000 * seed))
         found.append(record["holds"])
         largest = max(largest, record["prompt_tokens"])
@@ -100,7 +117,9 @@ def kind_of(name: str, right: int, design: Design = DESIGN) -> KindAnswers:
     """Return a kind of whose ten answers in each block at the shortest length some are right."""
     kind = KindAnswers(design, name)
     replies = [Reply(float(number < right)) for number in range(10)]
-    kind.base.answered += [Answered(block, replies) for block in kind.base_blocks(range(design.first))]
+    kind.base.answered += [
+        Answered(block, replies) for block in kind.base_blocks(range(design.first))
+    ]
     return kind
 
 
@@ -115,7 +134,8 @@ def test_one_text_shows_no_pairing() -> None:
 def test_kinds_with_similar_means_have_one_expected_score() -> None:
     """Kinds share the mean unless their means have more than 15 % of the variance, so that answers have two values."""
     near, far = (
-        [kind_of(name, right) for name, right in zip(KINDS[:2], rights, strict=True)] for rights in ((4, 6), (1, 9))
+        [kind_of(name, right) for name, right in zip(KINDS[:2], rights, strict=True)]
+        for rights in ((4, 6), (1, 9))
     )
     assert find_shifts(near) == pytest.approx({KINDS[0]: 0.1, KINDS[1]: -0.1})
     assert find_shifts(far) == {KINDS[0]: 0.0, KINDS[1]: 0.0}
@@ -125,7 +145,9 @@ def test_kinds_with_similar_means_have_one_expected_score() -> None:
     assert test.losses == pytest.approx([-0.5, -0.5])
 
 
-@pytest.mark.parametrize(("kinds", "is_paired", "asks"), [(5, False, False), (5, True, True), (2, False, True)])
+@pytest.mark.parametrize(
+    ("kinds", "is_paired", "asks"), [(5, False, False), (5, True, True), (2, False, True)]
+)
 def test_more_questions_at_the_shortest_length(kinds: int, is_paired: bool, asks: bool) -> None:
     """The shortest length gets more questions if questions differ, or if few kinds leave it fewer than the claim has."""
 
@@ -138,7 +160,9 @@ def test_more_questions_at_the_shortest_length(kinds: int, is_paired: bool, asks
     assert ({block.length for block in search.next_blocks()} == {SHORTEST}) is asks
 
 
-@pytest.mark.parametrize(("kinds", "claim", "most"), [(5, CLAIM, 57), (2, CLAIM, 55), (1, CLAIM, 54), (2, 8192, 54)])
+@pytest.mark.parametrize(
+    ("kinds", "claim", "most"), [(5, CLAIM, 57), (2, CLAIM, 55), (1, CLAIM, 54), (2, 8192, 54)]
+)
 def test_tokens_of_further_questions_are_spared(kinds: int, claim: int, most: int) -> None:
     """What the shortest length asks in addition is left out at the claim, and at most three questions are."""
     search = Search(replace(DESIGN, claim=claim))
@@ -168,7 +192,9 @@ def test_the_lengths_below_the_claim_share_an_error(claim: int) -> None:
 
 def test_a_certificate_has_the_same_digest_again() -> None:
     """Equal answers have equal digests, and an answer that differs gives another one. The data are JSON."""
-    first, again, other = (record_of(Curve(SERVERS[0], WINDOW, Random(seed)).ask) for seed in (1, 1, 2))
+    first, again, other = (
+        record_of(Curve(SERVERS[0], WINDOW, Random(seed)).ask) for seed in (1, 1, 2)
+    )
     assert first["sha256"] == again["sha256"] != other["sha256"]
     assert json.loads(json.dumps(first))["kinds"][0]["cells"][0]["n"] >= DESIGN.first * DESIGN.texts
 
@@ -181,7 +207,9 @@ def test_a_kind_that_cannot_be_measured_is_named(tmp_path: Any) -> None:
     assert describe_name(record) == "recall only"
     verdict = describe_verdict({**record, **ENDPOINT})
     assert "the score of recall is less than 20 points below that at 4k" in verdict
-    assert "Not measurable at 4k, and left out: paraphrase, graph, count and conversation." in verdict
+    assert (
+        "Not measurable at 4k, and left out: paraphrase, graph, count and conversation." in verdict
+    )
     assert "all kinds" not in verdict
     write_certificate({**record, **ENDPOINT}, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
@@ -195,7 +223,12 @@ def test_all_kinds_are_named_only_if_each_is_decided() -> None:
         record_of(answer_by(lambda block: 1.0, Random(1)), replace(DESIGN, each_kind=wanted))
         for wanted in (False, True)
     )
-    assert (mean["holds"], each["holds"], mean["all_kinds"], each["all_kinds"]) == (True, True, False, True)
+    assert (mean["holds"], each["holds"], mean["all_kinds"], each["all_kinds"]) == (
+        True,
+        True,
+        False,
+        True,
+    )
     assert describe_name(mean) == "the mean of 5 kinds"
     assert "all kinds are effective at this length" in describe_verdict(each)
     assert "all kinds" not in describe_verdict(mean)
@@ -208,7 +241,10 @@ def test_a_kind_that_is_lost_refuses_the_claim() -> None:
     def chance(block: Block) -> float:
         return 0.0 if block.kind == "graph" and block.length > WINDOW else 0.95
 
-    records = [record_of(answer_by(chance, Random(seed)), replace(DESIGN, seed=1000 * seed)) for seed in range(5)]
+    records = [
+        record_of(answer_by(chance, Random(seed)), replace(DESIGN, seed=1000 * seed))
+        for seed in range(5)
+    ]
     assert [record["holds"] for record in records] == [False] * 5
     assert any("graph is lost there" in describe_verdict(record) for record in records)
 
@@ -243,7 +279,11 @@ def test_refused_lengths_are_not_effective() -> None:
     def ask(blocks: Sequence[Block]) -> list[Answered]:
         def reply(block: Block) -> Reply:
             too_long = block.length > WINDOW
-            return Reply(None, "too_long", refused=True) if too_long else Reply(float(block.has_text), sent=1)
+            return (
+                Reply(None, "too_long", refused=True)
+                if too_long
+                else Reply(float(block.has_text), sent=1)
+            )
 
         return [Answered(block, [reply(block)] * block.count) for block in blocks]
 
@@ -294,7 +334,12 @@ def test_a_search_asks_only_for_what_is_missing() -> None:
 def test_the_first_of_two_tests_decides() -> None:
     """If a loss is less than allowed, and certain, the test that needs fewer answers decides; if both need as many, it is open."""
     design = Design(8192, SHORTEST, ("a",), loss=0.5, most=40, texts=1)
-    for loss, expected in ((0.1, Decision.ABOVE), (0.2, Decision.ABOVE), (0.25, Decision.OPEN), (0.3, Decision.BELOW)):
+    for loss, expected in (
+        (0.1, Decision.ABOVE),
+        (0.2, Decision.ABOVE),
+        (0.25, Decision.OPEN),
+        (0.3, Decision.BELOW),
+    ):
         kind = Search(design).kinds["a"]
         for block in kind.base_blocks(range(6)):
             kind.base.answered.append(Answered(block, [Reply(0.8)]))
@@ -321,21 +366,31 @@ def test_the_question_without_a_text_is_not_asked_with_one() -> None:
 
 
 @pytest.mark.parametrize(("guessed", "is_measured"), [(0.0, True), (0.3, True), (0.7, False)])
-def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(guessed: float, is_measured: bool) -> None:
+def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(
+    guessed: float, is_measured: bool
+) -> None:
     """A kind is measured only if its score is above that of the model without texts, by more than the allowed loss."""
 
     def answer(blocks: Sequence[Block]) -> list[Answered]:
-        return [Answered(each, [_guess(random, each, guessed) for _ in range(each.count)]) for each in blocks]
+        return [
+            Answered(each, [_guess(random, each, guessed) for _ in range(each.count)])
+            for each in blocks
+        ]
 
     random = Random(2)
-    kinds = {kind["name"]: kind for kind in record_of(answer, replace(DESIGN, claim=8192, most=20))["kinds"]}
+    kinds = {
+        kind["name"]: kind
+        for kind in record_of(answer, replace(DESIGN, claim=8192, most=20))["kinds"]
+    }
     assert kinds["recall"]["floor"] == pytest.approx(guessed, abs=0.15)
     assert kinds["recall"]["is_measurable"] is is_measured
 
 
 def _guess(random: Random, block: Block, guessed: float) -> Reply:
     is_recall = block.kind == "recall"
-    return Reply(float(random.random() < (0.9 if block.has_text else guessed * is_recall)), sent=block.length)
+    return Reply(
+        float(random.random() < (0.9 if block.has_text else guessed * is_recall)), sent=block.length
+    )
 
 
 @pytest.mark.parametrize(
@@ -343,13 +398,19 @@ def _guess(random: Random, block: Block, guessed: float) -> Reply:
     # The mean of the third case is less than 40 points above the floor, and the lower end of the last one less than 20.
     [([7, 8] * 6, 3, True), ([8] * 12, 2, True), ([7, 8] * 6, 4, False), ([8] * 12, 3, False)],
 )
-def test_both_distances_to_the_floor_count(rights: Sequence[int], guesses: int, is_measurable: bool) -> None:
+def test_both_distances_to_the_floor_count(
+    rights: Sequence[int], guesses: int, is_measurable: bool
+) -> None:
     """A kind needs a mean that is far above its floor, and an interval that is above it by the allowed loss."""
     kind = KindAnswers(DESIGN, KINDS[0])
     for block, right in zip(kind.base_blocks(range(DESIGN.first)), rights, strict=True):
-        kind.base.answered.append(Answered(block, [Reply(float(number < right)) for number in range(10)]))
+        kind.base.answered.append(
+            Answered(block, [Reply(float(number < right)) for number in range(10)])
+        )
     empty = Block(KINDS[0], SHORTEST, kind.question(SEEDS - 1), 10, has_text=False)
-    kind.without_text.append(Answered(empty, [Reply(float(number < guesses)) for number in range(10)]))
+    kind.without_text.append(
+        Answered(empty, [Reply(float(number < guesses)) for number in range(10)])
+    )
     assert kind.is_measurable is is_measurable
 
 
@@ -359,7 +420,9 @@ def test_a_constant_answer_is_a_floor() -> None:
 
     def answer(blocks: Sequence[Block]) -> list[Answered]:
         reply = Reply(1.0, sent=100, floors={"null": 0.85, "lexical": 0.0})
-        return [Answered(each, [reply if each.has_text else Reply(0.0)] * each.count) for each in blocks]
+        return [
+            Answered(each, [reply if each.has_text else Reply(0.0)] * each.count) for each in blocks
+        ]
 
     kinds = record_of(answer, design)["kinds"]
     assert {kind["floor"] for kind in kinds} == {0.85}
@@ -378,7 +441,9 @@ def test_certificates_of_fixed_draws() -> None:
         flat, expected = (dict(_leaves(each)) for each in (record, golden[name]))
         assert flat.keys() == expected.keys(), name
         different = {
-            key: (value, expected[key]) for key, value in flat.items() if value != pytest.approx(expected[key])
+            key: (value, expected[key])
+            for key, value in flat.items()
+            if value != pytest.approx(expected[key])
         }
         assert not different, name
 
@@ -398,7 +463,11 @@ def test_a_kind_with_little_above_the_floor_cannot_be_measured() -> None:
         record = record_of(answer_by(lambda block: 0.3, Random(seed)), replace(DESIGN, claim=8192))
         assert (record["stands_on"], record["holds"]) == ([], None)
     counts = [
-        len(record_of(answer_by(lambda block: 0.5, Random(seed)), replace(DESIGN, claim=8192))["stands_on"])
+        len(
+            record_of(answer_by(lambda block: 0.5, Random(seed)), replace(DESIGN, claim=8192))[
+                "stands_on"
+            ]
+        )
         for seed in range(8)
     ]
     assert sum(counts) >= 38

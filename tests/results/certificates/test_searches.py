@@ -30,9 +30,12 @@ def read(search: str, kind: str, length: int, number: int) -> list[float]:
     )
     examples = task.load(task, Settings(length, seed=4, num_samples=number), DataRoot.find("."))
     return [
-        task.scores({"prediction": model.answer(task.prompt(each).messages)[0], "references": each.references})[
-            MAIN_METRIC
-        ]
+        task.scores(
+            {
+                "prediction": model.answer(task.prompt(each).messages)[0],
+                "references": each.references,
+            }
+        )[MAIN_METRIC]
         for each in examples
     ]
 
@@ -41,7 +44,11 @@ def read(search: str, kind: str, length: int, number: int) -> list[float]:
 def scores(request: pytest.FixtureRequest) -> dict[tuple[str, int], list[float]]:
     """The scores of each kind at both lengths."""
     pairs = ((SHORTEST, 16), (CLAIM, 6))
-    return {(kind, length): read(request.param, kind, length, number) for kind in KINDS for length, number in pairs}
+    return {
+        (kind, length): read(request.param, kind, length, number)
+        for kind in KINDS
+        for length, number in pairs
+    }
 
 
 def test_a_search_scores_little_in_long_texts(scores: dict[tuple[str, int], list[float]]) -> None:
@@ -50,7 +57,9 @@ def test_a_search_scores_little_in_long_texts(scores: dict[tuple[str, int], list
 
 
 @pytest.mark.parametrize("tried", EACH_AND_ALL, ids="+".join)
-def test_no_search_is_certified(scores: dict[tuple[str, int], list[float]], tried: Sequence[str]) -> None:
+def test_no_search_is_certified(
+    scores: dict[tuple[str, int], list[float]], tried: Sequence[str]
+) -> None:
     """A search that tries one kind or all is certified for 32k with none of 20 seeds, by scores that real prompts gave."""
     for seed in range(20):
         random = Random(seed)
@@ -58,16 +67,23 @@ def test_no_search_is_certified(scores: dict[tuple[str, int], list[float]], trie
         def reply(block: Block, random: Random = random) -> Reply:
             is_tried = block.has_text and block.kind in tried
             length = SHORTEST if block.length == SHORTEST else CLAIM
-            return Reply(random.choice(scores[block.kind, length]) if is_tried else 0.0, sent=block.length)
+            return Reply(
+                random.choice(scores[block.kind, length]) if is_tried else 0.0, sent=block.length
+            )
 
         design = Design(CLAIM, SHORTEST, KINDS, seed=1000 * seed)
         outcome = run(
-            design, lambda blocks, reply=reply: [Answered(each, [reply(each)] * each.count) for each in blocks]
+            design,
+            lambda blocks, reply=reply: [
+                Answered(each, [reply(each)] * each.count) for each in blocks
+            ],
         )
         assert outcome.holds is not True
 
 
-@pytest.mark.parametrize(("search", "tried"), [("regular expressions", ("recall",)), ("BM25", KINDS)])
+@pytest.mark.parametrize(
+    ("search", "tried"), [("regular expressions", ("recall",)), ("BM25", KINDS)]
+)
 def test_no_search_is_certified_by_real_prompts(search: str, tried: Sequence[str]) -> None:
     """A search that reads 475 tokens of real prompts of 1k and 8k is not certified for 8k."""
     model = SearchingModel(search, tried, tokens=475)

@@ -9,7 +9,14 @@ import pytest
 from helm_longctx.apps.certify.sections import describe_totals
 
 TOTALS: dict[str, Any] = {
-    **{"findings": [], "accepted": 8192, "dollars": None, "requests": 3, "prompt_tokens": 1000, "cut_answers": 0},
+    **{
+        "findings": [],
+        "accepted": 8192,
+        "dollars": None,
+        "requests": 3,
+        "prompt_tokens": 1000,
+        "cut_answers": 0,
+    },
     "stop": "",
 }
 
@@ -21,7 +28,8 @@ def describe_tokens(**tokens: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "agrees"), [(0.9, False), (0.96, True), (1.0, True), (1.04, True), (1.06, False), (2.0, False)]
+    ("ratio", "agrees"),
+    [(0.9, False), (0.96, True), (1.0, True), (1.04, True), (1.06, False), (2.0, False)],
 )
 def test_the_tokens_agree_within_five_percent(ratio: float, agrees: bool) -> None:
     """The server's count agrees with the tokenizer's if it is at most 5 % more or less, and the ratio is always shown."""
@@ -32,5 +40,7 @@ def test_the_tokens_agree_within_five_percent(ratio: float, agrees: bool) -> Non
 
 def test_tokens_without_a_tokenizer() -> None:
     """Without a tokenizer the estimate is named, and a server that reports nothing is said to report nothing."""
-    assert describe_tokens(by_estimate=1.25).startswith("The server counts 1.25 times as many tokens as our estimate")
+    assert describe_tokens(by_estimate=1.25).startswith(
+        "The server counts 1.25 times as many tokens as our estimate"
+    )
     assert describe_tokens(reported=0) == "The server does not report the tokens of prompts."

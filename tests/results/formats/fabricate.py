@@ -35,7 +35,9 @@ def write_archive(path: Path, content: dict[str, Any]) -> Path:
     """Write an `.eval` file as inspect_ai does today: compressed by Zstandard, which Python's zipfile cannot write."""
     header = {name: value for name, value in content.items() if name != "samples"}
     files = {"header.json": header}
-    files |= {f"samples/{each['id']}_epoch_{each['epoch']}.json": each for each in content["samples"]}
+    files |= {
+        f"samples/{each['id']}_epoch_{each['epoch']}.json": each for each in content["samples"]
+    }
     with zipfile.ZipFile(path, "w") as archive:
         for name, value in files.items():
             archive.writestr(name, zstandard.ZstdCompressor().compress(json.dumps(value).encode()))

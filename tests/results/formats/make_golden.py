@@ -59,31 +59,50 @@ def main() -> None:
 
 def _lines(files: dict[str, Any]) -> str:
     return ",\n".join(
-        f"{json.dumps(name)}: {json.dumps(content, ensure_ascii=False)}" for name, content in files.items()
+        f"{json.dumps(name)}: {json.dumps(content, ensure_ascii=False)}"
+        for name, content in files.items()
     )
 
 
 def _helmet(official: Path) -> dict[str, Any]:
     table = _read_table(official)
-    cases = [{**case(table, f"{task} 8k num_samples={ROWS}"), "input_max_length": LENGTH} for task in TASKS]
-    with tempfile.TemporaryDirectory() as folder, punkt.installed(Path(folder) / "nltk") as sentences:
+    cases = [
+        {**case(table, f"{task} 8k num_samples={ROWS}"), "input_max_length": LENGTH}
+        for task in TASKS
+    ]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        punkt.installed(Path(folder) / "nltk") as sentences,
+    ):
         root, output = build_mirror(Path(folder) / "mirror"), Path(folder) / "output"
         output.mkdir()
         (root / "data").symlink_to(root / "helmet")
         (root / "prompts").symlink_to(root / "helmet/prompts")
         path = os.pathsep.join([str(official), str(official / "scripts"), *sys.path])
-        environment = {**os.environ, "PYTHONPATH": path, "NLTK_DATA": str(sentences), "HF_HOME": folder}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "NLTK_DATA": str(sentences),
+            "HF_HOME": folder,
+        }
         command = [sys.executable, "-X", "utf8", str(HERE / "run_official.py"), str(output)]
         environment["HF_HUB_OFFLINE"] = "1"
-        subprocess.run(command, input=json.dumps(cases), text=True, cwd=root, env=environment, check=True)
-        return {file.name: _short(json.loads(file.read_text())) for file in sorted(output.iterdir())}
+        subprocess.run(
+            command, input=json.dumps(cases), text=True, cwd=root, env=environment, check=True
+        )
+        return {
+            file.name: _short(json.loads(file.read_text())) for file in sorted(output.iterdir())
+        }
 
 
 def _short(content: dict[str, Any]) -> dict[str, Any]:
     """Return a file's content without long columns."""
     if "data" not in content:
         return content
-    rows = [{name: value for name, value in row.items() if len(json.dumps(value)) < LONGEST} for row in content["data"]]
+    rows = [
+        {name: value for name, value in row.items() if len(json.dumps(value)) < LONGEST}
+        for row in content["data"]
+    ]
     return {name: content[name] for name in ("args", "averaged_metrics")} | {"data": rows}
 
 
@@ -106,12 +125,17 @@ def _lv_eval(official: Path) -> dict[str, Any]:
             (Path(folder) / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
         command = [sys.executable, str(official / "evaluation.py"), "--input-dir", folder]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-        return {**files, "result.json": json.loads((Path(folder) / "eval_result/result.json").read_text())}
+        return {
+            **files,
+            "result.json": json.loads((Path(folder) / "eval_result/result.json").read_text()),
+        }
 
 
 def _scored(rows: list[Any]) -> list[Any]:
     """Return the first rows of a file that the official code can score, because their keywords contain words."""
-    return [row for row in rows if not row["gold_ans"] or any(map(str.isalnum, row["gold_ans"]))][:ROWS]
+    return [row for row in rows if not row["gold_ans"] or any(map(str.isalnum, row["gold_ans"]))][
+        :ROWS
+    ]
 
 
 if __name__ == "__main__":

@@ -24,7 +24,11 @@ import transformers
 from helm_longctx.environment import ignore_broken_torchvision
 from tests.benchmarks.helmet.run_official import Llama, load_dataset, make_it_fast
 
-JUDGES = {"narrativeqa": "eval_gpt4_longqa", "infbench_sum": "eval_gpt4_summ", "multi_lexsum": "eval_gpt4_summ"}
+JUDGES = {
+    "narrativeqa": "eval_gpt4_longqa",
+    "infbench_sum": "eval_gpt4_summ",
+    "multi_lexsum": "eval_gpt4_summ",
+}
 """The scripts that judge, by the start of the data set's name."""
 
 
@@ -64,7 +68,9 @@ class Model:
     def _dress(rng: random.Random, answer: str) -> str:
         cited = f"I think {answer} [1][3]. Other thing is so [2]."
         ranked = "[ID: 3] > 1 > 2 Ranking: 1 > 2"
-        return rng.choice([answer, f"Answer: {answer}\nmore", cited, "no idea", f"label: {answer} \n", ranked])
+        return rng.choice(
+            [answer, f"Answer: {answer}\nmore", cited, "no idea", f"label: {answer} \n", ranked]
+        )
 
 
 class Judge:
@@ -73,11 +79,16 @@ class Judge:
     def generate_batch(self, prompt: list[str], batch_file: str) -> list[dict[str, str] | None]:
         """Return a reply to each question."""
         rng = random.Random(7)
-        return [None if number == 10 else {"output": self._reply(rng)} for number, _ in enumerate(prompt)]
+        return [
+            None if number == 10 else {"output": self._reply(rng)}
+            for number, _ in enumerate(prompt)
+        ]
 
     @staticmethod
     def _reply(rng: random.Random) -> str:
-        numbers = {name: rng.choice([0, 1, 1, 2]) for name in ("correctness", "recall", "precision")}
+        numbers = {
+            name: rng.choice([0, 1, 1, 2]) for name in ("correctness", "recall", "precision")
+        }
         verdict = json.dumps({"fluency": rng.choice([0, 1, 1]), **numbers, "sentence_count": 4})
         return rng.choice([f"Reason. {verdict}"] * 9 + ["no verdict"])
 
@@ -88,19 +99,39 @@ def make_files(case: dict[str, Any], folder: str) -> None:
     import eval_alce
 
     chat = any(part in case["dataset"] for part in ("alce", "narrativeqa", "infbench", "lexsum"))
-    fixed = {"tag": "v1", "popularity_threshold": 3, "do_sample": False, "generation_max_length": 100, "top_p": 1.0}
-    fixed |= {"generation_min_length": 0, "temperature": 0.0, "overwrite": True, "debug": False, "num_workers": 0}
+    fixed = {
+        "tag": "v1",
+        "popularity_threshold": 3,
+        "do_sample": False,
+        "generation_max_length": 100,
+        "top_p": 1.0,
+    }
+    fixed |= {
+        "generation_min_length": 0,
+        "temperature": 0.0,
+        "overwrite": True,
+        "debug": False,
+        "num_workers": 0,
+    }
     fixed |= {"count_tokens": False, "thinking": False, "no_cuda": True, "stop_newline": False}
-    names = {"model_name_or_path": "meta-llama/Llama-3.1-8B", "output_dir": folder, "use_chat_template": chat}
+    names = {
+        "model_name_or_path": "meta-llama/Llama-3.1-8B",
+        "output_dir": folder,
+        "use_chat_template": chat,
+    }
     arguments = SimpleNamespace(**fixed, **names, **case)
     random.seed(case["seed"])
     np.random.seed(case["seed"])
-    path = official.run_test(arguments, Model(chat), case["dataset"], case["test_files"], case["demo_files"])
+    path = official.run_test(
+        arguments, Model(chat), case["dataset"], case["test_files"], case["demo_files"]
+    )
     if "alce" in case["dataset"]:
         eval_alce.main(["--f", path, *(["--citations"] if "nocite" not in case["dataset"] else [])])
     for start, script in JUDGES.items():
         if case["dataset"].startswith(start):
-            importlib.import_module(script).check_metrics(Judge(), path, path.replace(".json", "-gpt4eval_o.json"))
+            importlib.import_module(script).check_metrics(
+                Judge(), path, path.replace(".json", "-gpt4eval_o.json")
+            )
 
 
 def main() -> None:
@@ -114,7 +145,9 @@ def main() -> None:
     import data  # noqa: F401  # before eval_alce, whose import brings the real tokenizer back
 
     eval_alce.autoais_model = "the rule below"
-    eval_alce._run_nli_autoais = lambda *pair: int(hashlib.sha256("|".join(pair).encode()).digest()[0] % 5 < 3)
+    eval_alce._run_nli_autoais = lambda *pair: int(
+        hashlib.sha256("|".join(pair).encode()).digest()[0] % 5 < 3
+    )
     with Path(os.devnull).open("w") as nothing, contextlib.redirect_stdout(nothing):
         for case in json.load(sys.stdin):
             make_files(case, sys.argv[1])

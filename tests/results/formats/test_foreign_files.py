@@ -17,23 +17,38 @@ from helm_longctx.apps.exchange.importing import find_readers, import_files
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import read_suite
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.formats.fabricate import CHOICE, HELMET_NAME, helmet_file, log, sample, write_archive
+from tests.results.formats.fabricate import (
+    CHOICE,
+    HELMET_NAME,
+    helmet_file,
+    log,
+    sample,
+    write_archive,
+)
 from tests.support.commands import Command
 
 
 def read(tmp_path: Path, *files: Path, **options: str) -> dict[str, Score]:
     """Return the statistics of the runs that the files became."""
     import_files(files, tmp_path / "runs/theirs", BENCHMARKS, **options)
-    return {f"{row.task} {row.metric}": row for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))}
+    return {
+        f"{row.task} {row.metric}": row
+        for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
+    }
 
 
 @pytest.mark.parametrize("suffix", [".json", ".eval"])
 def test_inspect_logs(suffix: str, tmp_path: Path) -> None:
     """Logs of inspect_ai are read with messages of several parts, attachments, epochs and errors."""
-    parts = [{"type": "reasoning", "reasoning": "Rome?"}, {"type": "text", "text": "attachment://ab"}]
+    parts = [
+        {"type": "reasoning", "reasoning": "Rome?"},
+        {"type": "text", "text": "attachment://ab"},
+    ]
     content = log(
         sample(1, "It is Paris."),
-        sample(2, parts, attachments={"ab": "Paname"}, input=[{"role": "user", "content": "Where?"}]),
+        sample(
+            2, parts, attachments={"ab": "Paname"}, input=[{"role": "user", "content": "Where?"}]
+        ),
         sample(1, "Rome", epoch=2),
         sample(2, "Paris", epoch=2),
         sample(3, None, error={"message": "maximum context length"}),
@@ -51,10 +66,19 @@ TEXT, REASONING = {"type": "text", "text": "Paris"}, {"type": "reasoning", "reas
 
 def answer_of(content: Any, reason: str = "stop", **more: Any) -> dict[str, Any]:
     """Return the output of a sample of inspect_ai whose answer ended for a reason."""
-    return {"choices": [{"message": {"role": "assistant", "content": content, **more}, "stop_reason": reason}]}
+    return {
+        "choices": [
+            {"message": {"role": "assistant", "content": content, **more}, "stop_reason": reason}
+        ]
+    }
 
 
-SCORED, CUT, FAILED, REFUSED = "longctx_score", "output_truncated", "request_failed", "request_refused"
+SCORED, CUT, FAILED, REFUSED = (
+    "longctx_score",
+    "output_truncated",
+    "request_failed",
+    "request_refused",
+)
 ENDINGS: dict[str, tuple[Any, str, float]] = {
     "text": (answer_of("Paris"), SCORED, 1),
     "text without a reason": (answer_of("Paris", "unknown"), SCORED, 1),
@@ -68,7 +92,11 @@ ENDINGS: dict[str, tuple[Any, str, float]] = {
     "only reasoning": (answer_of([REASONING]), FAILED, 1),
     "only a tool call": (answer_of("", "tool_calls", tool_calls=[{"function": "f"}]), FAILED, 1),
     "missing attachment": (answer_of("attachment://ab"), FAILED, 1),
-    "missing attachment in a part": (answer_of([TEXT, {**TEXT, "text": "attachment://ab"}]), FAILED, 1),
+    "missing attachment in a part": (
+        answer_of([TEXT, {**TEXT, "text": "attachment://ab"}]),
+        FAILED,
+        1,
+    ),
     "no message": ({"choices": [{}]}, FAILED, 1),
     "filtered": (answer_of("I can not", "content_filter"), REFUSED, 1),
     "filtered without a text": (answer_of([], "content_filter"), REFUSED, 1),
@@ -89,9 +117,13 @@ def test_endings_of_inspects_answers(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", ["error", "cancelled", "started"])
 @pytest.mark.parametrize("suffix", [".json", ".eval"])
-def test_samples_that_an_unfinished_evaluation_lacks(status: str, suffix: str, tmp_path: Path) -> None:
+def test_samples_that_an_unfinished_evaluation_lacks(
+    status: str, suffix: str, tmp_path: Path
+) -> None:
     """Each sample that an evaluation has not reached is a failed request, so that its score does not look complete."""
-    content = log(sample(1, "Paris"), sample(1, "Paris", epoch=2), sample(2, "Rome")) | {"status": status}
+    content = log(sample(1, "Paris"), sample(1, "Paris", epoch=2), sample(2, "Rome")) | {
+        "status": status
+    }
     content["eval"] |= {"dataset": {"sample_ids": [1, 2, 3]}, "config": {"epochs": 2}}
     path = tmp_path / f"{CHOICE}{suffix}"
     path.write_text(json.dumps(content)) if suffix == ".json" else write_archive(path, content)
@@ -107,7 +139,9 @@ def test_an_unfinished_evaluation_of_several_lengths_is_refused(tmp_path: Path) 
     content["eval"] |= {"dataset": {"sample_ids": [1, 2, 3]}}
     path = tmp_path / f"{CHOICE}.json"
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="status 'error' and lacks 1 samples of unknown length; finish it"):
+    with pytest.raises(
+        InputError, match="status 'error' and lacks 1 samples of unknown length; finish it"
+    ):
         read(tmp_path, path)
 
 
@@ -116,7 +150,13 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
     rows = [
         {
             "doc_id": number,
-            "doc": {"index": 0, "input": "…", "outputs": ["7", "8"], "length": 99, "max_length": length},
+            "doc": {
+                "index": 0,
+                "input": "…",
+                "outputs": ["7", "8"],
+                "length": 99,
+                "max_length": length,
+            },
             "target": "7",
             "arguments": {"gen_args_0": {"arg_0": "prompt", "arg_1": {}}},
             "resps": [["7 and 8" if number else "7"]],
@@ -130,10 +170,13 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(
-        InputError, match=r"jsonl:1: task 'ruler_vt' has several run entries; give --entry with .*ruler:task=vt"
+        InputError,
+        match=r"jsonl:1: task 'ruler_vt' has several run entries; give --entry with .*ruler:task=vt",
     ):
         read(tmp_path, path)
-    import_files([tmp_path / "model__name"], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt")
+    import_files(
+        [tmp_path / "model__name"], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt"
+    )
     found = {
         (row.model, row.length): row
         for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
@@ -147,8 +190,12 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
 def test_tables_of_others(tmp_path: Path) -> None:
     """A table needs few columns, and scores without answers become published results."""
     answers, table = tmp_path / "my_answers.csv", tmp_path / "scores.csv"
-    answers.write_text("model,task,length,references,answer\nmine,nq,8k,Paris | Paname,Paname!\nmine,nq,8k,Rome,Oslo\n")
-    table.write_text("model,entry,task,length,score\ntheirs,helmet_rag,nq,8k,0.25\ntheirs,helmet_rag,popqa,8k,0.5\n")
+    answers.write_text(
+        "model,task,length,references,answer\nmine,nq,8k,Paris | Paname,Paname!\nmine,nq,8k,Rome,Oslo\n"
+    )
+    table.write_text(
+        "model,entry,task,length,score\ntheirs,helmet_rag,nq,8k,0.25\ntheirs,helmet_rag,popqa,8k,0.5\n"
+    )
     found = read(tmp_path, answers, table)
     assert found["nq substring_exact_match"].score == 0.25  # the published score, which comes last
     rows = [
@@ -156,7 +203,11 @@ def test_tables_of_others(tmp_path: Path) -> None:
         for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
         if row.metric == "longctx_score"
     ]
-    assert rows == [("imported/mine", "nq", 0.5), ("published/theirs", "nq", 0.25), ("published/theirs", "popqa", 0.5)]
+    assert rows == [
+        ("imported/mine", "nq", 0.5),
+        ("published/theirs", "nq", 0.25),
+        ("published/theirs", "popqa", 0.5),
+    ]
 
 
 MALFORMED: list[tuple[str, str | bytes, str]] = [
@@ -165,27 +216,63 @@ MALFORMED: list[tuple[str, str | bytes, str]] = [
     (HELMET_NAME, "{}", "it lacks the list 'data' or the object 'args'"),
     (HELMET_NAME, helmet_file(output=None), ": row 2: output must be text, found None"),
     (HELMET_NAME, helmet_file(answer=[1]), ": row 2: answer must be a list of texts"),
-    (HELMET_NAME.replace("kilt_nq", "msmarco_rerank_psg"), helmet_file(), "qrel must be a list of pairs"),
-    (HELMET_NAME.replace("in8192", "in8193"), helmet_file(), ": row 1: helmet_rag: length='8193' is invalid"),
+    (
+        HELMET_NAME.replace("kilt_nq", "msmarco_rerank_psg"),
+        helmet_file(),
+        "qrel must be a list of pairs",
+    ),
+    (
+        HELMET_NAME.replace("in8192", "in8193"),
+        helmet_file(),
+        ": row 1: helmet_rag: length='8193' is invalid",
+    ),
     (f"{HELMET_NAME}.score", "{}", "it lacks the number 'substring_exact_match'"),
     (
         "factrecall_en_16k.jsonl",
         '{"pred": "x", "input": "?", "answers": ["y"]}\n{"pred": 1}',
         ":2: column 'pred' must be",
     ),
-    ("factrecall_en_16k.jsonl", '{"pred": "x", "input": "?", "answers": [1]}', ":1: answers must be a list of texts"),
-    ("result.json", '{"factrecall_en_16k": "x"}', "'factrecall_en_16k': expected a data set with its length"),
+    (
+        "factrecall_en_16k.jsonl",
+        '{"pred": "x", "input": "?", "answers": [1]}',
+        ":1: answers must be a list of texts",
+    ),
+    (
+        "result.json",
+        '{"factrecall_en_16k": "x"}',
+        "'factrecall_en_16k': expected a data set with its length",
+    ),
     ("x.eval", b"PK\x03\x04", "not an archive of inspect_ai"),
     (f"{CHOICE}.json", "{}", "it lacks the list 'samples'"),
     (f"{CHOICE}.json", json.dumps(log({"id": 1})), "sample 1: the accepted answers must be texts"),
     (f"{CHOICE}.json", json.dumps(log({})), "sample 1: it must have an id, and an epoch from 1"),
-    (f"{CHOICE}.json", json.dumps(log(sample(1, "x"), sample(1, "y"))), "sample 2: the example '1' has an answer in"),
-    (f"{CHOICE}.json", json.dumps(log(sample(1, "x"), task="unknown")), "sample 1: task 'unknown' is not known"),
-    ("samples_nq_2025-01-31T12-00-00.0.jsonl", '{"doc": {}, "resps": [[[-1.5, false]]]}', ":1: resps must be a list"),
-    ("answers.csv", "model,task\nm,nq\n", "row 2: it has neither a column 'answer' nor a column 'score'"),
+    (
+        f"{CHOICE}.json",
+        json.dumps(log(sample(1, "x"), sample(1, "y"))),
+        "sample 2: the example '1' has an answer in",
+    ),
+    (
+        f"{CHOICE}.json",
+        json.dumps(log(sample(1, "x"), task="unknown")),
+        "sample 1: task 'unknown' is not known",
+    ),
+    (
+        "samples_nq_2025-01-31T12-00-00.0.jsonl",
+        '{"doc": {}, "resps": [[[-1.5, false]]]}',
+        ":1: resps must be a list",
+    ),
+    (
+        "answers.csv",
+        "model,task\nm,nq\n",
+        "row 2: it has neither a column 'answer' nor a column 'score'",
+    ),
     ("answers.csv", 'answer,task,record\nx,nq,"{"\n', "row 2: record is not JSON"),
     ("answers.csv", "answer,task,references,length\nx,nq,y,8q\n", "row 2: length='8q' is invalid"),
-    ("answers.csv", "answer,task,references,length,repeat\nx,nq,y,8k,0\n", "row 2: repeat='0' must be a whole number"),
+    (
+        "answers.csv",
+        "answer,task,references,length,repeat\nx,nq,y,8k,0\n",
+        "row 2: repeat='0' must be a whole number",
+    ),
     ("scores.csv", "score,entry\n2,helmet_rag\n", "row 2: it must have a score from 0 to 1"),
     ("scores.parquet", b"PAR1", "not a readable table"),
     ("other.txt", "", "no file has a known name (babilong: BABILong's tables of outputs"),
@@ -217,14 +304,18 @@ def test_archives_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
-def test_any_value_in_any_column(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_any_value_in_any_column(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     """A reader yields something or raises the error for users, whatever value a row has."""
     readers = find_readers(BENCHMARKS)
     row: dict[str, Callable[[], dict[str, Any]]] = {
@@ -235,7 +326,13 @@ def test_any_value_in_any_column(tmp_path_factory: pytest.TempPathFactory, data:
             "resps": [["x"]],
             "arguments": {"gen_args_0": {}},
         },
-        "helmet": lambda: {"output": "x", "answer": ["x"], "qrel": [["1", "2"]], "gpt-4-scores": {}, "input_len": 3},
+        "helmet": lambda: {
+            "output": "x",
+            "answer": ["x"],
+            "qrel": [["1", "2"]],
+            "gpt-4-scores": {},
+            "input_len": 3,
+        },
         "lv_eval": lambda: {"pred": "x", "answers": ["x"], "input": "?"},
     }
     kind = data.draw(st.sampled_from(sorted(row)))
@@ -244,7 +341,13 @@ def test_any_value_in_any_column(tmp_path_factory: pytest.TempPathFactory, data:
     names = {"inspect": f"{CHOICE}.json", "lm-eval": "samples_nq_2025-01-31T12-00-00.0.jsonl"}
     name = names.get(kind, HELMET_NAME if kind == "helmet" else "factrecall_en_16k.jsonl")
     path = tmp_path_factory.mktemp("any") / name
-    content = log(mutated) if kind == "inspect" else {"args": {}, "data": [mutated]} if kind == "helmet" else mutated
+    content = (
+        log(mutated)
+        if kind == "inspect"
+        else {"args": {}, "data": [mutated]}
+        if kind == "helmet"
+        else mutated
+    )
     path.write_text(json.dumps(content))
     found: list[object] = []
     told = str(path)
@@ -262,7 +365,9 @@ def test_command(command: Command, tmp_path: Path) -> None:
     path.write_text(helmet_file())
     for _ in range(2):
         assert command("import", path, "--suite", "theirs", "--model", "my/model") == 0
-    folder = "benchmark_output/runs/theirs/helmet_rag:task=nq,length=8k,num_samples=2,model=my_model"
+    folder = (
+        "benchmark_output/runs/theirs/helmet_rag:task=nq,length=8k,num_samples=2,model=my_model"
+    )
     assert command.out.splitlines()[-2] == f"{folder}: 2 answers"
     (Path(folder) / "scenario.json").write_text("{}")
     assert command("import", path, "--suite", "theirs", "--model", "my/model") == 2

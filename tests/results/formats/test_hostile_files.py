@@ -29,12 +29,16 @@ MANY = 10**6
 
 def line(**changes: Any) -> str:
     """Return a line of lm-evaluation-harness."""
-    return json.dumps({"doc_id": 1, "doc": {"references": ["x"]}, "target": "x", "resps": [["x"]], **changes})
+    return json.dumps(
+        {"doc_id": 1, "doc": {"references": ["x"]}, "target": "x", "resps": [["x"]], **changes}
+    )
 
 
 def own_line(repeat: object, notes: object) -> str:
     """Return a line of our own export."""
-    return line(doc={"record": {"references": ["x"]}, "answers": [{"repeat": repeat, "notes": notes}]})
+    return line(
+        doc={"record": {"references": ["x"]}, "answers": [{"repeat": repeat, "notes": notes}]}
+    )
 
 
 def log_of(model: str) -> str:
@@ -67,21 +71,61 @@ def link(name: str) -> zipfile.ZipInfo:
 
 REFUSED: dict[str, tuple[str, str | bytes, str]] = {
     "deep": (SAMPLES, f'{{"doc": {DEEP}, "resps": [["x"]]}}', "not a JSON object"),
-    "5000 digits": (SAMPLES, f'{{"doc": {{"id": {"9" * 5000}}}, "resps": [["x"]]}}', "not a JSON object"),
-    "NaN": (SAMPLES, '{"doc": {"references": ["x"], "depth": NaN}, "resps": [["x"]]}', "depth must be a finite"),
-    "id in no encoding": (SAMPLES, line(doc={"id": "\udc80", "references": ["x"]}), "id must be a text in UTF-8"),
-    "many repeats": (SAMPLES, line(resps=[["x"] * 2000]), "repeat must be a whole number below 1000"),
+    "5000 digits": (
+        SAMPLES,
+        f'{{"doc": {{"id": {"9" * 5000}}}, "resps": [["x"]]}}',
+        "not a JSON object",
+    ),
+    "NaN": (
+        SAMPLES,
+        '{"doc": {"references": ["x"], "depth": NaN}, "resps": [["x"]]}',
+        "depth must be a finite",
+    ),
+    "id in no encoding": (
+        SAMPLES,
+        line(doc={"id": "\udc80", "references": ["x"]}),
+        "id must be a text in UTF-8",
+    ),
+    "many repeats": (
+        SAMPLES,
+        line(resps=[["x"] * 2000]),
+        "repeat must be a whole number below 1000",
+    ),
     "huge repeat": (SAMPLES, own_line(10**9, {}), "repeat must be a whole number below 1000"),
     "negative repeat": (SAMPLES, own_line(-5, {}), "repeat must be a whole number below 1000"),
     "repeat of text": (SAMPLES, own_line("1", {}), "repeat must be a whole number below 1000"),
-    "notes that are a number": (SAMPLES, own_line(0, {"judge": 5}), "notes must be an object of objects"),
-    "huge epoch": (LOG, json.dumps(log(sample(1, "x", epoch=10**400))), "repeat must be a whole number below 1000"),
-    "huge tokens": (LOG, json.dumps(log(sample(1, "x", output=tokens(10**400)))), "input_tokens must be a number of"),
-    "model of 300 characters": (LOG, log_of(f"a/{'b' * 300}"), "the run's name has 337 bytes, and 255 are allowed"),
+    "notes that are a number": (
+        SAMPLES,
+        own_line(0, {"judge": 5}),
+        "notes must be an object of objects",
+    ),
+    "huge epoch": (
+        LOG,
+        json.dumps(log(sample(1, "x", epoch=10**400))),
+        "repeat must be a whole number below 1000",
+    ),
+    "huge tokens": (
+        LOG,
+        json.dumps(log(sample(1, "x", output=tokens(10**400)))),
+        "input_tokens must be a number of",
+    ),
+    "model of 300 characters": (
+        LOG,
+        log_of(f"a/{'b' * 300}"),
+        "the run's name has 337 bytes, and 255 are allowed",
+    ),
     "RTL mark": (LOG, log_of("a/b\u202e"), "is not a name; give --model"),
-    "link": ("x.eval", archive((link("samples/1.json"), "/etc/passwd")), "samples/1.json: not readable"),
+    "link": (
+        "x.eval",
+        archive((link("samples/1.json"), "/etc/passwd")),
+        "samples/1.json: not readable",
+    ),
     "deep header": ("x.eval", archive(("samples/1.json", DEEP)), "samples/1.json: not readable"),
-    "infinite repeat": ("answers.csv", "answer,task,references,repeat\nx,nq,x,inf\n", "repeat='inf' must be a whole"),
+    "infinite repeat": (
+        "answers.csv",
+        "answer,task,references,repeat\nx,nq,x,inf\n",
+        "repeat='inf' must be a whole",
+    ),
     "huge repeat in a table": (
         "answers.csv",
         "answer,task,references,repeat\nx,nq,x,1e308\n",
@@ -92,21 +136,52 @@ REFUSED: dict[str, tuple[str, str | bytes, str]] = {
         "answer,task,references\nx,nq,\n",
         "row 2: the accepted answers must be texts that",
     ),
-    "empty reference": ("answers.csv", "answer,task,references\nx,nq,y | \n", "answers must be texts that are not"),
-    "empty target": (LOG, json.dumps(log(sample(1, "x", target=[""]))), "answers must be texts that are not empty"),
-    "no target": (LOG, json.dumps(log(sample(1, "x", target=[]))), "answers must be texts that are not empty"),
+    "empty reference": (
+        "answers.csv",
+        "answer,task,references\nx,nq,y | \n",
+        "answers must be texts that are not",
+    ),
+    "empty target": (
+        LOG,
+        json.dumps(log(sample(1, "x", target=[""]))),
+        "answers must be texts that are not empty",
+    ),
+    "no target": (
+        LOG,
+        json.dumps(log(sample(1, "x", target=[]))),
+        "answers must be texts that are not empty",
+    ),
     "many samples that are missing": (
         LOG,
         json.dumps(
             {**log(sample(1, "x")), "status": "error"}
-            | {"eval": {"task": "t", "model": "a/b", "dataset": {"sample_ids": [1]}, "config": {"epochs": 10**9}}}
+            | {
+                "eval": {
+                    "task": "t",
+                    "model": "a/b",
+                    "dataset": {"sample_ids": [1]},
+                    "config": {"epochs": 10**9},
+                }
+            }
         ),
         "a log may have 100000 with all epochs",
     ),
-    "depth that is no number": ("answers.csv", "answer,task,references,depth\nx,nq,x,nan\n", "depth must be a finite"),
+    "depth that is no number": (
+        "answers.csv",
+        "answer,task,references,depth\nx,nq,x,nan\n",
+        "depth must be a finite",
+    ),
     "deep record": ("answers.csv", f'answer,task,record\nx,nq,"{DEEP}"\n', "record is not JSON"),
-    "infinite score": ("scores.csv", "score,entry\n1e309,helmet_rag\n", "it must have a score from 0 to 1"),
-    "score that is no number": ("scores.csv", "score,entry\nnan,helmet_rag\n", "it must have a score from 0 to 1"),
+    "infinite score": (
+        "scores.csv",
+        "score,entry\n1e309,helmet_rag\n",
+        "it must have a score from 0 to 1",
+    ),
+    "score that is no number": (
+        "scores.csv",
+        "score,entry\nnan,helmet_rag\n",
+        "it must have a score from 0 to 1",
+    ),
 }
 
 ACCEPTED: dict[str, tuple[str, str | bytes | Callable[[], str]]] = {
@@ -119,15 +194,25 @@ ACCEPTED: dict[str, tuple[str, str | bytes | Callable[[], str]]] = {
         "answers.csv",
         lambda: f"answer,task,references,{','.join(map(str, range(MANY)))}\nx,nq,x\n",
     ),
-    "lone surrogate": (SAMPLES, '{"doc": {"references": ["\\ud83d"], "id": "a"}, "resps": [["\\ud83d"]]}'),
-    "NUL": (SAMPLES, '{"doc": {"references": ["\\u0000"], "id": "\\u0000"}, "resps": [["\\u0000"]]}'),
+    "lone surrogate": (
+        SAMPLES,
+        '{"doc": {"references": ["\\ud83d"], "id": "a"}, "resps": [["\\ud83d"]]}',
+    ),
+    "NUL": (
+        SAMPLES,
+        '{"doc": {"references": ["\\u0000"], "id": "\\u0000"}, "resps": [["\\u0000"]]}',
+    ),
     "id that is a path": (LOG, json.dumps(log(sample(1, "x") | {"id": "../../../x"}))),
     "model that is a path": (LOG, log_of("../../x")),
     "model that is a command": (LOG, log_of("$(id)/x")),
     "two dots": (LOG, log_of("..")),
     "paths in an archive": (
         "x.eval",
-        archive(("samples/../../../../evil.json", json.dumps(sample(1, "x"))), ("../../evil", ""), ("/evil", "")),
+        archive(
+            ("samples/../../../../evil.json", json.dumps(sample(1, "x"))),
+            ("../../evil", ""),
+            ("/evil", ""),
+        ),
     ),
 }
 
@@ -146,7 +231,12 @@ def import_file(path: Path, folder: Path) -> Iterable[Path]:
     """Import a file, and return the runs that it becomes."""
     is_table, scores = path.suffix == ".csv", path.name == "scores.csv"
     return import_files(
-        [path], folder / "runs/s", BENCHMARKS, None, "" if scores else ENTRY, "a/b" if is_table else ""
+        [path],
+        folder / "runs/s",
+        BENCHMARKS,
+        None,
+        "" if scores else ENTRY,
+        "a/b" if is_table else "",
     ).runs
 
 
@@ -186,7 +276,9 @@ def test_samples_that_are_large_together(tmp_path: Path, monkeypatch: pytest.Mon
     """An archive whose samples are each below the limit is read only up to the limit of all samples together."""
     monkeypatch.setattr(inspect_logs, "MOST_BYTES_IN_ALL", 10 << 20)
     large = json.dumps(sample(1, "x") | {"store": "x" * (4 << 20)})
-    path = place(tmp_path, "x.eval", archive(*((f"samples/{number}.json", large) for number in range(12))))
+    path = place(
+        tmp_path, "x.eval", archive(*((f"samples/{number}.json", large) for number in range(12)))
+    )
     with pytest.raises(InputError, match="its files are larger than 10 MiB in all"):
         import_file(path, tmp_path / "out")
 
@@ -200,7 +292,11 @@ def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             opened.append(arguments)
             super().__init__(*arguments)
 
-    path = place(tmp_path, "x.eval", archive(*((f"samples/{n}.json", json.dumps(sample(n, "x"))) for n in range(20))))
+    path = place(
+        tmp_path,
+        "x.eval",
+        archive(*((f"samples/{n}.json", json.dumps(sample(n, "x"))) for n in range(20))),
+    )
     monkeypatch.setattr(zipfile, "ZipFile", Counted)
     (run,) = import_file(path, tmp_path / "out")
     assert len(opened) == 1
@@ -214,4 +310,6 @@ def test_a_folder_with_pipes_and_links(tmp_path: Path) -> None:
     good.with_name(SAMPLES.replace("nq", "triviaqa")).symlink_to("nowhere")
     (good.parent / "loop").symlink_to(good.parent)
     good.with_name(SAMPLES.replace("nq", "hotpotqa")).symlink_to("/dev/zero")
-    assert len(import_files([good.parent], tmp_path / "out/runs/s", BENCHMARKS, entry=ENTRY).runs) == 1
+    assert (
+        len(import_files([good.parent], tmp_path / "out/runs/s", BENCHMARKS, entry=ENTRY).runs) == 1
+    )

@@ -36,7 +36,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a suite with a run of each model."""
     folder = tmp_path_factory.mktemp("names") / "benchmark_output/runs/s"
     for number, name in enumerate(NAMES):
-        run = write_run(folder, "helmet_recall:task=json_kv,length=8k,model=longctx/null", long_prompts(2, 1000))
+        run = write_run(
+            folder, "helmet_recall:task=json_kv,length=8k,model=longctx/null", long_prompts(2, 1000)
+        )
         for path in run.glob("*.json"):
             text = path.read_text().replace('"longctx/null"', json.dumps(name))
             path.write_text(text.replace("longctx_null", f"m{number}"))
@@ -111,7 +113,14 @@ def test_names_are_no_markup_of_the_terminal(command: Command, suite: Path) -> N
 def test_folder_names() -> None:
     """A folder name is one part of a path with a length that file systems accept, and different long names stay different."""
     assert folder_name("a b.c-d_é文") == "a b.c-d_é文"
-    assert [folder_name(name) for name in ("", ".", "..", "a/../b", "\\", "\n")] == ["_", "_", "__", "a_.._b", "_", "_"]
+    assert [folder_name(name) for name in ("", ".", "..", "a/../b", "\\", "\n")] == [
+        "_",
+        "_",
+        "__",
+        "a_.._b",
+        "_",
+        "_",
+    ]
     long, other = folder_name("文" * 300), folder_name("文" * 301)
     assert long != other
     assert max(len(long.encode()), len(other.encode())) <= LONGEST_NAME

@@ -29,7 +29,14 @@ OWN_NAMES = {
 }
 LARGEST = {"gpt-4-score": 3}
 """Largest values of averages of the judge's scores; others are 1, and all other averages are percentages."""
-LEFT_OUT = {"input_len", "output_len", "rougeLsum", "citation_rec", "citation_prec", "citation_positions"}
+LEFT_OUT = {
+    "input_len",
+    "output_len",
+    "rougeLsum",
+    "citation_rec",
+    "citation_prec",
+    "citation_positions",
+}
 """Averages that are no scores, and those of a judge whose verdicts are in no file."""
 
 
@@ -41,7 +48,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name / "Llama-3.1-8B").mkdir(parents=True)
         for file, content in files.items():
             rows = content if isinstance(content, list) else [content]
-            (folder / name / "Llama-3.1-8B" / file).write_text("\n".join(json.dumps(row) for row in rows))
+            (folder / name / "Llama-3.1-8B" / file).write_text(
+                "\n".join(json.dumps(row) for row in rows)
+            )
     suite = folder / "runs/theirs"
     imported = import_files([folder / "helmet", folder / "lv_eval"], suite, BENCHMARKS)
     assert isinstance(imported, Imported)
@@ -72,17 +81,25 @@ def test_helmets_outputs_have_the_official_scores(suite: Path) -> None:
     compared = 0
     for name, content in GOLDEN["helmet"].items():
         for task, metric, official in averages_of(name, content):
-            if not (name.endswith(".json") and task in ("asqa", "qampari", "asqa_nocite")):  # scored by eval_alce.py
+            if not (
+                name.endswith(".json") and task in ("asqa", "qampari", "asqa_nocite")
+            ):  # scored by eval_alce.py
                 counted = metric in ("length", "num_preds") and "msmarco" not in task
-                largest = 1 if counted else LARGEST.get(metric, 1 if metric.startswith("gpt") else 100)
-                assert own[task][OWN_NAMES.get(metric, metric)] * largest == pytest.approx(official, abs=1e-9), name
+                largest = (
+                    1 if counted else LARGEST.get(metric, 1 if metric.startswith("gpt") else 100)
+                )
+                assert own[task][OWN_NAMES.get(metric, metric)] * largest == pytest.approx(
+                    official, abs=1e-9
+                ), name
                 compared += 1
     assert compared > 150
 
 
 def test_citations_without_verdicts_are_published_scores(suite: Path) -> None:
     """Averages of citations have no verdicts in the outputs, so they are shown as published scores without instances."""
-    published = [each for each in read_results(suite, [HELMET], keep_answers=False) if each.is_published]
+    published = [
+        each for each in read_results(suite, [HELMET], keep_answers=False) if each.is_published
+    ]
     found = {each.task: each.interval.mean for each in published}
     assert found.keys() == {"asqa", "qampari"}
     for name, content in GOLDEN["helmet"].items():
@@ -107,16 +124,24 @@ def test_lv_evals_predictions_have_the_official_scores(suite: Path) -> None:
     """The score of every data set is the official one, rounded as in the official table."""
     own = own_scores(suite, "imported/Llama-3.1-8B")
     official = GOLDEN["lv_eval"]["result.json"]
-    assert {f"{task}_16k": round(100 * found["longctx_score"], 2) for task, found in own.items()} == official
+    assert {
+        f"{task}_16k": round(100 * found["longctx_score"], 2) for task, found in own.items()
+    } == official
 
 
 def test_runs_are_complete(suite: Path) -> None:
     """Imported runs have all files, the categories' means, the judge if there was one, and the instances' names."""
     runs = [path.parent for path in suite.glob(f"*/{STATES}")]
-    assert len(runs) == len(own_scores(suite, "meta-llama/Llama-3.1-8B")) + len(GOLDEN["lv_eval"]) - 1
+    assert (
+        len(runs) == len(own_scores(suite, "meta-llama/Llama-3.1-8B")) + len(GOLDEN["lv_eval"]) - 1
+    )
     assert [find_incomplete_files(run) for run in runs] == [[]] * len(runs)
     results = read_results(suite, BENCHMARKS)
-    by_category = {each.entry: each for each in category_results(results, HELMET) if "published" not in each.model}
+    by_category = {
+        each.entry: each
+        for each in category_results(results, HELMET)
+        if "published" not in each.model
+    }
     assert by_category["helmet_summ"].judges == {"openai/gpt-4o-2024-05-13"}
     assert 0 <= by_category["helmet_summ"].interval.mean <= 1
     (run,) = (run for run in runs if "task=nq," in run.name)

@@ -32,7 +32,9 @@ ENTRIES = (
 )
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=30)
-QRELS = st.dictionaries(st.text("0123456789", min_size=1, max_size=2), st.integers(0, 3), min_size=1, max_size=4)
+QRELS = st.dictionaries(
+    st.text("0123456789", min_size=1, max_size=2), st.integers(0, 3), min_size=1, max_size=4
+)
 
 
 @st.composite
@@ -53,7 +55,13 @@ def outputs(draw: st.DrawFn, entry: str) -> list[Output]:
         for repeat in range(repeats):
             text = draw(st.none() | TEXTS | st.just(references[0]))
             found.append(
-                Output(f"q{number}", text, **shared, repeat=repeat, error="" if text is not None else "timeout")
+                Output(
+                    f"q{number}",
+                    text,
+                    **shared,
+                    repeat=repeat,
+                    error="" if text is not None else "timeout",
+                )
             )
     return found
 
@@ -76,12 +84,16 @@ def test_tables(entry: str, data: st.DataObject) -> None:
         write(folder / "runs/a", entry, data.draw(outputs(entry)))
         for format in ("csv", "parquet"):
             list(export_suite(format, folder / "runs/a", BENCHMARKS, folder / format))
-            import_files([folder / format / f"answers.{format}"], folder / "runs" / format, BENCHMARKS)
+            import_files(
+                [folder / format / f"answers.{format}"], folder / "runs" / format, BENCHMARKS
+            )
             assert statistics(folder / "runs" / format) == statistics(folder / "runs/a")
 
 
 STARTS = st.sampled_from(["", "'", "=", "'=", "''=", "+", "-1", "@", "\t=", "\r", "\n-", " ="])
-FORMULAS = st.builds(str.__add__, STARTS, st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9))
+FORMULAS = st.builds(
+    str.__add__, STARTS, st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9)
+)
 
 
 @given(texts=st.lists(FORMULAS, min_size=1, max_size=5))
@@ -90,13 +102,21 @@ def test_texts_of_tables(texts: list[str]) -> None:
     """Answers come back from tables unchanged, even if a spreadsheet would compute them."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        runs = [Output(f"={n}", text, [f"{text}x"], record={"question": text}) for n, text in enumerate(texts)]
+        runs = [
+            Output(f"={n}", text, [f"{text}x"], record={"question": text})
+            for n, text in enumerate(texts)
+        ]
         write(folder / "runs/a", ENTRIES[0], runs)
         for format in ("csv", "parquet"):
             list(export_suite(format, folder / "runs/a", BENCHMARKS, folder / format))
-            import_files([folder / format / f"answers.{format}"], folder / "runs" / format, BENCHMARKS)
+            import_files(
+                [folder / format / f"answers.{format}"], folder / "runs" / format, BENCHMARKS
+            )
             found, expected = (
-                [row._replace(run="", model="") for row in answers(read_suite(suite, BENCHMARKS).results, BENCHMARKS)]
+                [
+                    row._replace(run="", model="")
+                    for row in answers(read_suite(suite, BENCHMARKS).results, BENCHMARKS)
+                ]
                 for suite in (folder / "runs" / format, folder / "runs/a")
             )
             assert found == expected
@@ -133,11 +153,15 @@ def test_lm_eval_keeps_models_apart(tmp_path: Path) -> None:
     """Models whose names give the same folder in the harness keep their own answers."""
     means = {"some/a:b": 1.0, "some/a__b": 0.0, "Some/a__b": 0.5}
     for model, mean in means.items():
-        answers = [Output(f"q{n}", "Paris" if n < 2 * mean else "Rome", ["Paris"]) for n in range(2)]
+        answers = [
+            Output(f"q{n}", "Paris" if n < 2 * mean else "Rome", ["Paris"]) for n in range(2)
+        ]
         write(tmp_path / "runs/a", ENTRIES[0], answers, model)
     list(export_suite("lm-eval", tmp_path / "runs/a", BENCHMARKS, tmp_path / "out"))
     import_files([tmp_path / "out"], tmp_path / "runs/b", BENCHMARKS)
-    found = {each.model: each.interval.mean for each in read_results(tmp_path / "runs/b", BENCHMARKS)}
+    found = {
+        each.model: each.interval.mean for each in read_results(tmp_path / "runs/b", BENCHMARKS)
+    }
     assert found == means
     assert len({path.name.casefold() for path in (tmp_path / "out").iterdir()}) == len(means)
 
@@ -157,10 +181,14 @@ def test_no_format_scores_a_failure_as_zero(suite: Path) -> None:
     """Means are over answers only, failures are counted, and a task without any answer has no score."""
     assert read_results(suite, BENCHMARKS)[0].interval.mean == 0.5
     results = json.loads(
-        next(path for path in exported(suite, "lm-eval") if path.name.startswith("results")).read_text()
+        next(
+            path for path in exported(suite, "lm-eval") if path.name.startswith("results")
+        ).read_text()
     )
     assert results["results"]["helmet_nq_8k"]["longctx_score,none"] == 0.5
-    assert results["results"]["helmet_nq_8k"]["substring_exact_match_stderr,none"] == pytest.approx(0.5)
+    assert results["results"]["helmet_nq_8k"]["substring_exact_match_stderr,none"] == pytest.approx(
+        0.5
+    )
     assert results["n-samples"]["helmet_nq_8k"] == {"original": 3, "effective": 2}
     assert "longctx_score,none" not in results["results"]["helmet_popqa_8k"]
     assert results["n-samples"]["helmet_popqa_8k"] == {"original": 1, "effective": 0}
@@ -168,15 +196,25 @@ def test_no_format_scores_a_failure_as_zero(suite: Path) -> None:
     assert all(part in text for part in ("50.0 † (", ", 1 failed)", "| – (1 failed) |"))
     latex = exported(suite, "latex")[0].read_text()
     assert all(part in latex for part in ("1 failed", "\\toprule", "50.0 \\dag{} {\\tiny ("))
-    rows = [line.split(",") for line in (exported(suite, "csv")[-1]).read_text("utf-8-sig").splitlines()]
+    rows = [
+        line.split(",") for line in (exported(suite, "csv")[-1]).read_text("utf-8-sig").splitlines()
+    ]
     wide = dict(zip(rows[0], rows[1], strict=True))
-    assert (wide["nq"], wide["nq_failed"], wide["popqa"], wide["popqa_failed"]) == ("0.5", "1", "", "1")
+    assert (wide["nq"], wide["nq_failed"], wide["popqa"], wide["popqa_failed"]) == (
+        "0.5",
+        "1",
+        "",
+        "1",
+    )
 
 
 def test_every_eval_ever(suite: Path) -> None:
     """The validator of Every Eval Ever accepts all files, with the semantic checks of its data set."""
     validation = pytest.importorskip("every_eval_ever.validator.validation_core")
-    files = {path.relative_to(suite.parent / "every-eval-ever"): path for path in exported(suite, "every-eval-ever")}
+    files = {
+        path.relative_to(suite.parent / "every-eval-ever"): path
+        for path in exported(suite, "every-eval-ever")
+    }
     names = {name.as_posix(): path for name, path in files.items()}
     for name, path in names.items():
         report = validation.validate_file(
@@ -204,7 +242,11 @@ def test_formats_are_as_many_as_documented() -> None:
 def test_an_export_that_is_imported_doubles_nothing(tmp_path: Path) -> None:
     """Scores of imported answers are not added a second time, and published rows stay published rows."""
     suite = tmp_path / "runs/a"
-    write(suite, ENTRIES[0], [Output(f"q{n}", "Paris" if n else None, ["Paris"], error="timeout") for n in range(3)])
+    write(
+        suite,
+        ENTRIES[0],
+        [Output(f"q{n}", "Paris" if n else None, ["Paris"], error="timeout") for n in range(3)],
+    )
     write_reference(find_benchmark("helmet"), suite, ["GPT-4o-08*"], 8192)
     list(export_suite("csv", suite, BENCHMARKS, tmp_path / "one"))
     imported = import_files([tmp_path / "one"], tmp_path / "runs/b", BENCHMARKS)
@@ -217,7 +259,11 @@ def test_an_export_that_is_imported_doubles_nothing(tmp_path: Path) -> None:
 def _scores_of(path: Path) -> list[dict[str, str]]:
     """Return the rows of a table without the statistics of how answers were obtained."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row.get("metric") not in ("request_cached", *MEASURED)]
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if row.get("metric") not in ("request_cached", *MEASURED)
+        ]
     return sorted(rows, key=lambda row: str(list(row.values())))
 
 

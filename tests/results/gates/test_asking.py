@@ -8,7 +8,12 @@ from dataclasses import replace
 import pytest
 
 from helm_longctx.apps.gate.asking import DepthPlan, Goal, plan_depths, plan_lengths
-from helm_longctx.results.statistics.noninferiority import ONE_SIDED, changed_outcomes, power_to_fail, visible_drop
+from helm_longctx.results.statistics.noninferiority import (
+    ONE_SIDED,
+    changed_outcomes,
+    power_to_fail,
+    visible_drop,
+)
 from helm_longctx.runner.estimate import TaskSample
 
 GOAL = Goal(margin=0.05, power=0.8, noise=0.1)
@@ -16,7 +21,10 @@ GOAL = Goal(margin=0.05, power=0.8, noise=0.1)
 
 def plan(*depths: Sequence[tuple[int, int]]) -> DepthPlan | None:
     """Plan tasks with these numbers of clusters at depths in percent."""
-    return plan_depths([TaskSample("e", str(n), 8192, 200, 200, tuple(each)) for n, each in enumerate(depths)], GOAL)
+    return plan_depths(
+        [TaskSample("e", str(n), 8192, 200, 200, tuple(each)) for n, each in enumerate(depths)],
+        GOAL,
+    )
 
 
 def test_one_depth_is_not_tested() -> None:
@@ -32,7 +40,9 @@ def test_one_depth_is_not_tested() -> None:
         ([[(0, 20), (20, 40), (40, 50)], [(60, 30), (80, 70)]], (60, 80, 70)),
     ],
 )
-def test_two_depths_are_tested(depths: list[list[tuple[int, int]]], clusters: tuple[int, ...]) -> None:
+def test_two_depths_are_tested(
+    depths: list[list[tuple[int, int]]], clusters: tuple[int, ...]
+) -> None:
     """The clusters of all tasks at a depth count together, and the smallest depth says which drop can be seen."""
     found = plan(*depths)
     assert found

@@ -12,12 +12,17 @@ from helm_longctx.runs.scores import InstanceScore
 
 
 def answer(
-    score: float | None = 1.0, billed: int | None = None, failure: str = "", expected: int | None = None
+    score: float | None = 1.0,
+    billed: int | None = None,
+    failure: str = "",
+    expected: int | None = None,
 ) -> InstanceScore:
     """Return an answer whose server counts `billed` tokens of a prompt with `expected` tokens."""
     counts = {"billed_prompt_tokens": billed, "prompt_tokens": expected}
     values = {name: float(count) for name, count in counts.items() if count is not None}
-    return InstanceScore("", "", "e", "t", 8192, "full", "id0", 0, score, "", None, failure, None, "", values)
+    return InstanceScore(
+        "", "", "e", "t", 8192, "full", "id0", 0, score, "", None, failure, None, "", values
+    )
 
 
 def pair(
@@ -56,7 +61,10 @@ def test_all_prompts_cut_are_found() -> None:
 def test_a_base_that_cuts_is_a_note() -> None:
     """A base that cuts prompts is mentioned and does not make the candidate worse."""
     found = find_differences(counted((2000, 2000), (4096, 8000)))
-    assert [(each.kind, each.decides_worse) for each in found] == [("base cut", False), ("counts", False)]
+    assert [(each.kind, each.decides_worse) for each in found] == [
+        ("base cut", False),
+        ("counts", False),
+    ]
 
 
 def test_another_template_is_a_note() -> None:
@@ -69,7 +77,10 @@ def test_another_template_is_a_note() -> None:
 @given(st.floats(0.8, 1.25), st.lists(st.integers(1000, 100_000), min_size=1, max_size=20))
 def test_another_tokenizer_is_no_cut(ratio: float, sizes: list[int]) -> None:
     """Counts with about the same ratio for all prompts are not taken for cuts."""
-    assert not any(kind == "cut" for kind, _ in kinds(counted(*((size, round(size * ratio)) for size in sizes))))
+    assert not any(
+        kind == "cut"
+        for kind, _ in kinds(counted(*((size, round(size * ratio)) for size in sizes)))
+    )
 
 
 def test_prompts_that_both_cut_are_found() -> None:
@@ -82,7 +93,9 @@ def test_requests_without_an_answer() -> None:
     """A prompt that only the candidate refuses as too long decides, and other failures of one arm leave it open."""
     too_long = pair(answer(billed=10), answer(None, failure="request_too_long"), ("a", None))
     failed = pair(answer(None, failure="request_failed"), answer(billed=10), (None, "a"))
-    both = pair(answer(None, failure="request_failed"), answer(None, failure="request_failed"), (None, None))
+    both = pair(
+        answer(None, failure="request_failed"), answer(None, failure="request_failed"), (None, None)
+    )
     assert kinds([too_long, failed, both]) == [("refused", 1), ("unanswered", 1)]
 
 
@@ -92,7 +105,8 @@ def test_servers_without_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "share"), [(("a b c d", "a b x d"), 0.5), (("", ""), 1.0), (("a", "a b"), 0.5), (("x", "y"), 0.0)]
+    ("texts", "share"),
+    [(("a b c d", "a b x d"), 0.5), (("", ""), 1.0), (("a", "a b"), 0.5), (("x", "y"), 0.0)],
 )
 def test_equal_tokens(texts: tuple[str, str], share: float) -> None:
     """The share of equal tokens ends at the first difference, and is of the longer answer."""

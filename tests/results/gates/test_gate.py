@@ -30,8 +30,13 @@ def verdict(parts: dict[str, Sequence[Pairs]], depths: Sequence[str] = ()) -> Ve
 
 def lengths(*counts: tuple[int, int, int]) -> dict[str, Sequence[Pairs]]:
     """Return the parts of lengths with these numbers, and of all lengths."""
-    parts: dict[str, Sequence[Pairs]] = {f"{place}k": [pairs(*each)] for place, each in enumerate(counts)}
-    return {**parts, ALL: [pairs(*each, 1 / len(counts), str(place)) for place, each in enumerate(counts)]}
+    parts: dict[str, Sequence[Pairs]] = {
+        f"{place}k": [pairs(*each)] for place, each in enumerate(counts)
+    }
+    return {
+        **parts,
+        ALL: [pairs(*each, 1 / len(counts), str(place)) for place, each in enumerate(counts)],
+    }
 
 
 def test_all_lengths_together_can_only_be_worse() -> None:
@@ -50,7 +55,11 @@ def test_all_lengths_together_can_only_be_worse() -> None:
 def test_a_loss_in_the_middle_only_does_not_pass() -> None:
     """A loss at one depth that is small over all keeps a candidate from passing; few instances at a depth do not."""
     whole = {"8k": [pairs(5, 17, 878)]}
-    depths = {"beginning": [pairs(2, 2, 296)], "middle": [pairs(1, 13, 236)], "end": [pairs(2, 2, 296)]}
+    depths = {
+        "beginning": [pairs(2, 2, 296)],
+        "middle": [pairs(1, 13, 236)],
+        "end": [pairs(2, 2, 296)],
+    }
     assert verdict(whole) is Verdict.NO_WORSE
     assert verdict({**whole, **depths}, list(depths)) is Verdict.UNDECIDED
     equal = {name: [pairs(2, 2, 36)] for name in depths}
@@ -66,15 +75,25 @@ def test_requests_that_one_side_refuses_decide_by_their_number() -> None:
 
 def split(*instances: tuple[int | None, int | None]) -> dict[str, list[int]]:
     """Return the parts of instances with these lengths and depths in percent, as of several benchmarks."""
-    items = [Item("e", "t", length, "full", str(number)) for number, (length, _) in enumerate(instances)]
-    return _split(cast(SharedTable, SimpleNamespace(items=items, depth=lambda place: instances[place][1])))
+    items = [
+        Item("e", "t", length, "full", str(number)) for number, (length, _) in enumerate(instances)
+    ]
+    return _split(
+        cast(SharedTable, SimpleNamespace(items=items, depth=lambda place: instances[place][1]))
+    )
 
 
 def test_parts_are_in_the_order_of_lengths_and_depths() -> None:
     """Lengths are sorted, also if a benchmark with shorter ones comes later; all lengths and the depths follow."""
     found = split((16384, 100), (8192, 0), (None, None), (16384, 60), (8192, 20), (4096, 0))
     assert list(found.items()) == [
-        *(("no length", [2]), ("4k", [5]), ("8k", [1, 4]), ("16k", [0, 3]), (ALL, [0, 1, 2, 3, 4, 5])),
+        *(
+            ("no length", [2]),
+            ("4k", [5]),
+            ("8k", [1, 4]),
+            ("16k", [0, 3]),
+            (ALL, [0, 1, 2, 3, 4, 5]),
+        ),
         *(("beginning", [1, 4, 5]), ("middle", [3]), ("end", [0])),
     ]
     # One length is all lengths, and one depth says nothing else than the length does.
@@ -84,7 +103,9 @@ def test_parts_are_in_the_order_of_lengths_and_depths() -> None:
 def write(folder: GateFolder, **content: object) -> None:
     folder.path.mkdir(parents=True, exist_ok=True)
     part = {"part": "8k", "instances": 40}
-    folder.json_path.write_bytes(orjson.dumps({"base": "a", "candidate": "b", "parts": [part], "tasks": [], **content}))
+    folder.json_path.write_bytes(
+        orjson.dumps({"base": "a", "candidate": "b", "parts": [part], "tasks": [], **content})
+    )
 
 
 def test_looks_are_read(tmp_path: Path) -> None:

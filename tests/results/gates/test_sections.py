@@ -16,7 +16,9 @@ from helm_longctx.runs.scores import InstanceScore
 
 
 def answer(score: float) -> InstanceScore:
-    return InstanceScore("", "", "e", "t", 8192, "full", "id0", 0, score, "", None, "", None, "", {})
+    return InstanceScore(
+        "", "", "e", "t", 8192, "full", "id0", 0, score, "", None, "", None, "", {}
+    )
 
 
 def gate(**parts: tuple[int, int, int]) -> Gate:
@@ -25,10 +27,14 @@ def gate(**parts: tuple[int, int, int]) -> Gate:
     for name, (wins, losses, ties) in parts.items():
         a, b = [1] * wins + [0] * losses + [1] * ties, [0] * wins + [1] * losses + [1] * ties
         pairs[name] = [Pairs(a, b, range(len(a)), 1.0)]
-    drops = decide_drops(pairs, 0.05, 0.8, depths=[name for name in pairs if not name.startswith("8")])
+    drops = decide_drops(
+        pairs, 0.05, 0.8, depths=[name for name in pairs if not name.startswith("8")]
+    )
     found = {name: Part(1.0, 1.0, drop) for name, drop in drops.items()}
     # Of ten answers, one differs.
-    answers = [AnswerPair(answer(1.0), answer(float(number > 0)), ("a", "a"), True) for number in range(10)]
+    answers = [
+        AnswerPair(answer(1.0), answer(float(number > 0)), ("a", "a"), True) for number in range(10)
+    ]
     return Gate(Question("base/m", "new/m", 0.05, 0.8, []), found, {}, [], [], [], answers, [], ())
 
 
@@ -37,7 +43,11 @@ def gate(**parts: tuple[int, int, int]) -> Gate:
     [
         ({"8k": (0, 0, 600)}, Verdict.NO_WORSE, "No worse: at each length"),
         ({"8k": (0, 200, 400)}, Verdict.WORSE, "Worse: the drop is larger than 5 points at 8k."),
-        ({"8k": (0, 0, 20)}, Verdict.UNDECIDED, "Cannot tell whether the drop is smaller than 5 points"),
+        (
+            {"8k": (0, 0, 20)},
+            Verdict.UNDECIDED,
+            "Cannot tell whether the drop is smaller than 5 points",
+        ),
     ],
 )
 def test_only_a_gate_that_passes_is_shown_as_sure(
@@ -57,5 +67,8 @@ def test_a_gate_that_passes_names_the_drop_at_a_depth_that_it_would_have_found()
     """The text names the drop that the smallest depth shows with the wanted power, and no depth if there is none."""
     found = explain(gate(**{"8k": (0, 0, 600), "beginning": (0, 0, 250), "end": (0, 0, 350)}))
     seen = 100 * visible_drop(250, 0.1, 2, 0.8)
-    assert f"A drop of {seen:.1f} points at one depth would have been found with a probability of 80%." in found
+    assert (
+        f"A drop of {seen:.1f} points at one depth would have been found with a probability of 80%."
+        in found
+    )
     assert "depth" not in explain(gate(**{"8k": (0, 0, 600)}))

@@ -39,7 +39,9 @@ def linked(run: Path, text: str) -> str:
     """Return the whole text of the first link in a shown input."""
     found = re.search(r'href="benchmark_output/runs/([^"]+)"', text)
     assert found
-    return gzip.decompress((run.parent.parent / unquote(html.unescape(found[1]))).read_bytes()).decode()
+    return gzip.decompress(
+        (run.parent.parent / unquote(html.unescape(found[1]))).read_bytes()
+    ).decode()
 
 
 @pytest.mark.parametrize("words", [ENGLISH, CHINESE], ids=["english", "chinese"])
@@ -79,7 +81,10 @@ def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
     }
     (run / "scenario_state.json").write_text(json.dumps(states, indent=2))
     (tmp_path / "schema.yaml").write_text(yaml.safe_dump(make_schema(all_sections([HELMET]))))
-    spec, schema = from_json((run / "run_spec.json").read_text(), RunSpec), read_schema(str(tmp_path / "schema.yaml"))
+    spec, schema = (
+        from_json((run / "run_spec.json").read_text(), RunSpec),
+        read_schema(str(tmp_path / "schema.yaml")),
+    )
     write_display(run, spec, schema, skip_completed=False)
     ours = [(run / name).read_text() for name in OUTPUTS]
     write_run_display_json(str(run), spec, schema, False)
@@ -116,7 +121,9 @@ def test_short_inputs_are_no_markup(tmp_path: Path) -> None:
     """A short input that the front end would take for HTML is escaped, so the page shows its text."""
     evil = '<br><img src="data:image;base64,x" onerror="alert(1)"><script>alert(1)</script>&amp;'
     run = write_run(tmp_path / "runs/s", ENTRY, [(evil, "x"), ("<script>", "x")])
-    change_states(run, lambda state: state["instance"]["extra_data"].update(full_prompt={"sha256": "gone"}))
+    change_states(
+        run, lambda state: state["instance"]["extra_data"].update(full_prompt={"sha256": "gone"})
+    )
     first, second = (instance["input"]["text"] for instance in display(run)[0])
     assert html.escape(evil, quote=False) in first
     assert "<script" not in first
@@ -136,7 +143,13 @@ def test_a_request_without_an_answer_is_shown(tmp_path: Path) -> None:
     """A request without an answer shows its error instead, where HELM's own code would end with an exception."""
 
     def fail(state: Any) -> None:
-        state["result"] = {"success": False, "embedding": [], "completions": [], "cached": False, "error": "overload"}
+        state["result"] = {
+            "success": False,
+            "embedding": [],
+            "completions": [],
+            "cached": False,
+            "error": "overload",
+        }
 
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
     change_states(run, fail)
@@ -162,20 +175,29 @@ def test_a_cut_prompt_does_not_hide_the_input(tmp_path: Path) -> None:
 def test_elided_runs_are_linked_to_what_they_stored(tmp_path: Path) -> None:
     """Elided states are linked to the whole prompts that the runner stored in compressed frames."""
     prompts = list(long_prompts(3, 30_000, CHINESE))
-    run = write_run(tmp_path / "runs/s", ENTRY, [(prompt[:500] + answer, answer) for prompt, answer in prompts])
+    run = write_run(
+        tmp_path / "runs/s", ENTRY, [(prompt[:500] + answer, answer) for prompt, answer in prompts]
+    )
     whole = {hashlib.sha256(prompt.encode()).hexdigest(): prompt for prompt, _ in prompts}
     places = {name: [0, 0, len(prompt.encode())] for name, prompt in whole.items()}
     (run / "prompts.json").write_text(json.dumps({"instances": {}, "prompts": places}))
     compress = zstandard.ZstdCompressor().compress
-    (run / "prompts.zst").write_bytes(b"".join(compress(prompt.encode()) for prompt in whole.values()))
+    (run / "prompts.zst").write_bytes(
+        b"".join(compress(prompt.encode()) for prompt in whole.values())
+    )
     digests = iter(whole)
 
     def point(state: Any) -> None:
         digest = next(digests)
-        state["instance"]["extra_data"]["full_prompt"] = {"sha256": digest, "characters": len(whole[digest])}
+        state["instance"]["extra_data"]["full_prompt"] = {
+            "sha256": digest,
+            "characters": len(whole[digest]),
+        }
 
     change_states(run, point)
-    assert [linked(run, i["input"]["text"]) for i in display(run)[0]] == [prompt for prompt, _ in prompts]
+    assert [linked(run, i["input"]["text"]) for i in display(run)[0]] == [
+        prompt for prompt, _ in prompts
+    ]
 
 
 def test_files_of_an_earlier_run_go(tmp_path: Path) -> None:
@@ -235,7 +257,10 @@ def test_stored_prompts_that_are_damaged(
     digests = iter(json.loads((run / "prompts.json").read_bytes())["prompts"])
 
     def elide(state: Any) -> None:
-        state["instance"]["extra_data"]["full_prompt"] = {"sha256": next(digests), "characters": 9_000}
+        state["instance"]["extra_data"]["full_prompt"] = {
+            "sha256": next(digests),
+            "characters": 9_000,
+        }
         state["instance"]["input"]["text"] = state["request"]["prompt"] = "elided"
 
     change_states(run, elide)
@@ -280,7 +305,10 @@ def test_the_next_summary_removes_what_a_kill_leaves(tmp_path: Path, long_suite:
 def test_two_summaries_at_once(tmp_path: Path, long_suite: Path) -> None:
     """Two summaries at once succeed, because neither removes the files that the other is writing."""
     logs = [tmp_path / "one", tmp_path / "two"]
-    processes = [start("helm-longctx", "summarize", "--suite", "s", folder=tmp_path, output=log) for log in logs]
+    processes = [
+        start("helm-longctx", "summarize", "--suite", "s", folder=tmp_path, output=log)
+        for log in logs
+    ]
     assert [process.wait(300) for process in processes] == [0, 0], [log.read_text() for log in logs]
     assert not list(long_suite.glob(".display-*"))
     assert len(json.loads((long_suite / "instances.json").read_text())) == 60

@@ -53,21 +53,44 @@ def test_averages() -> None:
         (one, "average"): (0.25, 2),
         (other, "average"): (0.6, 1),
     }
-    assert (rows[0].model, rows[0].entry, rows[0].context, rows[0].judge) == ("m", "lv_eval", "full", "")
+    assert (rows[0].model, rows[0].entry, rows[0].context, rows[0].judge) == (
+        "m",
+        "lv_eval",
+        "full",
+        "",
+    )
 
 
 def test_judges_are_not_mixed() -> None:
     """The runs of each judge have their own averages."""
     (official, judged) = [
-        score("narrativeqa", "16k", value, benchmark="helmet", entry="helmet_longqa", judges=frozenset([judge]), **more)
+        score(
+            "narrativeqa",
+            "16k",
+            value,
+            benchmark="helmet",
+            entry="helmet_longqa",
+            judges=frozenset([judge]),
+            **more,
+        )
         for value, judge, more in (
             (0.2, "x", {}),
-            (0.8, "y", {"caveats": (Caveat("judge", "narrativeqa", "y"),), "run": Run(Path(), {}, (), "y")}),
+            (
+                0.8,
+                "y",
+                {
+                    "caveats": (Caveat("judge", "narrativeqa", "y"),),
+                    "run": Run(Path(), {}, (), "y"),
+                },
+            ),
         )
     ]
     rows = means(official, replace(judged, run=replace_run(judged.run)))
     assert {row.judge: row.score for row in rows if row.task == "average"} == {"x": 0.2, "y": 0.8}
-    assert length_plot(rows)["facet"]["sort"] == ["helmet_longqa, judge=x", "helmet_longqa, judge=y"]
+    assert length_plot(rows)["facet"]["sort"] == [
+        "helmet_longqa, judge=x",
+        "helmet_longqa, judge=y",
+    ]
 
 
 def replace_run(run: Run | None) -> Run | None:
@@ -89,7 +112,10 @@ def test_contexts_are_not_mixed() -> None:
     """Closed-book runs have their own averages."""
     task = LV_EVAL.tasks[0].name
     rows = means(score(task, "16k", 0.2), score(task, "16k", 0.4, context="none"))
-    assert {row.context: row.score for row in rows if row.length == "average"} == {"full": 0.2, "none": 0.4}
+    assert {row.context: row.score for row in rows if row.length == "average"} == {
+        "full": 0.2,
+        "none": 0.4,
+    }
 
 
 def test_instances_are_counted(tmp_path: Path) -> None:
@@ -97,7 +123,10 @@ def test_instances_are_counted(tmp_path: Path) -> None:
     run = write_run(tmp_path, ENTRY, long_prompts(4, 500))
     path = run / "per_instance_stats.json"
     rows = json.loads(path.read_text())
-    failed = {"name": {"name": "request_failed", "split": "test", "sub_split": "json_kv"}, "mean": 1.0}
+    failed = {
+        "name": {"name": "request_failed", "split": "test", "sub_split": "json_kv"},
+        "mean": 1.0,
+    }
     rows[0]["stats"] = [failed]
     path.write_text(json.dumps([*rows, *rows]))
     stats = json.loads((run / "stats.json").read_text())
@@ -105,7 +134,13 @@ def test_instances_are_counted(tmp_path: Path) -> None:
     stats += [{"name": {**failed["name"], "name": name}, "mean": 4.0} for name in names]
     (run / "stats.json").write_text(json.dumps(stats))
     counts = {row.metric: row.instances for row in scores(read_suite(tmp_path, BENCHMARKS))}
-    assert counts == {"longctx_score": 3, "request_failed": 1, "json_kv_score": 3, "num_instances": 4, "jury_alpha": 4}
+    assert counts == {
+        "longctx_score": 3,
+        "request_failed": 1,
+        "json_kv_score": 3,
+        "num_instances": 4,
+        "jury_alpha": 4,
+    }
 
 
 def test_repeats_are_told_apart(tmp_path: Path) -> None:
@@ -122,12 +157,17 @@ def test_answers_say_what_went_wrong(tmp_path: Path) -> None:
     """The table of answers has the depth and the tokens of each answer, and the error and its kind where there is none."""
     run = write_run(tmp_path, ENTRY, long_prompts(2, 500))
     states = json.loads((run / "scenario_state.json").read_text())
-    states["request_states"][0]["result"] |= {"success": False, "error": "too many tokens", "completions": []}
+    states["request_states"][0]["result"] |= {
+        "success": False,
+        "error": "too many tokens",
+        "completions": [],
+    }
     rows = json.loads((run / "per_instance_stats.json").read_text())
     name = {"split": "test", "sub_split": "json_kv"}
     rows[0]["stats"] = [{"name": {"name": "request_too_long", **name}, "mean": 1.0}]
     rows[1]["stats"] += [
-        {"name": {"name": each, **name}, "mean": value} for each, value in (("depth", 0.5), ("input_tokens", 321.0))
+        {"name": {"name": each, **name}, "mean": value}
+        for each, value in (("depth", 0.5), ("input_tokens", 321.0))
     ]
     for stem, content in (("scenario_state", states), ("per_instance_stats", rows)):
         (run / f"{stem}.json").write_text(json.dumps(content, indent=2))
@@ -187,9 +227,12 @@ def test_a_run_that_does_not_count_is_marked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["run_spec", "stats", "per_instance_stats", "scenario_state"])
 @pytest.mark.parametrize(
-    "damage", [lambda data: data[:-40], lambda data: b"[1]", lambda data: b'{"request_states": [3]}']
+    "damage",
+    [lambda data: data[:-40], lambda data: b"[1]", lambda data: b'{"request_states": [3]}'],
 )
-def test_a_damaged_file_is_named(name: str, damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_a_damaged_file_is_named(
+    name: str, damage: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
     """One line names a damaged file, and no table is left half written."""
     run = write_run(tmp_path / "s", ENTRY, long_prompts(2, 500))
     path = run / f"{name}.json"
@@ -229,8 +272,12 @@ FORMULAS = (
     "''=1",
     "=",
 )
-STARTS = st.sampled_from(["", "'", "''", "=", "+", "-", "@", "\t", "\r", "\n", " ", "＝", "＠", "\ufeff"])
-TEXTS = st.builds("".join, st.tuples(STARTS, STARTS, st.text(st.characters(exclude_characters="\0"), max_size=9)))
+STARTS = st.sampled_from(
+    ["", "'", "''", "=", "+", "-", "@", "\t", "\r", "\n", " ", "＝", "＠", "\ufeff"]
+)
+TEXTS = st.builds(
+    "".join, st.tuples(STARTS, STARTS, st.text(st.characters(exclude_characters="\0"), max_size=9))
+)
 
 
 def cells(path: Path) -> list[list[str]]:
@@ -245,12 +292,21 @@ def test_texts_are_no_formulas(tmp_path: Path) -> None:
     write_csv(tmp_path / "x.csv", ["=model", "y"], [(text, text) for text in texts])
     header, *rows = cells(tmp_path / "x.csv")
     assert header == ["'=model", "y"]
-    assert [row[0] for row in rows] == [*(f"'{text}" for text in FORMULAS), "x=1", "'quoted'", "it's", "", "'-"]
+    assert [row[0] for row in rows] == [
+        *(f"'{text}" for text in FORMULAS),
+        "x=1",
+        "'quoted'",
+        "it's",
+        "",
+        "'-",
+    ]
 
 
 def test_numbers_stay_numbers(tmp_path: Path) -> None:
     """Negative numbers are not quoted as formulas."""
-    write_csv(tmp_path / "x.csv", ["x"], [(-1,), (-0.5,), (1e-300,), (None,), (True,), (float("-inf"),)])
+    write_csv(
+        tmp_path / "x.csv", ["x"], [(-1,), (-0.5,), (1e-300,), (None,), (True,), (float("-inf"),)]
+    )
     assert cells(tmp_path / "x.csv")[1:] == [["-1"], ["-0.5"], ["1e-300"], [""], ["True"], ["-inf"]]
 
 

@@ -17,14 +17,25 @@ NAMES = [f"m{number}" for number in range(9)]
 
 
 def cell(
-    value: float | None, caveats: list[Caveat], low: float = math.nan, high: float = math.nan, **options: Any
+    value: float | None,
+    caveats: list[Caveat],
+    low: float = math.nan,
+    high: float = math.nan,
+    **options: Any,
 ) -> ScoreCell:
-    return make_cell(Interval(math.nan if value is None else value, low, high, 9), caveats, **options)
+    return make_cell(
+        Interval(math.nan if value is None else value, low, high, 9), caveats, **options
+    )
 
 
 def table(*columns: list[ScoreCell], lower_is_better: bool | None = False) -> Table:
-    header = [HeaderCell("Model"), *(HeaderCell(name, lower_is_better=lower_is_better) for name in "ABCDEFGHI")]
-    rows = [[Cell(name), *row] for name, row in zip(NAMES, zip(*columns, strict=True), strict=False)]
+    header = [
+        HeaderCell("Model"),
+        *(HeaderCell(name, lower_is_better=lower_is_better) for name in "ABCDEFGHI"),
+    ]
+    rows = [
+        [Cell(name), *row] for name, row in zip(NAMES, zip(*columns, strict=True), strict=False)
+    ]
     return mark_table(Table("t", header[: len(columns) + 1], rows))
 
 
@@ -68,8 +79,13 @@ def test_statistics_that_are_not_shares() -> None:
 
 def test_reasons_are_told_once() -> None:
     """Each reason is told once, with the columns that it is about."""
-    marked = table([cell(0.5, NO_SCORE), cell(0.5, [])], [cell(0.25, [*NO_SCORE, *FEW[:1]]), cell(0.75, [])])
-    assert values(marked, 3) == ["A, B: no score (popqa); B: 6 of the benchmark's 100 examples (nq)", None]
+    marked = table(
+        [cell(0.5, NO_SCORE), cell(0.5, [])], [cell(0.25, [*NO_SCORE, *FEW[:1]]), cell(0.75, [])]
+    )
+    assert values(marked, 3) == [
+        "A, B: no score (popqa); B: 6 of the benchmark's 100 examples (nq)",
+        None,
+    ]
 
 
 def test_intervals() -> None:
@@ -88,7 +104,9 @@ def test_a_missing_score_has_its_reason() -> None:
     """The column of notes gives the reasons that explain a missing score, and no others."""
     marked = table([cell(None, [*NO_SCORE, *FEW])], [cell(0.5, [])])
     assert values(marked, 3) == ["A: none, because of no score (popqa)"]
-    assert values(table([cell(None, FEW[1:])]), 2) == ["A: none, because of failed requests: 50 % (nq)"]
+    assert values(table([cell(None, FEW[1:])]), 2) == [
+        "A: none, because of failed requests: 50 % (nq)"
+    ]
 
 
 def test_a_reason_names_few_columns_and_tasks() -> None:

@@ -26,7 +26,10 @@ def test_models_of_the_same_last_name(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setitem(MODEL_NAME_TO_MODEL_METADATA, name, about)
     suite = tmp_path / "runs/s"
     write_suite(
-        suite, ["helmet_recall:task=json_kv,length=8k"], {"my/x": 0.9, "other/x": 0.5, "my/y": 0.1}, instances=3
+        suite,
+        ["helmet_recall:task=json_kv,length=8k"],
+        {"my/x": 0.9, "other/x": 0.5, "my/y": 0.1},
+        instances=3,
     )
     summarize_suite("s", tmp_path)
     table = json.loads((suite / "groups/helmet_recall_8k.json").read_text())[0]
@@ -63,7 +66,9 @@ def test_two_folders(tmp_path: Path) -> None:
         }
     assert {wide.board.folder for wide in wide_tables(boards)} == set(titles.values())
     models = ["a/good", "a/bad"]
-    assert len(SharedTable(boards, models).items) == sum(len(SharedTable([board], models).items) for board in boards)
+    assert len(SharedTable(boards, models).items) == sum(
+        len(SharedTable([board], models).items) for board in boards
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,11 @@ def test_two_folders(tmp_path: Path) -> None:
 )
 def test_sets(folders: dict[str, list[int | None]], sets: dict[str, str]) -> None:
     """Folders are one set if their names differ only in the length of their runs."""
-    places = [(folder, length and length * 1024) for folder, lengths in folders.items() for length in lengths]
+    places = [
+        (folder, length and length * 1024)
+        for folder, lengths in folders.items()
+        for length in lengths
+    ]
     assert find_question_sets(places) == ({folder: folder for folder in folders} | sets)
 
 
@@ -97,7 +106,12 @@ def test_folder_for_each_length(tmp_path: Path) -> None:
     """A set with a folder for each length is one board with a curve, and HELM's pages have all its lengths."""
     suite, lengths = tmp_path / "runs/s", ("8k", "32k")
     entries = [f"any_jsonl:path=data/law-{length},length={length}" for length in lengths]
-    write_suite(suite, [*entries, "any_jsonl:path=data/bills,length=8k"], {"a/good": 0.9, "a/bad": 0.1}, instances=5)
+    write_suite(
+        suite,
+        [*entries, "any_jsonl:path=data/bills,length=8k"],
+        {"a/good": 0.9, "a/bad": 0.1},
+        instances=5,
+    )
     summarize_suite("s", tmp_path)
     boards = read_suite(suite, BENCHMARKS).boards
     law, bills = sorted(boards, key=lambda board: -len(board.lengths))

@@ -23,13 +23,22 @@ def lines(name: str, *rows: Mapping[str, Any]) -> Path:
     return Path(name)
 
 
-def make_run(folder: str, scores: Mapping[str, float], verdicts: Iterable[Mapping[str, Any]]) -> Path:
+def make_run(
+    folder: str, scores: Mapping[str, float], verdicts: Iterable[Mapping[str, Any]]
+) -> Path:
     """Write a run in HELM's files with the scores of instance `i0` and judges' verdicts on `i0`, `i1`, …, and return its folder."""
     Path(folder).mkdir(parents=True)
-    stats = [{"name": {"name": name, "split": "test"}, "count": 1, "mean": value} for name, value in scores.items()]
+    stats = [
+        {"name": {"name": name, "split": "test"}, "count": 1, "mean": value}
+        for name, value in scores.items()
+    ]
     per_instance = [{"instance_id": "i0", "train_trial_index": 0, "stats": stats}]
     states = [
-        {"instance": {"id": f"i{n}"}, "request": {"prompt": "long"}, "annotations": {"jury": {"verdicts": said}}}
+        {
+            "instance": {"id": f"i{n}"},
+            "request": {"prompt": "long"},
+            "annotations": {"jury": {"verdicts": said}},
+        }
         for n, said in enumerate(verdicts)
     ]
     Path(folder, "per_instance_stats.json").write_text(json.dumps(per_instance))
@@ -43,8 +52,18 @@ def verdict(correctness: float) -> dict[str, Any]:
 
 def test_a_runs_ratings() -> None:
     """A run has judged scores by judge, and verdicts by judge; other statistics and missing verdicts are no ratings."""
-    scores = {"judge_score": 0.5, "judge_score:a": 1.0, "judge_score:b": 0.0, "f1": 0.3, "judge_failed": 0.0}
-    run = make_run("runs/r", scores, [{"a": verdict(3), "b": verdict(0)}, {"a": verdict(2), "b": {"answer": None}}])
+    scores = {
+        "judge_score": 0.5,
+        "judge_score:a": 1.0,
+        "judge_score:b": 0.0,
+        "f1": 0.3,
+        "judge_failed": 0.0,
+    }
+    run = make_run(
+        "runs/r",
+        scores,
+        [{"a": verdict(3), "b": verdict(0)}, {"a": verdict(2), "b": {"answer": None}}],
+    )
     tables, unknown = rating_tables(read_ratings(run, JUDGE), None)
     assert unknown == 0
     assert list(tables) == ["judge_score", "fluency", "correctness"]
@@ -65,7 +84,10 @@ def test_a_suites_runs_are_told_apart() -> None:
     for name, value in (("r", 0.0), ("q", 1.0)):
         make_run(f"s/{name}", {"judge_score": value}, [{"a": verdict(3 * value)}])
     judged = read_ratings(Path("s"), JUDGE)
-    labels = [{"run": "r", "id": "i0", "correctness": 1}, {"run": "q", "id": "i0", "correctness": 2}]
+    labels = [
+        {"run": "r", "id": "i0", "correctness": 1},
+        {"run": "q", "id": "i0", "correctness": 2},
+    ]
     tables, unknown = rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
     assert unknown == 0
     assert tables["correctness"].to_dict() == {
@@ -86,7 +108,9 @@ def test_repeats_are_told_apart() -> None:
         .replace('"request"', '"train_trial_index": 1,\n"request"', 1)
     )
     labels = [{"id": "i0", "repeat": repeat, "correctness": repeat} for repeat in (1, 2)]
-    tables, unknown = rating_tables(read_ratings(run, JUDGE), read_ratings(lines("l.jsonl", *labels), HUMAN))
+    tables, unknown = rating_tables(
+        read_ratings(run, JUDGE), read_ratings(lines("l.jsonl", *labels), HUMAN)
+    )
     assert unknown == 0
     assert tables["correctness"].to_dict() == {
         "a": {("i0", 1): 1, ("i0", 2): 3},
@@ -98,7 +122,9 @@ def test_labels_as_csv() -> None:
     """Labels are read from CSV as spreadsheets write it: with a byte order mark, quoted text, and empty cells without a rating."""
     text = '\ufeffinstance,rater,correctness,answer\n7,eva,3,"a ""b"", c"\n8,eva,,x\n7,jan,2,y\n9,jan,1,z\n'
     Path("l.csv").write_text(text, encoding="utf-8")
-    judged = read_ratings(lines("j.jsonl", *({"id": str(n), "correctness": 1} for n in range(9))), JUDGE)
+    judged = read_ratings(
+        lines("j.jsonl", *({"id": str(n), "correctness": 1} for n in range(9))), JUDGE
+    )
     tables, unknown = rating_tables(judged, read_ratings(Path("l.csv"), HUMAN))
     assert unknown == 1
     table = tables["correctness"]
@@ -109,17 +135,27 @@ def test_labels_as_csv() -> None:
 def test_ids_of_an_exported_table() -> None:
     """An id that `export` quoted, because a spreadsheet would compute it, matches the same id without quotes."""
     write_csv(Path("l.csv"), ["id", "correctness"], [("=7", 3), ("-1", 2)])
-    judged = read_ratings(lines("j.jsonl", {"id": "=7", "correctness": 1}, {"id": "-1", "correctness": 1}), JUDGE)
+    judged = read_ratings(
+        lines("j.jsonl", {"id": "=7", "correctness": 1}, {"id": "-1", "correctness": 1}), JUDGE
+    )
     tables, unknown = rating_tables(judged, read_ratings(Path("l.csv"), HUMAN))
     assert unknown == 0
     assert tables["correctness"][HUMAN].to_dict() == {("=7", 1): 3, ("-1", 1): 2}
 
 
-@given(st.dictionaries(st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False), min_size=1))
-def test_files_are_read_as_they_are(tmp_path_factory: pytest.TempPathFactory, values: dict[str, float]) -> None:
+@given(
+    st.dictionaries(
+        st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False), min_size=1
+    )
+)
+def test_files_are_read_as_they_are(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[str, float]
+) -> None:
     """Ratings keep any id and any number of a file."""
     path = tmp_path_factory.mktemp("ratings") / "r.jsonl"
-    path.write_text("".join(json.dumps({"id": key, "m": value}) + "\n" for key, value in values.items()))
+    path.write_text(
+        "".join(json.dumps({"id": key, "m": value}) + "\n" for key, value in values.items())
+    )
     read = read_ratings(path, JUDGE)
     assert dict(zip(read["id"], read["value"], strict=True)) == values
 
@@ -128,9 +164,18 @@ def test_what_cannot_be_compared() -> None:
     """Each mistake that makes ratings incomparable is told in one line."""
     judged = read_ratings(lines("j.jsonl", {"id": "a", "judge_score": 1}), JUDGE)
     for labels, message in (
-        ([{"id": "a", "grade": 1}], "labels have none of the judged metrics; add a column judge_score"),
-        ([{"id": "b", "judge_score": 1}], "no labelled answer was judged; ids of judged answers look like 'a'"),
-        ([{"id": "a", "judge_score": 1}] * 2, "human rated 'a' twice by judge_score; keep one rating"),
+        (
+            [{"id": "a", "grade": 1}],
+            "labels have none of the judged metrics; add a column judge_score",
+        ),
+        (
+            [{"id": "b", "judge_score": 1}],
+            "no labelled answer was judged; ids of judged answers look like 'a'",
+        ),
+        (
+            [{"id": "a", "judge_score": 1}] * 2,
+            "human rated 'a' twice by judge_score; keep one rating",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
@@ -158,7 +203,11 @@ def test_what_cannot_be_compared() -> None:
             "[",
             r"runs/per_instance_stats\.json cannot be read .JSONDecodeError.; repeat that run",
         ),
-        ("runs/per_instance_stats.json", "[]", r"runs/scenario_state\.json cannot be read .FileNotFoundError."),
+        (
+            "runs/per_instance_stats.json",
+            "[]",
+            r"runs/scenario_state\.json cannot be read .FileNotFoundError.",
+        ),
         ("runs/nothing.json", "[]", "runs has no ratings: no finished run with a judge"),
     ],
 )

@@ -21,13 +21,21 @@ def make_groups(*entries: str) -> dict[str, dict[str, Any]]:
 def test_each_judge_is_a_column() -> None:
     """Each judge has a column next to the official judge's in every table, and the length is the last word of its title."""
     groups = make_groups(
-        "helmet_summ:length=8k", "helmet_summ:length=8k,judge=a/b", "helmet_summ:length=8k,judge=a/b+c"
+        "helmet_summ:length=8k",
+        "helmet_summ:length=8k,judge=a/b",
+        "helmet_summ:length=8k,judge=a/b+c",
     )
     columns = ["helmet_summ_8k", "helmet_summ_8k_judged_by_a--b", "helmet_summ_8k_judged_by_a--b+c"]
     for table in ("helmet", "helmet_8k", "helmet_summ"):
         assert groups[table]["subgroups"] == columns
-    assert [groups[name]["short_display_name"] for name in columns] == ["Summ 8k", "Summ by a/b 8k", "Summ by a/b+c 8k"]
-    assert groups["helmet_multi_lexsum"]["subgroups"] == [name.replace("summ", "multi_lexsum") for name in columns]
+    assert [groups[name]["short_display_name"] for name in columns] == [
+        "Summ 8k",
+        "Summ by a/b 8k",
+        "Summ by a/b+c 8k",
+    ]
+    assert groups["helmet_multi_lexsum"]["subgroups"] == [
+        name.replace("summ", "multi_lexsum") for name in columns
+    ]
 
 
 def test_a_benchmark_that_is_one_column() -> None:
@@ -43,8 +51,12 @@ def test_a_benchmark_that_is_one_column() -> None:
 def test_names_come_back() -> None:
     """Headings show judges and folders as the user gave them, also with `--` and with more than 60 characters."""
     judge, folder = "vllm/a--b" + "c" * 70, "data/my--questions" + "d" * 70
-    groups = make_groups(f"helmet_summ:length=8k,judge={judge}", f"any_jsonl:path={folder},length=8k")
-    titles = [group["short_display_name"] for group in groups.values() if "short_display_name" in group]
+    groups = make_groups(
+        f"helmet_summ:length=8k,judge={judge}", f"any_jsonl:path={folder},length=8k"
+    )
+    titles = [
+        group["short_display_name"] for group in groups.values() if "short_display_name" in group
+    ]
     assert f"Summ by {judge} 8k" in titles
     assert f"Own questions {Path(folder).name} 8k" in titles
 
@@ -58,23 +70,41 @@ def test_folders_with_the_same_last_part() -> None:
 
 def test_categories_outside_the_mean() -> None:
     """Categories outside the mean are columns after the others, in the table of all lengths and in the table of one length."""
-    groups = make_groups("helmet_ruler:length=8k", "helmet_summ:length=8k", "helmet_recall:length=8k")
+    groups = make_groups(
+        "helmet_ruler:length=8k", "helmet_summ:length=8k", "helmet_recall:length=8k"
+    )
     for table in ("helmet", "helmet_8k"):
-        assert groups[table]["subgroups"] == ["helmet_recall_8k", "helmet_summ_8k", "helmet_ruler_8k"]
+        assert groups[table]["subgroups"] == [
+            "helmet_recall_8k",
+            "helmet_summ_8k",
+            "helmet_ruler_8k",
+        ]
 
 
 def test_the_order_of_groups() -> None:
     """The leaderboards of all benchmarks come first, HELMET's at the top, and lengths ascend."""
     entries = [f"helmet_recall:length={length}" for length in ("64k", "8k", "4k", "16k")]
     names = list(make_groups("lv_eval:length=16k", *entries))
-    boards = ["helmet", "helmet_4k", "helmet_8k", "helmet_16k", "helmet_64k", "lv_eval", "lv_eval_16k"]
+    boards = [
+        "helmet",
+        "helmet_4k",
+        "helmet_8k",
+        "helmet_16k",
+        "helmet_64k",
+        "lv_eval",
+        "lv_eval_16k",
+    ]
     assert names[: len(boards)] == boards
 
 
 def test_closed_book_columns() -> None:
     """Tasks that can be asked without their context have closed-book columns, as do categories that have only such tasks."""
     groups = make_schema(all_sections([find_benchmark("helmet")]))["run_groups"]
-    columns = {group["name"] for group in groups if "helmet_closed" in group["name"] and "subgroups" not in group}
+    columns = {
+        group["name"]
+        for group in groups
+        if "helmet_closed" in group["name"] and "subgroups" not in group
+    }
     categories = {"rag", "longqa"}
     tasks = {"nq", "triviaqa", "hotpotqa", "popqa", "narrativeqa", "infbench_qa", "infbench_choice"}
     assert {name for name in columns if name.endswith("_8k")} == {
@@ -89,7 +119,9 @@ def test_closed_book_columns() -> None:
 def test_categories_with_some_closed_book_tasks() -> None:
     """A category with only some closed-book tasks has no closed-book column, because its mean would be over other tasks."""
     helmet = find_benchmark("helmet")
-    category = replace(helmet.entries["helmet_rag"], tasks=(helmet.task("nq"), helmet.task("json_kv")))
+    category = replace(
+        helmet.entries["helmet_rag"], tasks=(helmet.task("nq"), helmet.task("json_kv"))
+    )
     groups = make_schema(all_sections([replace(helmet, categories=(category,))]))["run_groups"]
     names = {group["name"] for group in groups}
     assert "helmet_closed_nq_8k" in names

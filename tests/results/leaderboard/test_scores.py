@@ -32,7 +32,9 @@ def names(table: dict[str, Any]) -> list[str]:
     return [title["value"] for title in table["header"]]
 
 
-@pytest.mark.parametrize(("name", "group"), [("helmet", "helmet_128k"), ("lv_eval", "lv_eval_256k")])
+@pytest.mark.parametrize(
+    ("name", "group"), [("helmet", "helmet_128k"), ("lv_eval", "lv_eval_256k")]
+)
 def test_first_tables_of_published_results(tmp_path: Path, name: str, group: str) -> None:
     """A suite without runs opens at the longest length that most published models have."""
     write_reference(find_benchmark(name), tmp_path)
@@ -46,7 +48,11 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scores")
     runs = folder / "runs/s"
     entries = [
-        *(f"helmet_{category.name}:length=8k" for category in HELMET.categories if category.averaged),
+        *(
+            f"helmet_{category.name}:length=8k"
+            for category in HELMET.categories
+            if category.averaged
+        ),
         *("helmet_recall:length=4k", "helmet_recall:length=16k", "helmet_ruler:length=8k"),
         *(f"longbench_v2:mode={mode}" for mode in ("0shot", "cot", "no_context")),
         *("lv_eval:length=16k", "any_jsonl:path=data/law,length=8k"),
@@ -87,7 +93,9 @@ def test_no_cell_leads_to_all_predictions(suite: Path) -> None:
     """Each second cell has a list of runs, because the front end links it to all predictions otherwise."""
     files = [suite / "groups.json", *(suite / "groups").glob("*.json")]
     tables = [table for path in files for table in json.loads(path.read_text())]
-    assert all("run_spec_names" in row[1] for table in tables for row in table["rows"] if "value" in row[1])
+    assert all(
+        "run_spec_names" in row[1] for table in tables for row in table["rows"] if "value" in row[1]
+    )
     rows = {row[0]["value"]: row[1] for row in read_table(suite, "helmet_8k")["rows"]}
     assert len(rows["acme/good"]["run_spec_names"]) == 7
 
@@ -101,7 +109,10 @@ def test_own_models_among_published_ones(suite: Path) -> None:
     assert {row[0]["value"] for row in own} == {"acme/good", "acme/bad"}
     assert all(row[0]["style"] == {"font-weight": "bold"} for row in own)
     assert not any("style" in row[0] for row in published)
-    descriptions = {group.name: group.description for group in read_schema(str(suite / "schema.json")).run_groups}
+    descriptions = {
+        group.name: group.description
+        for group in read_schema(str(suite / "schema.json")).run_groups
+    }
     assert f"the {MOST_PUBLISHED} best of 65 published ones" in str(descriptions["helmet_8k"])
     assert len(read_table(suite, "ada_leval_8k")["rows"]) > MOST_PUBLISHED
 
@@ -111,8 +122,14 @@ def test_tasks_of_published_models_alone(suite: Path) -> None:
     pages = {path.stem for path in (suite / "groups").glob("*.json")}
     assert {"helmet_json_kv", "helmet_json_kv_8k", "helmet_icl_64k"} <= pages
     assert not pages & {"helmet_json_kv_64k", "helmet_trec_coarse_64k"}
-    listed = {row[0]["href"] for table in json.loads((suite / "groups.json").read_text()) for row in table["rows"]}
-    scenarios = {group.name for group in read_schema(str(suite / "schema.json")).run_groups if group.taxonomy}
+    listed = {
+        row[0]["href"]
+        for table in json.loads((suite / "groups.json").read_text())
+        for row in table["rows"]
+    }
+    scenarios = {
+        group.name for group in read_schema(str(suite / "schema.json")).run_groups if group.taxonomy
+    }
     assert listed | scenarios <= pages
     tables = json.loads((suite / "groups/helmet_icl_64k.json").read_text())
     assert [table["title"] for table in tables] == ["Score"]
@@ -122,7 +139,12 @@ def test_tasks_of_published_models_alone(suite: Path) -> None:
     # A task has several official metrics only here.
     cited = json.loads((suite / "groups/helmet_cite_64k.json").read_text())
     assert [table["title"] for table in cited] == ["Score", "Official metrics"]
-    assert names(cited[1])[1:5] == ["String EM", "Citation recall", "Citation precision", "List recall, top 5"]
+    assert names(cited[1])[1:5] == [
+        "String EM",
+        "Citation recall",
+        "Citation precision",
+        "List recall, top 5",
+    ]
 
 
 def test_columns_outside_the_mean(suite: Path) -> None:
@@ -134,13 +156,18 @@ def test_columns_outside_the_mean(suite: Path) -> None:
 
 def test_own_questions_have_short_names(suite: Path) -> None:
     """Own questions are named by the last part of their folder."""
-    groups = {group.name: group.display_name for group in read_schema(str(suite / "schema.json")).run_groups}
+    groups = {
+        group.name: group.display_name
+        for group in read_schema(str(suite / "schema.json")).run_groups
+    }
     assert groups["any_jsonl_8k_in_folder_data--law"] == "Own questions law 8k"
 
 
 def test_the_page_of_scenarios(suite: Path) -> None:
     """The page of scenarios has each benchmark, category and task once."""
-    groups = [group for group in read_schema(str(suite / "schema.json")).run_groups if group.taxonomy]
+    groups = [
+        group for group in read_schema(str(suite / "schema.json")).run_groups if group.taxonomy
+    ]
     titles = [group.display_name for group in groups]
     assert len(titles) == len(set(titles))
     assert {"HELMET", "HELMET Recall", "HELMET JSON KV", "LongBench v2 With CoT"} <= set(titles)
@@ -169,7 +196,9 @@ def test_the_overall_column(tmp_path: Path) -> None:
     own = table["rows"][-1]
     assert "published" not in own[0]["value"]
     assert ["missing", "rag", ""] in own[1]["lacking"]
-    assert own[-1]["value"].startswith("Average 128k: none, because of no score (rag, icl, cite and ")
+    assert own[-1]["value"].startswith(
+        "Average 128k: none, because of no score (rag, icl, cite and "
+    )
     assert (own[2]["number"], own[2]["high"]) == (1.0, 1.0)
     assert 0.2 < own[2]["low"] < 0.9
 

@@ -59,7 +59,9 @@ def ask(port: int, head: str) -> tuple[int, str, dict[str, str]]:
     return reply.status, body.decode(), headers
 
 
-def get(port: int, path: str, more: str = "", method: str = "GET") -> tuple[int, str, dict[str, str]]:
+def get(
+    port: int, path: str, more: str = "", method: str = "GET"
+) -> tuple[int, str, dict[str, str]]:
     """Ask for a path under a name of this machine."""
     return ask(port, f"{method} {path} HTTP/1.1\nHost: 127.0.0.1:{port}{more}")
 
@@ -89,7 +91,9 @@ OTHER_NAMES = ("evil.com", "evil.com:{port}", "127.0.0.1.evil.com", "127.0.0.1.e
 def test_other_names_are_refused(name: str, method: str, headers: str, port: int) -> None:
     """A site with a name of its own for 127.0.0.1 (DNS rebinding) gets no page, no script and no status."""
     for path in (PAGE, "/", "/config.js", "/nothing", "/cache/output/x"):
-        status, body, replied = ask(port, f"{method} {path} HTTP/1.1\nHost: {name.format(port=port)}{headers}")
+        status, body, replied = ask(
+            port, f"{method} {path} HTTP/1.1\nHost: {name.format(port=port)}{headers}"
+        )
         assert status == 403
         assert SECRET not in body
         assert "last-modified" not in replied
@@ -138,8 +142,12 @@ LINKS_OUT = ("runs/s/file.json", "runs/s/folder/schema.json", "runs/linked/schem
 
 @pytest.mark.parametrize("headers", ["", "\nAccept-Encoding: gzip", "\nRange: bytes=0-9"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-@pytest.mark.parametrize("path", [*(f"/benchmark_output/{path}" for path in LINKS_OUT), "/cache/output/file.json"])
-def test_paths_out_of_the_folder_are_refused(path: str, method: str, headers: str, port: int) -> None:
+@pytest.mark.parametrize(
+    "path", [*(f"/benchmark_output/{path}" for path in LINKS_OUT), "/cache/output/file.json"]
+)
+def test_paths_out_of_the_folder_are_refused(
+    path: str, method: str, headers: str, port: int
+) -> None:
     """Links and `..` lead to no file outside the folder, and tell neither its size nor its date."""
     status, body, replied = get(port, path, headers, method)
     assert status in (403, 404)
@@ -169,11 +177,16 @@ def test_helms_pages_work(port: int) -> None:
         assert get(port, path)[0] == 200
 
 
-def test_a_suite_that_is_a_link_out(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_that_is_a_link_out(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line says why the pages of a suite that is a link out of the folder would be refused, and what to do."""
     monkeypatch.chdir(folder)
     (folder / "outside/groups.json").write_text("[]")
     assert command("serve", "--suite", "linked") == 2
     assert command.err.count("\n") == 1
-    assert f"suite='linked' is a link to {folder.resolve()}/outside, and serve shows only" in command.err
+    assert (
+        f"suite='linked' is a link to {folder.resolve()}/outside, and serve shows only"
+        in command.err
+    )
     assert "--output-path" in command.err

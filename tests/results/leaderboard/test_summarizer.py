@@ -48,10 +48,15 @@ def summarized(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> 
     return files(folder)
 
 
-def test_templates_are_parsed_in_one_thread_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_are_parsed_in_one_thread_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pages of other adapters' runs are written one at a time, because Python 3.11's parser can fail in two threads."""
     for entry in ENTRIES:
-        path = write_run(tmp_path / "benchmark_output/runs/s", entry, long_prompts(1, 200)) / "run_spec.json"
+        path = (
+            write_run(tmp_path / "benchmark_output/runs/s", entry, long_prompts(1, 200))
+            / "run_spec.json"
+        )
         path.write_text(path.read_text().replace('"method": "longctx"', '"method": "generation"'))
     write, inside, most = display.write_run_display_json, [], []
 
@@ -71,7 +76,11 @@ def test_tables_are_those_of_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """HELM's summarizer and ours write the same numbers; only long texts are elided, with their whole prompts in files."""
     runs = tmp_path / "stock/benchmark_output/runs/s"
     for entry, characters in ENTRIES.items():
-        write_run(runs, entry, long_prompts(4, characters, CHINESE if entry.startswith("lv_eval") else ENGLISH))
+        write_run(
+            runs,
+            entry,
+            long_prompts(4, characters, CHINESE if entry.startswith("lv_eval") else ENGLISH),
+        )
     schema = suite_schema(read_suite(runs, BENCHMARKS).boards)
     (tmp_path / "stock/schema.yaml").write_text(yaml.safe_dump(schema))
     shutil.copytree(tmp_path / "stock", tmp_path / "ours")
@@ -80,14 +89,22 @@ def test_tables_are_those_of_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     new = [path for path in ours if path not in stock and not path.endswith(PAGES_RECORD)]
     assert all("/prompts/" in path or "/groups/" in path for path in new)
     # On the page of a category, HELM's heading of the mean is another, and ours has columns of tasks.
-    mine, others = numbers(ours), {key: value for key, value in numbers(stock).items() if key[-1] != "Score"}
+    mine, others = (
+        numbers(ours),
+        {key: value for key, value in numbers(stock).items() if key[-1] != "Score"},
+    )
     assert {key: mine[key] for key in others} == others
     assert len(others) >= 10
     pages = [path for path in stock if Path(path).name in OUTPUTS]
     differing = [path for path in pages if json.loads(ours[path]) != json.loads(stock[path])]
-    assert {path.rsplit("/", 1)[1] for path in differing} == {"instances.json", "display_requests.json"}
+    assert {path.rsplit("/", 1)[1] for path in differing} == {
+        "instances.json",
+        "display_requests.json",
+    }
     assert not [path for path in differing if "length=4k" in path]
-    assert sum(len(ours[path]) for path in differing) < sum(len(stock[path]) for path in differing) / 2
+    assert (
+        sum(len(ours[path]) for path in differing) < sum(len(stock[path]) for path in differing) / 2
+    )
 
 
 def test_published_rows_stand_beside_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,12 +117,18 @@ def test_published_rows_stand_beside_runs(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(summarize, "hwarn", warnings.append)
     summarized(tmp_path, monkeypatch, "--summarizer-class-name", SUMMARIZER)
     assert warnings == []
-    tables = [table for path in (suite / "groups").glob("*.json") for table in json.loads(path.read_text())]
+    tables = [
+        table
+        for path in (suite / "groups").glob("*.json")
+        for table in json.loads(path.read_text())
+    ]
     assert any(row[0]["value"] == "published/GPT-4" for table in tables for row in table["rows"])
     for table in tables:
         assert all(len(title["value"]) <= 30 for title in table["header"])
         assert all(any("value" in cell for cell in row[1:]) for row in table["rows"])
-        assert all(any("value" in cell for cell in column) for column in zip(*table["rows"], strict=True))
+        assert all(
+            any("value" in cell for cell in column) for column in zip(*table["rows"], strict=True)
+        )
         keys = []
         for cell in (row[1] for row in table["rows"]):
             missing = sum(lack[0] == "missing" for lack in cell.get("lacking") or [])
@@ -134,7 +157,9 @@ def test_a_run_of_helms_own_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (run / "run_spec.json").write_text(json.dumps(spec))
     for name in ("stats", "per_instance_stats"):
         text = (run / f"{name}.json").read_text().replace('"split": "test"', '"split": "valid"')
-        text = text.replace('"sub_split": "json_kv"', '"computed": true').replace(',\n      "computed": true', "")
+        text = text.replace('"sub_split": "json_kv"', '"computed": true').replace(
+            ',\n      "computed": true', ""
+        )
         (run / f"{name}.json").write_text(text.replace("longctx_score", "ruler_string_match_part"))
     warnings: list[str] = []
     monkeypatch.setattr(summarize, "hwarn", warnings.append)
@@ -169,7 +194,9 @@ def shorten(heading: str) -> str:
 @pytest.mark.parametrize("name", ["stats", "run_spec"])
 def test_a_damaged_run_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line names a damaged run before anything is written of the others."""
-    run = write_run(tmp_path / "benchmark_output/runs/s", next(iter(ENTRIES)), long_prompts(1, 5_000))
+    run = write_run(
+        tmp_path / "benchmark_output/runs/s", next(iter(ENTRIES)), long_prompts(1, 5_000)
+    )
     path = run / f"{name}.json"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"json_kv.*: run_spec.json or stats.json is damaged"):

@@ -23,7 +23,9 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a suite of three models at two lengths, with a run without context."""
     folder = tmp_path_factory.mktemp("output") / "runs" / "mine"
     write_suite(folder, ENTRIES, SKILLS, instances=12)
-    write_suite(folder, ["helmet_rag:task=nq,length=8k,context=none"], {"acme/one": 0.4}, instances=6)
+    write_suite(
+        folder, ["helmet_rag:task=nq,length=8k,context=none"], {"acme/one": 0.4}, instances=6
+    )
     return folder
 
 
@@ -71,7 +73,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Board:
 def board_of(tmp_path: Path) -> Callable[..., Board]:
     """Return a function that adds runs of entries by models to a suite, and returns its board."""
 
-    def make(entries: list[str], skills: dict[str, float], published: bool = False, instances: int = 12) -> Board:
+    def make(
+        entries: list[str], skills: dict[str, float], published: bool = False, instances: int = 12
+    ) -> Board:
         write_suite(tmp_path / "runs", entries, skills, instances)
         (board,) = read_suite(tmp_path / "runs", BENCHMARKS, published=published).boards
         return board

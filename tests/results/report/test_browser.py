@@ -16,10 +16,16 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_pages_are_accessible_and_without_errors(site: Path, browser: webdriver.Chrome, theme: str) -> None:
+def test_pages_are_accessible_and_without_errors(
+    site: Path, browser: webdriver.Chrome, theme: str
+) -> None:
     """Every page has no serious fault of accessibility and no error in the console, in both themes."""
     axe = (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
-    for page in [*site.glob("index.html"), *site.glob("helmet-*.html"), next(site.glob("instances-*.html"))]:
+    for page in [
+        *site.glob("index.html"),
+        *site.glob("helmet-*.html"),
+        next(site.glob("instances-*.html")),
+    ]:
         open_site(browser, page, theme)
         browser.execute_script(axe)
         # In the other theme only colours differ.
@@ -44,22 +50,37 @@ def test_instances_can_be_searched_and_opened(site: Path, browser: webdriver.Chr
     browser.execute_script("document.querySelector('.instances summary').click()")
     until(
         browser,
-        lambda tab: tab.execute_script("return document.querySelectorAll('.instance .side section').length") == 3,
+        lambda tab: (
+            tab.execute_script("return document.querySelectorAll('.instance .side section').length")
+            == 3
+        ),
     )
-    scores = browser.execute_script("return [...document.querySelectorAll('.chip b')].map((each) => each.textContent)")
+    scores = browser.execute_script(
+        "return [...document.querySelectorAll('.chip b')].map((each) => each.textContent)"
+    )
     assert scores
     assert all(re.fullmatch(r"\d+\.\d|–", score) for score in scores)
     shown = browser.execute_script("return document.querySelector('.instance').innerText")
     assert "<script>document.title='owned'</script>" in shown
-    assert "helm-longctx show 'helmet_recall:task=json_kv,length=8k,model=acme_one' 'json_kv-7'" in shown
-    assert browser.execute_script("return document.querySelectorAll('.instance script, .instance img').length") == 0
+    assert (
+        "helm-longctx show 'helmet_recall:task=json_kv,length=8k,model=acme_one' 'json_kv-7'"
+        in shown
+    )
+    assert (
+        browser.execute_script(
+            "return document.querySelectorAll('.instance script, .instance img').length"
+        )
+        == 0
+    )
     assert browser.title.startswith("helmet_recall")
 
 
 def test_readers_choose_lengths_models_and_order(site: Path, browser: webdriver.Chrome) -> None:
     """A chosen length shows only its section, a click on a heading sorts, and a plot has only the chosen models."""
     open_site(browser, site / "index.html")
-    browser.execute_script("[...document.querySelectorAll('.choices input')].find((e) => e.value === '8k').click()")
+    browser.execute_script(
+        "[...document.querySelectorAll('.choices input')].find((e) => e.value === '8k').click()"
+    )
     visible = "return [...document.querySelectorAll('section[data-choice]')].filter((s) => s.offsetParent).map((s) => s.dataset.choice)"
     assert browser.execute_script(visible) == ["8k"]
     open_site(browser, site / "helmet-length.html")
@@ -80,7 +101,9 @@ def test_rows_stay_apart_when_sorted(beside: Path, browser: webdriver.Chrome) ->
         "delete document.querySelector('section:not(.other) tbody.other').rows[2].cells[2].dataset.value"
     )
     for down in (True, False):
-        browser.execute_script("document.querySelector('section:not(.other) th:nth-child(3) button').click()")
+        browser.execute_script(
+            "document.querySelector('section:not(.other) th:nth-child(3) button').click()"
+        )
         found = dict(browser.execute_script(values))
         assert found["own"] == [None, None]
         *numbers, missing = found["other"]
@@ -99,7 +122,12 @@ def test_depth_maps_stand_below_each_other_on_phones(site: Path, browser: webdri
     try:
         set_width(browser, 390, 844)
         open_site(browser, site / "helmet-depth.html")
-        assert browser.execute_script("return document.querySelector('figure.plot .scroll').scrollWidth") <= 390
+        assert (
+            browser.execute_script(
+                "return document.querySelector('figure.plot .scroll').scrollWidth"
+            )
+            <= 390
+        )
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
@@ -111,10 +139,20 @@ def test_pages_fit_phones_and_wide_windows(beside: Path, browser: webdriver.Chro
         for page in (*beside.glob("helmet-*.html"), next(beside.glob("instances-*.html"))):
             set_width(browser, 390, 844)
             open_site(browser, page)
-            assert browser.execute_script("return document.querySelector('header.top').offsetHeight") < 0.2 * 844
-            assert browser.execute_script("return document.documentElement.scrollWidth") <= 390, page.name
+            assert (
+                browser.execute_script("return document.querySelector('header.top').offsetHeight")
+                < 0.2 * 844
+            )
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 390, (
+                page.name
+            )
         open_site(browser, beside / "index.html")
-        assert browser.execute_script("return document.querySelector('figure.plot .scroll').scrollWidth") <= 390
+        assert (
+            browser.execute_script(
+                "return document.querySelector('figure.plot .scroll').scrollWidth"
+            )
+            <= 390
+        )
         set_width(browser, 1500, 1200)
         open_site(browser, beside / "index.html")
         assert browser.execute_script(hidden) == 0

@@ -30,14 +30,20 @@ def test_the_page_opens_where_the_user_ran(mixed: Board) -> None:
 
 def test_own_models_are_two_families_of_comparisons(board_of: Callable[..., Board]) -> None:
     """A pair of own models is adjusted for own pairs alone, pairs with published models apart, and two published models never meet."""
-    board = board_of(["helmet_recall:length=8k"], {"acme/one": 0.95, "acme/two": 0.5}, published=True)
+    board = board_of(
+        ["helmet_recall:length=8k"], {"acme/one": 0.95, "acme/two": 0.5}, published=True
+    )
     differences = find_differences(board, "helmet_recall", 8 * K)
     own = differences["acme/one", "acme/two"]
     assert own.adjusted == own.comparison.p_value
-    published = {pair: each for pair, each in differences.items() if pair[1].startswith("published/")}
+    published = {
+        pair: each for pair, each in differences.items() if pair[1].startswith("published/")
+    }
     assert {one for one, _ in published} == {"acme/one", "acme/two"}
     p_values = [each.comparison.p_value for each in published.values()]
-    assert [each.adjusted for each in published.values()] == pytest.approx(holm(p_values), nan_ok=True)
+    assert [each.adjusted for each in published.values()] == pytest.approx(
+        holm(p_values), nan_ok=True
+    )
     matrix, ranks, *_ = comparison_sections(board)[0].blocks
     assert isinstance(matrix, Figure)
     assert isinstance(ranks, Figure)
@@ -50,7 +56,9 @@ def test_a_paired_difference_is_the_difference_of_the_scores(own: Board) -> None
     """A paired difference weights tasks and columns as the overall score does, and counts the instances that both answered."""
     difference = find_differences(own, OVERALL, 16 * K)["acme/one", "acme/two"].comparison
     tasks = own.tasks_of(OVERALL, 16 * K)
-    results = [[own.score(f"acme/{name}", task, 16 * K) for name in ("one", "two")] for task in tasks]
+    results = [
+        [own.score(f"acme/{name}", task, 16 * K) for name in ("one", "two")] for task in tasks
+    ]
     pairs = [[by_instance(each.answers if each else ()) for each in both] for both in results]
     shared = [ours.keys() & theirs.keys() for ours, theirs in pairs]
     means = [
@@ -68,12 +76,17 @@ def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(own: Bo
     values = {(row["row"], row["column"]): row["difference"] for row in matrix.rows}
     assert all(values[one, other] == -float(str(value)) for (other, one), value in values.items())
     for row in matrix.rows:
-        low, high, p, adjusted = (float(str(row[name])) for name in ("low", "high", "p", "adjusted p"))
+        low, high, p, adjusted = (
+            float(str(row[name])) for name in ("low", "high", "p", "adjusted p")
+        )
         assert (low > 0 or high < 0) == (p < 0.05)
         assert adjusted >= p
         assert row["tied"] == (adjusted >= 0.05)
     assert isinstance(ranks, Figure)
-    assert all(float(str(row["low"])) <= float(str(row["score"])) <= float(str(row["high"])) for row in ranks.rows)
+    assert all(
+        float(str(row["low"])) <= float(str(row["score"])) <= float(str(row["high"]))
+        for row in ranks.rows
+    )
     assert isinstance(methods, Table)
     assert methods.header == ["Model", "Mean", "Borda", "Interquartile mean", "Kemeny"]
     assert isinstance(profiles, Figure)
@@ -82,7 +95,9 @@ def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(own: Bo
     assert {profiles.rows[0]["threshold"], profiles.rows[-1]["threshold"]} == {0.0, 1.0}
 
 
-def test_floors_and_single_models_are_not_compared(board_of: Callable[..., Board], own: Board) -> None:
+def test_floors_and_single_models_are_not_compared(
+    board_of: Callable[..., Board], own: Board
+) -> None:
     """There is no page for fewer than two models, and no floor is in a plot or table of the page."""
     entry = "helmet_recall:task=json_kv,length=8k"
     assert comparison_sections(board_of([entry], {"acme/one": 0.9, "longctx/null": 0.1})) == []
@@ -97,7 +112,11 @@ def test_floors_and_single_models_are_not_compared(board_of: Callable[..., Board
 def test_profiles_are_over_parts_that_all_models_have(mixed: Board) -> None:
     """Profiles are over the parts that all models have, and are left out if these are too few."""
     first = comparison_sections(mixed)[0]
-    assert "Performance profiles" not in {block.title for block in first.blocks if isinstance(block, Figure)}
+    assert "Performance profiles" not in {
+        block.title for block in first.blocks if isinstance(block, Figure)
+    }
     others = [section for section in comparison_sections(mixed) if section.choice == "128k"]
-    (profiles,) = (block for block in others[0].blocks if block.kind == "figure" and "profiles" in block.name)
+    (profiles,) = (
+        block for block in others[0].blocks if block.kind == "figure" and "profiles" in block.name
+    )
     assert "of 21 that all these models have" in profiles.about

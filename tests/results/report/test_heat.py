@@ -24,7 +24,16 @@ def figures(board: Board) -> dict[str, Figure]:
 def test_all_published_models_are_there(published: Board) -> None:
     """The first table has the average and each category of all published models, and each other table a category's tasks."""
     tables = figures(published)
-    assert list(tables) == ["Scores by length", "Recall", "RAG", "ICL", "Cite", "LongQA", "Summ", "RULER"]
+    assert list(tables) == [
+        "Scores by length",
+        "Recall",
+        "RAG",
+        "ICL",
+        "Cite",
+        "LongQA",
+        "Summ",
+        "RULER",
+    ]
     rows = {(row["model"], row["part"]): row for row in tables["Scores by length"].rows}
     assert len(rows) == 8 * 65 + 59  # the notebook has 59 models, and RULER only for them
     # Source: static/images/results_length_main.png of HELMET at aaab7dc (gh-pages).
@@ -49,7 +58,9 @@ def test_own_models_are_beside_them(mixed: Board) -> None:
 
 def test_a_single_length_has_no_table(board_of: MakeBoard) -> None:
     """A suite with one length has no page of heat tables."""
-    assert heat_sections(board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})) == []
+    assert (
+        heat_sections(board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})) == []
+    )
 
 
 def test_the_table_is_drawn(published: Board, tmp_path: Path) -> None:

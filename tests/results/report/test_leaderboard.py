@@ -39,9 +39,15 @@ def test_overall_is_the_mean_of_the_columns(published: Board) -> None:
     assert overall.interval.mean == pytest.approx(fmean(column.interval.mean for column in columns))
     assert overall.interval.low < overall.interval.mean < overall.interval.high
     assert overall.interval.high - overall.interval.low < min(
-        column.interval.high - column.interval.low for column in columns if column.interval.mean < 0.6
+        column.interval.high - column.interval.low
+        for column in columns
+        if column.interval.mean < 0.6
     )
-    lacking = [model for model in published.models if not published.score(model, published.columns[0], 128 * K)]
+    lacking = [
+        model
+        for model in published.models
+        if not published.score(model, published.columns[0], 128 * K)
+    ]
     assert lacking
     assert all(published.score(model, OVERALL, 128 * K) is None for model in lacking)
 
@@ -56,18 +62,29 @@ def test_published_results_open_at_the_longest_common_length(published: Board) -
     assert answer.verdict.startswith(
         "GPT-4o-08 has the highest overall score of the published models: 64.8 (95 % inter"
     )
-    assert answer.certainty == "Published scores are not compared with each other, because only means are known."
+    assert (
+        answer.certainty
+        == "Published scores are not compared with each other, because only means are known."
+    )
     assert not answer.is_sure
     assert all(row["Rank"].detail == "" for row in rows_by_model(table).values())
     assert answer.note.startswith("Only means were published.")
-    scores = [row["Average"].value for row in rows_by_model(table).values() if row["Average"].value is not None]
+    scores = [
+        row["Average"].value
+        for row in rows_by_model(table).values()
+        if row["Average"].value is not None
+    ]
     assert scores == sorted(scores, reverse=True)
 
 
 def test_published_means_have_the_interval_of_the_smallest_sample() -> None:
     """The mean of a table that mixes protocols has the interval of the smallest sample, because nobody knows its real one."""
     (board,) = published_boards([find_benchmark("ada_leval")])
-    counts = {place.length: result.interval.n for place, result in board.scores.items() if place.part == "stackselect"}
+    counts = {
+        place.length: result.interval.n
+        for place, result in board.scores.items()
+        if place.part == "stackselect"
+    }
     assert (counts[16 * K], counts[32 * K]) == (200, 50)
 
 
@@ -100,14 +117,18 @@ def test_missing_values_are_empty_in_files(mixed: Board) -> None:
     assert 0 < float(own["Recall"]) <= 1
     assert next(line for line in lines if line["Model"] == "longctx/null")["Rank"] == ""
     assert all(
-        line[name] == "" or 0 <= float(line[name]) <= 1 for line in lines for name in ("Average", "Recall", "RAG")
+        line[name] == "" or 0 <= float(line[name]) <= 1
+        for line in lines
+        for name in ("Average", "Recall", "RAG")
     )
 
 
 @pytest.mark.parametrize("task", ["", ",metric=f1", ",metric=rubric"])
 def test_own_questions_have_scores_with_every_metric(board_of: MakeBoard, task: str) -> None:
     """Each task of own questions, also a variant or a judged one, has a column, and the folder's last part is the title."""
-    board = board_of([f"any_jsonl:path=data/bills,length=8k{task}"], {"acme/one": 0.9, "acme/two": 0.2})
+    board = board_of(
+        [f"any_jsonl:path=data/bills,length=8k{task}"], {"acme/one": 0.9, "acme/two": 0.2}
+    )
     assert board.title == "Own questions bills"
     answer, table = blocks_of(leaderboard_sections(board)[0])
     assert len(table.header) == 3
@@ -117,20 +138,28 @@ def test_own_questions_have_scores_with_every_metric(board_of: MakeBoard, task: 
 
 def test_modes_are_columns_and_not_averaged(board_of: MakeBoard) -> None:
     """The modes of LongBench v2 are columns without a mean, because they ask the same questions in different conditions."""
-    board = board_of([f"longbench_v2:mode={mode}" for mode in ("0shot", "cot", "no_context")], {"acme/one": 0.9})
+    board = board_of(
+        [f"longbench_v2:mode={mode}" for mode in ("0shot", "cot", "no_context")], {"acme/one": 0.9}
+    )
     _, table = blocks_of(leaderboard_sections(board)[0])
     assert table.header == ["Rank", "Model", "Zero-shot", "With CoT", "Without the text"]
 
 
 def test_parts_in_no_mean_have_columns_and_tasks_have_rows(board_of: MakeBoard) -> None:
     """RULER has a column although it is in no mean, and each task has a row."""
-    board = board_of(["helmet_ruler:length=8k", "helmet_recall:length=8k"], {"acme/one": 0.9, "acme/two": 0.3})
+    board = board_of(
+        ["helmet_ruler:length=8k", "helmet_recall:length=8k"], {"acme/one": 0.9, "acme/two": 0.3}
+    )
     _, _, table, tasks = leaderboard_sections(board)[0].blocks
     assert isinstance(table, Table)
     assert isinstance(tasks, Table)
     assert table.header == ["Rank", "Model", "Recall", "RULER"]
     assert "In no mean: RULER." in table.about
-    names = [task.title for entry in ("helmet_recall", "helmet_ruler") for task in board.benchmark.entries[entry].tasks]
+    names = [
+        task.title
+        for entry in ("helmet_recall", "helmet_ruler")
+        for task in board.benchmark.entries[entry].tasks
+    ]
     assert {row[0].text for row in tasks.rows} == set(names)
     assert {row[3].value for row in tasks.rows} <= {10, 11, 12}
 
@@ -146,7 +175,9 @@ def test_one_model_is_not_called_the_best(board_of: MakeBoard, published: bool) 
     assert answer.certainty == ""
 
 
-def test_certainty_is_that_of_the_adjusted_comparisons(own: Board, board_of: MakeBoard, published: Board) -> None:
+def test_certainty_is_that_of_the_adjusted_comparisons(
+    own: Board, board_of: MakeBoard, published: Board
+) -> None:
     """The answer names the models that the adjusted test finds tied with the best, or gives the largest adjusted p-value."""
     answer, _ = blocks_of(leaderboard_sections(own)[0])
     best, second, third = (each.model for each in own.ranking(16 * K))
@@ -161,7 +192,11 @@ def test_certainty_is_that_of_the_adjusted_comparisons(own: Board, board_of: Mak
         "< 0.001" if adjusted < 0.001 else f"= {adjusted:.3f}"
     )
     assert answer.is_sure
-    answers = [blocks_of(section)[0] for each in (own, board, published) for section in leaderboard_sections(each)]
+    answers = [
+        blocks_of(section)[0]
+        for each in (own, board, published)
+        for section in leaderboard_sections(each)
+    ]
     assert not any("sure" in f"{answer.verdict} {answer.certainty}" for answer in answers)
 
 
@@ -173,7 +208,9 @@ def test_floors_are_lines_and_rows_apart(own: Board) -> None:
     by_model = rows_by_model(table)
     assert by_model["longctx/null"]["Rank"].value is None
     best, floor = by_model["acme/one"], by_model["longctx/null"]
-    assert best["Above floor"].value == pytest.approx((best["Overall"].value or 0) - (floor["Overall"].value or 0))
+    assert best["Above floor"].value == pytest.approx(
+        (best["Overall"].value or 0) - (floor["Overall"].value or 0)
+    )
     assert isinstance(plot, Figure)
     assert [row["model"] for row in plot.rows if row["kind"] == "floor"] == ["null"]
     assert "longctx/null" not in {each.model for each in own.ranking(16 * K)}
@@ -194,8 +231,12 @@ def test_published_floors_are_no_models(name: str, floors: set[str]) -> None:
         assert not any(floor in answer.verdict for floor in floors)
         there = {kind: {row[1].text for row in rows} for kind, rows in table.bodies}
         assert there.get("floor") == floors
-        assert all(row[0].value is None for kind, rows in table.bodies if kind == "floor" for row in rows)
-    assert {model.removeprefix("published/") for model in board.models if board.is_floor(model)} == floors
+        assert all(
+            row[0].value is None for kind, rows in table.bodies if kind == "floor" for row in rows
+        )
+    assert {
+        model.removeprefix("published/") for model in board.models if board.is_floor(model)
+    } == floors
 
 
 def test_answers_to_questions_alone_are_floors(board_of: Callable[..., Board]) -> None:
@@ -203,7 +244,10 @@ def test_answers_to_questions_alone_are_floors(board_of: Callable[..., Board]) -
     asked = "helmet_rag:task=nq,length=8k"
     board = board_of([asked, f"{asked},method=question_only"], {"acme/one": 0.9})
     alone = "acme/one (method=question_only)"
-    assert {model: board.is_floor(model) for model in board.models} == {"acme/one": False, alone: True}
+    assert {model: board.is_floor(model) for model in board.models} == {
+        "acme/one": False,
+        alone: True,
+    }
     assert [each.model for each in board.ranking(8 * K, "nq")] == ["acme/one"]
     assert [each.model for each in board.floors("nq", 8 * K)] == [alone]
 
@@ -211,10 +255,14 @@ def test_answers_to_questions_alone_are_floors(board_of: Callable[..., Board]) -
 def test_own_floors_do_not_hide_published_models() -> None:
     """If only floors of the user have a part, models are ranked by a part that has other models."""
     ruler = find_benchmark("ruler")
-    floor = Result("ruler", "ruler", "qa_1", "longctx/null", 32 * K, "full", Interval(0.1, 0.0, 0.2, 20))
+    floor = Result(
+        "ruler", "ruler", "qa_1", "longctx/null", 32 * K, "full", Interval(0.1, 0.0, 0.2, 20)
+    )
     (board,) = make_boards([floor], [ruler], published=True)
     assert board.main_part(32 * K) == OVERALL
-    answer, _ = blocks_of(next(each for each in leaderboard_sections(board) if each.choice == "32k"))
+    answer, _ = blocks_of(
+        next(each for each in leaderboard_sections(board) if each.choice == "32k")
+    )
     assert "has the highest overall score of the published models" in answer.verdict
 
 

@@ -30,7 +30,10 @@ def test_drop_means_and_effective_length(published: Board) -> None:
     _, groups = length_sections(lv_eval)
     (figure,) = groups.blocks
     assert isinstance(figure, Figure)
-    assert {row["part"] for row in figure.rows} == {"With confusing facts", "Without confusing facts"}
+    assert {row["part"] for row in figure.rows} == {
+        "With confusing facts",
+        "Without confusing facts",
+    }
     assert len(figure.rows) == 2 * (10 * 5 + 1)
 
 
@@ -39,14 +42,22 @@ def test_own_models_are_first_and_other_means_are_marked(mixed: Board) -> None:
     curves, table = length_sections(mixed)[0].blocks
     assert isinstance(curves, Figure)
     assert isinstance(table, Table)
-    assert list(dict.fromkeys(row["model"] for row in curves.rows))[:3] == ["acme/one", "acme/two", "null"]
+    assert list(dict.fromkeys(row["model"] for row in curves.rows))[:3] == [
+        "acme/one",
+        "acme/two",
+        "null",
+    ]
     assert [kind for kind, _ in table.bodies] == ["own", "floor", "other"]
     cells = dict(zip(table.header, table.rows[0], strict=True))
     assert cells["Mean"].text.endswith(" †")
     assert "over 8k, 32k" in cells["Mean"].note
     by_model = {row[0].text: dict(zip(table.header, row, strict=True)) for row in table.rows}
     assert not by_model["GPT-4o-08"]["Mean"].text.endswith("†")
-    short = next(cells for cells in by_model.values() if cells["128k"].value is None and cells["Model"].detail)
+    short = next(
+        cells
+        for cells in by_model.values()
+        if cells["128k"].value is None and cells["Model"].detail
+    )
     assert short["Mean"].text.endswith(" †")
 
 
@@ -56,7 +67,9 @@ def test_columns_and_panels_have_scores(mixed: Board, board_of: MakeBoard) -> No
     assert isinstance(table, Table)
     for place in range(1, 6):
         assert any(row[place].value is not None for row in table.rows)
-    assert length_sections(board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})) == []
+    assert (
+        length_sections(board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})) == []
+    )
 
 
 def test_depths_are_those_of_own_runs(own: Board, published: Board) -> None:
@@ -64,13 +77,17 @@ def test_depths_are_those_of_own_runs(own: Board, published: Board) -> None:
     assert depth_sections(published) == []
     (figure,) = depth_sections(own)[0].blocks
     assert isinstance(figure, Figure)
-    assert {row["depth"] for row in figure.rows} == {f"{depth} %" for depth in (0, 20, 40, 60, 80, 100)}
+    assert {row["depth"] for row in figure.rows} == {
+        f"{depth} %" for depth in (0, 20, 40, 60, 80, 100)
+    }
     assert not any("mark" in row for row in figure.rows)
 
 
 def test_depths_of_baselines_alone_are_shown(board_of: MakeBoard) -> None:
     """The page of depths shows rows of floors even if there are no other models."""
-    board = board_of(["helmet_recall:task=json_kv,length=8k"], {"longctx/null": 0.2}, published=True)
+    board = board_of(
+        ["helmet_recall:task=json_kv,length=8k"], {"longctx/null": 0.2}, published=True
+    )
     sections = depth_sections(board)
     (figure,) = sections[0].blocks
     assert isinstance(figure, Figure)
@@ -84,7 +101,10 @@ def test_depths_over_fewer_tasks_are_marked(board_of: MakeBoard) -> None:
     board = board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/part": 0.8})
     (figure,) = depth_sections(board)[0].blocks
     assert isinstance(figure, Figure)
-    assert {(row["model"], row.get("mark", "")) for row in figure.rows} == {("acme/all", ""), ("acme/part", "†")}
+    assert {(row["model"], row.get("mark", "")) for row in figure.rows} == {
+        ("acme/all", ""),
+        ("acme/part", "†"),
+    }
 
 
 def test_each_task_has_a_map_of_its_depths(own: Board, board_of: MakeBoard) -> None:
@@ -100,13 +120,23 @@ def test_each_task_has_a_map_of_its_depths(own: Board, board_of: MakeBoard) -> N
         if row["kind"] == "own":
             result = own.score(str(row["model"]), task, 16 * 1024)
             assert result
-            found = [each.score for each in result.answers if row["depth"] == f"{each.depth:.0%}".replace("%", " %")]
+            found = [
+                each.score
+                for each in result.answers
+                if row["depth"] == f"{each.depth:.0%}".replace("%", " %")
+            ]
             scores = [score for score in found if score is not None]
             assert (row["n"], row["score"]) == (len(scores), pytest.approx(fmean(scores)))
     assert sum(int(str(row["n"])) for figure in figures.values() for row in figure.rows) == sum(
-        int(str(row["n"])) for block in pooled.blocks if isinstance(block, Figure) for row in block.rows
+        int(str(row["n"]))
+        for block in pooled.blocks
+        if isinstance(block, Figure)
+        for row in block.rows
     )
-    assert len(depth_sections(board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9}))) == 1
+    assert (
+        len(depth_sections(board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})))
+        == 1
+    )
 
 
 def test_correlations_have_their_numbers(published: Board) -> None:
@@ -119,6 +149,8 @@ def test_correlations_have_their_numbers(published: Board) -> None:
     assert {"rho", "p", "low", "high", "n"} < cell.keys()
     assert cell["n"] == 59
     label = next(
-        row["label"] for row in scatter.rows if (row.get("row"), row.get("column")) == ("helmet_recall", "helmet_rag")
+        row["label"]
+        for row in scatter.rows
+        if (row.get("row"), row.get("column")) == ("helmet_recall", "helmet_rag")
     )
     assert label == f"rho = {cell['rho']:.2f}, p < 0.001, n = 59"

@@ -26,7 +26,9 @@ def section(published: Board) -> Section:
 
 def table(section: Section, end: str) -> dict[str, dict[str, Cell]]:
     """Return a table's cells by the first cell of the row and by column."""
-    (found,) = (each for each in section.blocks if isinstance(each, Table) and each.name.endswith(end))
+    (found,) = (
+        each for each in section.blocks if isinstance(each, Table) and each.name.endswith(end)
+    )
     return {row[0].text: dict(zip(found.header, row, strict=True)) for row in found.rows}
 
 
@@ -41,10 +43,34 @@ def test_properties_are_those_of_the_paper(section: Section) -> None:
     assert len(rows) == 59
     texts = {name: [cell.text for cell in row.values()][2:] for name, row in rows.items()}
     hybrid = "Hybrid (Mamba + Full-attention) MoE"
-    assert texts["Jamba-1.5-Mini"] == ["262,144", "12/52", hybrid, "None", "instruction-tuned", "Jamba", "Table 15"]
-    window = ["131,072", "8", "Full-attention + Sliding window", "RoPE", "instruction-tuned", "Mistral", "Table 15"]
+    assert texts["Jamba-1.5-Mini"] == [
+        "262,144",
+        "12/52",
+        hybrid,
+        "None",
+        "instruction-tuned",
+        "Jamba",
+        "Table 15",
+    ]
+    window = [
+        "131,072",
+        "8",
+        "Full-attention + Sliding window",
+        "RoPE",
+        "instruction-tuned",
+        "Mistral",
+        "Table 15",
+    ]
     assert texts["Ministral-8B-Inst"] == window
-    page = ["131,072", "–", "unknown", "unknown", "instruction-tuned", "Proprietary", "project page"]
+    page = [
+        "131,072",
+        "–",
+        "unknown",
+        "unknown",
+        "instruction-tuned",
+        "Proprietary",
+        "project page",
+    ]
     assert texts["GPT-4o-mini"] == page
     assert texts["Llama-7B-80k"][:4] == ["80,000", "7", "Full-attention", "Dynamic NTK"]
     assert rows["Qwen2.5-7B-Inst-1M"]["Window"].value == 1_010_000
@@ -59,13 +85,18 @@ def test_scores_are_the_published_ones(published: Board, section: Section) -> No
         assert row["Score"].value == result.interval.mean
         point = points[name]
         assert point[OVERALL] == pytest.approx(result.interval.mean, abs=1e-6)
-        assert (point["window"], point["parameters"]) == (row["Window"].value, row["Parameters"].value)
+        assert (point["window"], point["parameters"]) == (
+            row["Window"].value,
+            row["Parameters"].value,
+        )
         recall = published.score(f"published/{name}", "helmet_recall", 128 * K)
         assert recall
         assert point["helmet_recall"] == pytest.approx(recall.interval.mean, abs=1e-6)
 
 
-@pytest.mark.parametrize("group", ["All models", "Base", "Llama-3", "More than 10 billion parameters"])
+@pytest.mark.parametrize(
+    "group", ["All models", "Base", "Llama-3", "More than 10 billion parameters"]
+)
 def test_correlations_are_over_the_group(section: Section, group: str) -> None:
     """Correlations are equal to another implementation's, over the models of the group whose property is known."""
     models = HELMET.models()
@@ -114,4 +145,7 @@ def test_pages_without_properties(own: Board, mixed: Board) -> None:
     assert model_sections(own) == []
     for each in model_sections(mixed):
         assert not {"acme/one", "acme/two"} & table(each, "-table").keys()
-    assert all(not math.isnan(row["Score"].value or 0) for row in table(model_sections(mixed)[0], "-table").values())
+    assert all(
+        not math.isnan(row["Score"].value or 0)
+        for row in table(model_sections(mixed)[0], "-table").values()
+    )

@@ -12,16 +12,25 @@ from helm_longctx.documents.plots import write_picture
 from helm_longctx.errors import InputError
 
 
-def mean(model: str, length: str, score: float, context: str = "full", lacking: str = "") -> Average:
+def mean(
+    model: str, length: str, score: float, context: str = "full", lacking: str = ""
+) -> Average:
     return Average(model, "helmet_rag", AVERAGE, length, context, score, 4, lacking)
 
 
 def test_each_condition_has_a_panel() -> None:
     """Runs without context have a panel of their own; single tasks and means over lengths are not drawn."""
-    rows = [mean("a", "16k", 0.5), mean("longctx/null", "8k", 0.4), mean("a", "8k", 0.1, context="none")]
+    rows = [
+        mean("a", "16k", 0.5),
+        mean("longctx/null", "8k", 0.4),
+        mean("a", "8k", 0.1, context="none"),
+    ]
     rows.append(mean("a", AVERAGE, 0.9)._replace(task="nq"))
     spec = length_plot(rows)
-    places = [(row["part"], row["model"], row["length"], row["score"], row["kind"]) for row in spec["datasets"]["rows"]]
+    places = [
+        (row["part"], row["model"], row["length"], row["score"], row["kind"])
+        for row in spec["datasets"]["rows"]
+    ]
     assert places == [
         ("helmet_rag", "a", "16k", 0.5, "own"),
         ("helmet_rag", "longctx/null", "8k", 0.4, "floor"),
@@ -31,7 +40,9 @@ def test_each_condition_has_a_panel() -> None:
     assert spec["spec"]["encoding"]["x"]["sort"] == ["8k", "16k"]
 
 
-@pytest.mark.parametrize(("name", "start"), [("x.png", b"\x89PNG"), ("x.svg", b"<svg"), ("x.pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("name", "start"), [("x.png", b"\x89PNG"), ("x.svg", b"<svg"), ("x.pdf", b"%PDF")]
+)
 def test_the_extension_selects_the_format(name: str, start: bytes, tmp_path: Path) -> None:
     """The file's extension selects the format, an SVG keeps Chinese texts as texts, and the axis includes scores above 100 %."""
     row = mean("模型/通义", "8k", 1.4)._replace(entry="中文")
@@ -53,7 +64,8 @@ def test_a_score_that_is_not_comparable_has_a_mark(tmp_path: Path) -> None:
     """Only a score that is not comparable has a mark in the plot."""
     for name, lacking in (("marked", "missing:nq"), ("plain", "")):
         write_picture(
-            length_plot([mean("a", "8k", 0.5), mean("a", "16k", 0.5, lacking=lacking)]), tmp_path / f"{name}.svg"
+            length_plot([mean("a", "8k", 0.5), mean("a", "16k", 0.5, lacking=lacking)]),
+            tmp_path / f"{name}.svg",
         )
         assert (tmp_path / f"{name}.svg").read_text("utf-8").count(f">{MARK}<") == bool(lacking)
 

@@ -24,10 +24,14 @@ RECALL = "helmet_recall:task=json_kv,length=8k"
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a suite of two benchmarks: one model has both, two models have one each, and the second benchmark is harder."""
     folder = tmp_path_factory.mktemp("pooled") / "runs" / "two"
-    write_suite(folder, [RECALL], {"acme/easy": 0.7, "acme/both": 0.95, "longctx/null": 0.05}, instances=60)
+    write_suite(
+        folder, [RECALL], {"acme/easy": 0.7, "acme/both": 0.95, "longctx/null": 0.05}, instances=60
+    )
     hard = ["lv_eval:length=64k,dataset=cmrc_mixup"]
     write_suite(folder, hard, {"acme/both": 0.4, "acme/hard": 0.75}, instances=60)
-    write_suite(folder, ["helmet_rag:task=nq,length=8k,context=none"], {"acme/both": 0.4}, instances=6)
+    write_suite(
+        folder, ["helmet_rag:task=nq,length=8k,context=none"], {"acme/both": 0.4}, instances=6
+    )
     return folder
 
 
@@ -84,11 +88,20 @@ def test_the_agreement_is_with_means_over_tasks_and_lengths(own: Board) -> None:
     assert found.pooling.agreement(found.means).n == 3
 
 
-def test_a_page_needs_two_models_that_differ(board_of: Callable[..., Board], published: Board) -> None:
+def test_a_page_needs_two_models_that_differ(
+    board_of: Callable[..., Board], published: Board
+) -> None:
     """A page needs two own models that differ, apart from floors, and it names a model that never differs."""
     assert pooling_sections([published]) == []
-    assert pooling_sections([board_of([RECALL], {"acme/one": 0.9, "longctx/null": 0.1}, published=True)]) == []
-    board = board_of(["helmet_recall:task=json_kv,length=32k"], {"acme/two": 0.5, "acme/three": 0.8})
+    assert (
+        pooling_sections(
+            [board_of([RECALL], {"acme/one": 0.9, "longctx/null": 0.1}, published=True)]
+        )
+        == []
+    )
+    board = board_of(
+        ["helmet_recall:task=json_kv,length=32k"], {"acme/two": 0.5, "acme/three": 0.8}
+    )
     (section,) = pooling_sections([board])
     answer = section.blocks[0]
     assert isinstance(answer, Answer)

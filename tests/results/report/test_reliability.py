@@ -26,7 +26,10 @@ def cells(board: Board, choice: str) -> dict[str, dict[str, Cell]]:
     (section,) = (each for each in reliability_sections(board) if each.choice == choice)
     (table,) = section.blocks
     assert isinstance(table, Table)
-    return {row[0].text.removesuffix(" †"): dict(zip(table.header, row, strict=True)) for row in table.rows}
+    return {
+        row[0].text.removesuffix(" †"): dict(zip(table.header, row, strict=True))
+        for row in table.rows
+    }
 
 
 def test_variances_are_those_of_repeats(board_of: MakeBoard) -> None:
@@ -75,7 +78,9 @@ def test_noise_is_the_standard_error(board_of: MakeBoard, own: Board) -> None:
     squares = []
     for task in board.tasks_of("helmet_longqa", 8 * K):
         results = [board.score(model, task, 8 * K) for model in skills]
-        squares.append(fmean(result.statistics[MAIN_METRIC].error ** 2 for result in results if result))
+        squares.append(
+            fmean(result.statistics[MAIN_METRIC].error ** 2 for result in results if result)
+        )
         signal = found[task]
         assert signal
         assert signal.noise == pytest.approx(math.sqrt(squares[-1]))

@@ -86,7 +86,9 @@ def test_json_in_scripts() -> None:
 
 def test_every_plot_has_its_data(site: Path) -> None:
     """The data of every plot are files of CSV and JSON with the same rows as in the page."""
-    names = re.findall(r'<figure class="plot" id="([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
+    names = re.findall(
+        r'<figure class="plot" id="([^"]+)"', (site / "index.html").read_text(encoding="utf-8")
+    )
     assert names
     for name in names:
         rows = json.loads((site / "data" / f"{name}.json").read_bytes())
@@ -98,7 +100,9 @@ def test_every_plot_has_its_data(site: Path) -> None:
 def test_instances_have_all_that_a_reader_needs(site: Path) -> None:
     """An instance has scores, conditions, the prompt with its evidence, errors of failed requests, and links to HELM's page."""
     page = next(site.glob("instances-helmet-recall-task-json-kv-length-8k-*.html"))
-    index = json.loads((site / page.stem / "index.js").read_text(encoding="utf-8").split("=", 1)[1].rstrip(";\n"))
+    index = json.loads(
+        (site / page.stem / "index.js").read_text(encoding="utf-8").split("=", 1)[1].rstrip(";\n")
+    )
     assert [run["model"] for run in index["runs"]] == ["acme/one", "acme/two", "longctx/null"]
     assert len(index["rows"]) == 12
     script = (site / page.stem / "0.js").read_text(encoding="utf-8")
@@ -108,7 +112,12 @@ def test_instances_have_all_that_a_reader_needs(site: Path) -> None:
     assert "[evidence, depth" in prompt
     assert "characters left out" in prompt
     assert len(texts[1]["prompts"]) == 1  # all models got the same
-    errors = [answer["error"] for text in texts for answer in text["answers"].values() if "error" in answer]
+    errors = [
+        answer["error"]
+        for text in texts
+        for answer in text["answers"].values()
+        if "error" in answer
+    ]
     assert errors
     assert all(error.startswith("temporary: 503") for error in errors)
     answer = texts[11]["answers"]["0"]

@@ -44,11 +44,15 @@ def test_curves_have_the_scores_of_the_tasks(board: Board) -> None:
             for level, task in sweep.tasks.items():
                 result = board.score(model, task, 8192)
                 assert result
-                assert found[name, sweep.title, level]["score"] == pytest.approx(result.interval.mean, abs=1e-6)
+                assert found[name, sweep.title, level]["score"] == pytest.approx(
+                    result.interval.mean, abs=1e-6
+                )
     assert {row["kind"] for row in figure.rows if row["model"] == "lexical"} == {"floor"}
     assert tables["Keys"].header == ["Model", "1", "2", "4", "8", "16", "Drop", "Effective level"]
     assert tables["Distractors"].header[1:4] == ["noise", "essays", "needles"]
-    assert vl_convert.vegalite_to_svg(figure.full_spec()).count('aria-roledescription="point"') == len(figure.rows)
+    assert vl_convert.vegalite_to_svg(figure.full_spec()).count(
+        'aria-roledescription="point"'
+    ) == len(figure.rows)
 
 
 def test_drop_is_from_the_easiest_to_the_hardest_level(board: Board) -> None:

@@ -9,8 +9,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.results.statistics.comparison import Comparison, compare_intervals, compare_pairs, find_differences
-from helm_longctx.results.statistics.intervals import Interval, cluster_errors, mean_interval, mean_of_means
+from helm_longctx.results.statistics.comparison import (
+    Comparison,
+    compare_intervals,
+    compare_pairs,
+    find_differences,
+)
+from helm_longctx.results.statistics.intervals import (
+    Interval,
+    cluster_errors,
+    mean_interval,
+    mean_of_means,
+)
 from helm_longctx.results.statistics.ranking import rank_ranges
 
 Scores = NDArray[np.float64]
@@ -23,7 +33,20 @@ MEANS = (0.02, 0.1, 0.5, 0.98)
 
 CORRELATIONS = (0.0, 0.1, 0.3, 0.5, 0.9)
 
-SHAPES = ((5, 1), (10, 1), (50, 1), (100, 1), (600, 1), (3, 10), (5, 10), (5, 100), (10, 6), (20, 6), (50, 6), (100, 6))
+SHAPES = (
+    (5, 1),
+    (10, 1),
+    (50, 1),
+    (100, 1),
+    (600, 1),
+    (3, 10),
+    (5, 10),
+    (5, 100),
+    (10, 6),
+    (20, 6),
+    (50, 6),
+    (100, 6),
+)
 """Numbers of clusters, and of scores in a cluster."""
 
 
@@ -60,7 +83,11 @@ class Case(NamedTuple):
     @property
     def groups(self) -> list[int] | None:
         """Return the cluster of each score."""
-        return None if self.size == 1 else [number // self.size for number in range(self.clusters * self.size)]
+        return (
+            None
+            if self.size == 1
+            else [number // self.size for number in range(self.clusters * self.size)]
+        )
 
 
 def cases(kind: str, clusters: int, size: int) -> Iterator[Case]:
@@ -80,7 +107,9 @@ def coverage(case: Case, rounds: int, seed: int) -> float:
 def mean_over_tasks(scores: Sequence[Scores], groups: Sequence[Sequence[str]]) -> Interval:
     """Return the mean of the means of tasks that can share clusters."""
     pairs = list(zip(scores, groups, strict=True))
-    return mean_of_means([mean_interval(*pair) for pair in pairs], [cluster_errors(*pair) for pair in pairs])
+    return mean_of_means(
+        [mean_interval(*pair) for pair in pairs], [cluster_errors(*pair) for pair in pairs]
+    )
 
 
 def coverage_of_tasks(case: Case, tasks: int, rounds: int, seed: int) -> float:
@@ -106,7 +135,9 @@ def effect_coverage(case: Case, rounds: int, seed: int) -> float:
     """Return the share of the rounds in which the interval of a difference contains the true one, 15 points or nearly the mean."""
     random, groups = np.random.default_rng(seed), case.groups
     worse = case._replace(mean=max(case.mean - 0.15, case.mean / 4))
-    found = (compare_pairs(case.draw(random), worse.draw(random), groups).effect for _ in range(rounds))
+    found = (
+        compare_pairs(case.draw(random), worse.draw(random), groups).effect for _ in range(rounds)
+    )
     return sum(effect.low <= case.mean - worse.mean <= effect.high for effect in found) / rounds
 
 
@@ -145,7 +176,10 @@ class Field(NamedTuple):
             means = {str(model): float(row.mean()) for model, row in enumerate(scores)}
             ranks = rank_ranges(means, find_differences(self._comparisons(scores))).values()
             # Equally good models have all ranks from the first to the last of them.
-            hits += all(rank.low <= a and b <= rank.high for rank, a, b in zip(ranks, first, last, strict=True))
+            hits += all(
+                rank.low <= a and b <= rank.high
+                for rank, a, b in zip(ranks, first, last, strict=True)
+            )
         return hits / rounds
 
     def _draw(self, random: np.random.Generator) -> Scores:
@@ -161,7 +195,8 @@ class Field(NamedTuple):
     def _comparisons(self, scores: Scores) -> dict[tuple[str, str], Comparison]:
         if self.is_shared:
             return {
-                (str(i), str(j)): compare_pairs(scores[i], scores[j]) for i, j in combinations(range(len(scores)), 2)
+                (str(i), str(j)): compare_pairs(scores[i], scores[j])
+                for i, j in combinations(range(len(scores)), 2)
             }
         intervals = [mean_interval(row) for row in scores]
         return {

@@ -21,7 +21,14 @@ from helm_longctx.results.statistics.comparison import (
     holm,
 )
 from helm_longctx.results.statistics.intervals import Interval
-from tests.results.statistics.simulation import KINDS, Case, Field, cases, effect_coverage, false_positives
+from tests.results.statistics.simulation import (
+    KINDS,
+    Case,
+    Field,
+    cases,
+    effect_coverage,
+    false_positives,
+)
 
 
 @pytest.mark.parametrize("wins", range(4, 40))
@@ -44,7 +51,9 @@ def test_many_differences_agree_with_scipy() -> None:
 
     random = np.random.default_rng(0)
     a, b = random.random(200), random.random(200) + 0.05
-    expected = permutation_test((a - b,), np.mean, permutation_type="samples", n_resamples=9999, random_state=1).pvalue
+    expected = permutation_test(
+        (a - b,), np.mean, permutation_type="samples", n_resamples=9999, random_state=1
+    ).pvalue
     result = compare_pairs(a, b)
     assert result.p_value == pytest.approx(expected, abs=0.02)
     assert result.effect.mean == pytest.approx((a - b).mean())
@@ -57,12 +66,17 @@ def test_the_interval_of_an_effect_is_that_of_statsmodels() -> None:
 
     differences = np.random.default_rng(3).normal(0.1, 0.3, 2000).clip(-1, 1)
     effect = compare_pairs(differences, np.zeros(2000)).effect
-    assert (effect.low, effect.high) == pytest.approx(DescrStatsW(differences).tconfint_mean(), abs=2e-4)
+    assert (effect.low, effect.high) == pytest.approx(
+        DescrStatsW(differences).tconfint_mean(), abs=2e-4
+    )
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([0, 0.25, 1 / 3, 1]), st.sampled_from([0, 0.5, 1]), st.integers(0, 6)), min_size=1
+        st.tuples(
+            st.sampled_from([0, 0.25, 1 / 3, 1]), st.sampled_from([0, 0.5, 1]), st.integers(0, 6)
+        ),
+        min_size=1,
     )
 )
 def test_the_p_value_agrees_with_the_interval(rows: list[tuple[float, float, int]]) -> None:
@@ -75,9 +89,9 @@ def test_the_p_value_agrees_with_the_interval(rows: list[tuple[float, float, int
         assert effect.high - effect.low > 1e-3
 
 
-INTERVALS = st.tuples(st.floats(0.1, 0.9), st.floats(0, 0.1), st.floats(0, 0.1), st.integers(0, 900)).map(
-    lambda each: Interval(each[0], each[0] - each[1], each[0] + each[2], each[3])
-)
+INTERVALS = st.tuples(
+    st.floats(0.1, 0.9), st.floats(0, 0.1), st.floats(0, 0.1), st.integers(0, 900)
+).map(lambda each: Interval(each[0], each[0] - each[1], each[0] + each[2], each[3]))
 
 
 @given(INTERVALS, INTERVALS)
@@ -94,7 +108,10 @@ def test_published_scores_agree_with_statsmodels() -> None:
     from scipy.stats import chi2_contingency
     from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-    one, other = (Interval(right / 400, *proportion_confint(right, 400, method="wilson"), 400) for right in (300, 260))
+    one, other = (
+        Interval(right / 400, *proportion_confint(right, 400, method="wilson"), 400)
+        for right in (300, 260)
+    )
     result = compare_intervals(one, other)
     low, high = confint_proportions_2indep(300, 400, 260, 400, method="newcomb", compare="diff")
     assert (result.effect.low, result.effect.high) == pytest.approx((low - 1 / 400, high + 1 / 400))
@@ -107,10 +124,15 @@ def test_a_certain_difference_is_found_among_many_models() -> None:
     """A model with 600 of 600 right answers differs from one with 0 of 600 among 65 models; a floor of 1 / 10,000 hid that."""
     certain = compare_pairs([1] * 600, [0] * 600)
     assert certain.p_value < 1e-100
-    others = {(f"model {number}", "other"): Comparison(certain.effect, 0.5) for number in range(65 * 64 // 2 - 1)}
+    others = {
+        (f"model {number}", "other"): Comparison(certain.effect, 0.5)
+        for number in range(65 * 64 // 2 - 1)
+    }
     decisions = find_differences({("best", "worst"): certain, **others})
     assert decisions["best", "worst"].is_different
-    assert not any(decision.is_different for pair, decision in decisions.items() if pair != ("best", "worst"))
+    assert not any(
+        decision.is_different for pair, decision in decisions.items() if pair != ("best", "worst")
+    )
 
 
 def test_missing_p_values_are_ties() -> None:
@@ -129,7 +151,9 @@ def test_equal_models_are_seldom_told_apart(models: int, rounds: int, is_shared:
     assert error <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / rounds)
 
 
-@pytest.mark.parametrize("case", [Case("right or wrong", 0.5, 100, 6, 0.3), Case("skewed", 0.5, 100, 1, 0)])
+@pytest.mark.parametrize(
+    "case", [Case("right or wrong", 0.5, 100, 6, 0.3), Case("skewed", 0.5, 100, 1, 0)]
+)
 def test_the_test_is_not_too_cautious(case: Case) -> None:
     """Two equally good models differ in about 5 % of rounds if there are many clusters."""
     assert 0.02 <= false_positives(case, 500, seed=5) <= 0.075
@@ -157,7 +181,9 @@ def test_models_that_never_differ() -> None:
     ("difference", "expected"),
     [(_EQUAL, (0, 0, 1)), (2 * _EQUAL, (1, 0, 0)), (-_EQUAL, (0, 0, 1)), (-2 * _EQUAL, (0, 1, 0))],
 )
-def test_differences_of_rounding_are_ties(difference: float, expected: tuple[int, int, int]) -> None:
+def test_differences_of_rounding_are_ties(
+    difference: float, expected: tuple[int, int, int]
+) -> None:
     """A difference counts as a win or a loss only if it is larger than what rounding makes."""
     found = compare_pairs([max(difference, 0.0)], [max(-difference, 0.0)])
     assert (found.wins, found.losses, found.ties) == expected
@@ -199,7 +225,9 @@ def test_few_small_differences_do_not_show_the_large_ones() -> None:
 def test_two_clusters_are_added_to_the_variance(wins: int, n: int) -> None:
     """The statistic of wins alone is their number over the root of the wins and two more."""
     expected = 2 * norm.sf(wins / math.sqrt(wins + 2))
-    assert compare_pairs([1.0] * wins + [0.0] * (n - wins), [0.0] * n).p_value == pytest.approx(expected)
+    assert compare_pairs([1.0] * wins + [0.0] * (n - wins), [0.0] * n).p_value == pytest.approx(
+        expected
+    )
 
 
 def test_few_clusters_limit_the_statistic() -> None:

@@ -104,7 +104,9 @@ def test_rulers_effective_length_and_means(model: str) -> None:
     printed, scores, means = RULER[model]
     by_length = {4096 << place: float(score) / 100 for place, score in enumerate(scores.split())}
     assert effective_length(by_length, 0.856) == printed
-    assert length_means(by_length) == pytest.approx([float(mean) / 100 for mean in means.split()], abs=0.001)
+    assert length_means(by_length) == pytest.approx(
+        [float(mean) / 100 for mean in means.split()], abs=0.001
+    )
 
 
 def test_lengths() -> None:
@@ -139,7 +141,10 @@ def test_the_true_effective_length_is_possible(score: float, curve: tuple[float,
     random, found, sizes = np.random.default_rng(3), 0, 0
     for _ in range(200):
         chances = zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True)
-        intervals = {length: mean_interval((random.random(100) < each).astype(float)) for length, each in chances}
+        intervals = {
+            length: mean_interval((random.random(100) < each).astype(float))
+            for length, each in chances
+        }
         possible = possible_lengths(intervals)
         found += 8 in possible
         sizes += len(possible)
@@ -150,7 +155,9 @@ def test_the_true_effective_length_is_possible(score: float, curve: tuple[float,
 def test_possible_lengths_without_doubt() -> None:
     """Many questions leave one length, a threshold of the benchmark can leave none, and a score of 0 has no length."""
     curve = {4: 0.9, 8: 0.9, 16: 0.5}
-    intervals = {length: Interval(mean, mean - 0.01, mean + 0.01, 9999) for length, mean in curve.items()}
+    intervals = {
+        length: Interval(mean, mean - 0.01, mean + 0.01, 9999) for length, mean in curve.items()
+    }
     assert possible_lengths(intervals) == [8]
     assert possible_lengths(intervals, score=0.95) == [None]
     assert possible_lengths(intervals, score=0.7) == [8]

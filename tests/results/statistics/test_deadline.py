@@ -13,7 +13,9 @@ from helm_longctx.results.statistics.sequential import DeadlineTest, Outcomes, c
 MOST, ERROR = 57, 0.05
 
 
-def rate(expected: Outcomes, threshold: float, chance: float, rounds: int = 400) -> tuple[float, float]:
+def rate(
+    expected: Outcomes, threshold: float, chance: float, rounds: int = 400
+) -> tuple[float, float]:
     """Return how often right and wrong answers are found to be above a threshold, and the mean number of answers."""
     random, found, counts = np.random.default_rng(1), 0, 0
     for row in random.random((rounds, MOST)) < chance:
@@ -28,10 +30,14 @@ def rate(expected: Outcomes, threshold: float, chance: float, rounds: int = 400)
 
 
 @pytest.mark.parametrize(("threshold", "chance"), [(0.3, 0.5), (0.6, 0.8), (0.78, 0.98)])
-def test_the_error_is_kept_and_the_power_is_nearly_the_largest(threshold: float, chance: float) -> None:
+def test_the_error_is_kept_and_the_power_is_nearly_the_largest(
+    threshold: float, chance: float
+) -> None:
     """The test finds what the most powerful test of 57 answers finds, less 1 %, with at most its error of 5 %."""
     expected = collect_outcomes([1 - threshold, -threshold], [chance, 1 - chance])
-    needed = next(number for number in range(MOST + 1) if binom.sf(number - 1, MOST, threshold) <= ERROR)
+    needed = next(
+        number for number in range(MOST + 1) if binom.sf(number - 1, MOST, threshold) <= ERROR
+    )
     largest = binom.sf(needed - 1, MOST, chance)
     found, count = rate(expected, threshold, chance)
     assert found >= largest - 0.01 - 0.03  # 0.03 is the noise of 400 rounds
@@ -57,7 +63,10 @@ def test_a_wrong_expectation_costs_no_certainty() -> None:
 @given(values=st.lists(st.floats(-0.3, 0.7), max_size=70))
 def test_the_wealth_is_never_negative_and_a_decision_stays(values: list[float]) -> None:
     """Any values within their bounds leave a wealth of at least 0, and nothing changes after the decision or the end."""
-    test, was_above = DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR), False
+    test, was_above = (
+        DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR),
+        False,
+    )
     for value in values:
         test.add(value, -0.3)
         assert test.share >= 0
@@ -75,7 +84,12 @@ def test_the_soonest_decision() -> None:
         assert not test.is_above, number
         test.add(0.7, -0.3)
     assert test.is_above
-    assert DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR).count_until_sure(0, -0.3, 9) == 9
+    assert (
+        DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR).count_until_sure(
+            0, -0.3, 9
+        )
+        == 9
+    )
 
 
 def test_values_that_are_near_are_one() -> None:

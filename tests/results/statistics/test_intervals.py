@@ -20,14 +20,23 @@ from helm_longctx.results.statistics.intervals import (
     t_quantile,
     wilson,
 )
-from tests.results.statistics.simulation import KINDS, Case, cases, coverage, coverage_of_tasks, mean_over_tasks
+from tests.results.statistics.simulation import (
+    KINDS,
+    Case,
+    cases,
+    coverage,
+    coverage_of_tasks,
+    mean_over_tasks,
+)
 from tests.support.simulations import NESTED, SIZES, SKEWED_SIZES, coverage_of_means
 
 ROUNDS = 300
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("clusters", "size"), [(5, 1), (50, 1), (100, 1), (5, 10), (20, 6), (100, 6)])
+@pytest.mark.parametrize(
+    ("clusters", "size"), [(5, 1), (50, 1), (100, 1), (5, 10), (20, 6), (100, 6)]
+)
 def test_intervals_cover(kind: str, clusters: int, size: int) -> None:
     """Intervals contain the mean in at least 93 % of rounds, with an allowance for the number of rounds.
 
@@ -49,7 +58,9 @@ def test_few_clusters_have_as_many_degrees_of_freedom(clusters: int) -> None:
     assert coverage(Case("uniform", 0.5, clusters, 10, 0.9), 400, seed=1) >= 0.93
     freedom_of_clusters = mean_interval([0.2, 0.2, 0.5, 0.5, 0.8, 0.8], [1, 1, 2, 2, 3, 3])
     freedom_of_scores = mean_interval([0.2, 0.2, 0.5, 0.5, 0.8, 0.8])
-    assert freedom_of_clusters.high - freedom_of_clusters.low > 1.5 * (freedom_of_scores.high - freedom_of_scores.low)
+    assert freedom_of_clusters.high - freedom_of_clusters.low > 1.5 * (
+        freedom_of_scores.high - freedom_of_scores.low
+    )
 
 
 @pytest.mark.parametrize("sizes", [(7.3, 7.3), (4.6, 30.5), (2.2, 3.3, 5.9), (6.7,) * 13])
@@ -77,7 +88,9 @@ def test_tasks_with_the_same_errors() -> None:
     groups = [f"book {number}" for number in range(30)]
     others = [f"other {group}" for group in groups]
     one, twice = mean_interval(scores, groups), mean_over_tasks([scores, scores], [groups, groups])
-    assert (twice.mean, twice.low, twice.high) == pytest.approx((one.mean, one.low, one.high), abs=0.025)
+    assert (twice.mean, twice.low, twice.high) == pytest.approx(
+        (one.mean, one.low, one.high), abs=0.025
+    )
     assert mean_over_tasks([scores, scores], [groups, others]) == mean_of_means([one, one])
     # A third task with other texts adds its own part of the variance.
     mixed = mean_over_tasks([scores, scores, scores], [groups, groups, others])
@@ -94,7 +107,9 @@ def test_errors_of_means() -> None:
     clusters = [cluster_errors(task, groups) for task in tasks]
     errors = [math.sqrt(sum(error**2 for error in each.values())) for each in clusters]
     both = [sum(each[group] for each in clusters) / 2 for group in clusters[0]]
-    assert error_of_means(errors, clusters) == pytest.approx(math.sqrt(sum(error**2 for error in both)), rel=0.01)
+    assert error_of_means(errors, clusters) == pytest.approx(
+        math.sqrt(sum(error**2 for error in both)), rel=0.01
+    )
     assert error_of_means(errors) == pytest.approx(math.hypot(*errors) / 2)
     assert error_of_means(errors, clusters) > 1.35 * error_of_means(errors)
 
@@ -125,7 +140,9 @@ def test_wilson_is_that_of_statsmodels(right: int, n: int) -> None:
     from statsmodels.stats.proportion import proportion_confint
 
     interval = mean_interval([1] * right + [0] * (n - right))
-    assert (interval.low, interval.high) == pytest.approx(proportion_confint(right, n, method="wilson"))
+    assert (interval.low, interval.high) == pytest.approx(
+        proportion_confint(right, n, method="wilson")
+    )
 
 
 def test_the_clustered_error_is_that_of_statsmodels() -> None:
@@ -172,7 +189,9 @@ def test_a_mean_of_means() -> None:
     assert (mean.mean, mean.n) == pytest.approx((0.6, 110))
     assert (mean.low, mean.high) == pytest.approx((0.55, 0.65), abs=0.005)
     exact = Interval(0.7, 0.7, 0.7, 10)
-    assert mean_of_means([exact, exact]) == Interval(pytest.approx(0.7), pytest.approx(0.7), pytest.approx(0.7), 20)
+    assert mean_of_means([exact, exact]) == Interval(
+        pytest.approx(0.7), pytest.approx(0.7), pytest.approx(0.7), 20
+    )
     assert mean_of_means([exact]) is exact
     assert math.isnan(mean_of_means([]).mean)
     wide = mean_of_means([Interval(0.5, -0.4, 0.8, 10), Interval(0.7, 0.7, 0.7, 10)])
@@ -195,7 +214,9 @@ def test_a_weighted_mean() -> None:
     assert mean_of_means([one, other], weights=[0.5, 0.5]) == mean_of_means([one, other])
     first = mean_of_means([one, other], weights=[0.9, 0.1])
     assert first.mean == pytest.approx(0.65)
-    assert first.high - first.low > 1.2 * (mean_of_means([one, other]).high - mean_of_means([one, other]).low)
+    assert first.high - first.low > 1.2 * (
+        mean_of_means([one, other]).high - mean_of_means([one, other]).low
+    )
 
 
 @pytest.mark.parametrize("sizes", [SKEWED_SIZES, (100,) * 4, (10, 10)])
@@ -210,7 +231,9 @@ def test_all_but_one_right(sizes: tuple[int, ...], place: int) -> None:
     assert mean_of_means([mean, mean_of_means(tasks)]).high == 1
     assert mean_of_means(tasks).high == 1
     assert mean_of_means([mean_of_means(one_wrong[:1] * 2)] * 2).high < 1 or place
-    mirrored = mean_of_means([Interval(1 - each.mean, 1 - each.high, 1 - each.low, each.n) for each in one_wrong])
+    mirrored = mean_of_means(
+        [Interval(1 - each.mean, 1 - each.high, 1 - each.low, each.n) for each in one_wrong]
+    )
     assert (mirrored.low, mirrored.high) == pytest.approx((0, 1 - mean.low))
 
 
@@ -222,9 +245,16 @@ def test_means_of_means_cover(name: str) -> None:
     """
     sizes = NESTED.get(name) or [SIZES[name]]
     tasks = sum(map(len, sizes))
-    cells = [np.full(tasks, 0.95), np.full(tasks, 0.99), np.full(tasks, 0.995), np.linspace(0.95, 0.995, tasks)]
+    cells = [
+        np.full(tasks, 0.95),
+        np.full(tasks, 0.99),
+        np.full(tasks, 0.995),
+        np.linspace(0.95, 0.995, tasks),
+    ]
     for chances in cells:
-        assert coverage_of_means(sizes, chances, 100, np.random.default_rng(7)) >= 0.93 - 0.06, chances
+        assert coverage_of_means(sizes, chances, 100, np.random.default_rng(7)) >= 0.93 - 0.06, (
+            chances
+        )
 
 
 def test_small_tasks_without_an_error_do_not_make_the_interval_narrow() -> None:
@@ -243,14 +273,18 @@ def test_shared_texts_never_make_an_interval_narrower() -> None:
     intervals = [mean_interval(each, groups) for each in (one, other)]
     assert mean_over_tasks([one, other], [groups, groups]) == mean_of_means(intervals)
     errors = [standard_error(each, groups) for each in (one, other)]
-    assert error_of_means(errors, [cluster_errors(each, groups) for each in (one, other)]) == error_of_means(errors)
+    assert error_of_means(
+        errors, [cluster_errors(each, groups) for each in (one, other)]
+    ) == error_of_means(errors)
 
 
 def test_few_clusters_have_the_variance_of_a_sample() -> None:
     """The sum of squares over k clusters is divided by k - 1, also in the design effect."""
     # Two clusters with the means 0.2 and 0.4: the variance of their mean is 0.1² / (2 - 1).
     assert standard_error([0.2, 0.2, 0.4, 0.4], [1, 1, 2, 2]) == pytest.approx(0.1)
-    assert standard_error([0.2, 0.4, 0.6, 0.8]) == pytest.approx(np.std([0.2, 0.4, 0.6, 0.8], ddof=1) / 2)
+    assert standard_error([0.2, 0.4, 0.6, 0.8]) == pytest.approx(
+        np.std([0.2, 0.4, 0.6, 0.8], ddof=1) / 2
+    )
     few = [0.3] * 5 + [0.4] * 5 + [0.5] * 5
     errors = np.array(few) - 0.4
     sums = errors.reshape(3, 5).sum(axis=1)
@@ -259,4 +293,6 @@ def test_few_clusters_have_the_variance_of_a_sample() -> None:
     information = float((errors**2).sum() ** 2 / (errors**4).sum()) / design
     ratio = (information * (errors**2).sum() / (15 * 0.24) + 1) / (information + 1)
     found = mean_interval(few, np.repeat(range(3), 5).tolist())
-    assert (found.low, found.high) == pytest.approx(wilson(0.4, 15 / (design * ratio), t_quantile(2)))
+    assert (found.low, found.high) == pytest.approx(
+        wilson(0.4, 15 / (design * ratio), t_quantile(2))
+    )

@@ -19,7 +19,9 @@ from helm_longctx.results.statistics.intervals import (
 
 def exact(scores: Mapping[int, float], width: float = 0.01, n: int = 100) -> dict[int, Interval]:
     """Return scores with intervals of a half-width."""
-    return {length: Interval(score, score - width, score + width, n) for length, score in scores.items()}
+    return {
+        length: Interval(score, score - width, score + width, n) for length, score in scores.items()
+    }
 
 
 def test_the_longest_sufficient_length_is_effective() -> None:
@@ -41,7 +43,9 @@ def test_the_longest_sufficient_length_is_effective() -> None:
         ({4: 0.0, 8: 0.0}, 0.0, []),
     ],
 )
-def test_possible_lengths_of_a_share(scores: dict[int, float], width: float, expected: list[int]) -> None:
+def test_possible_lengths_of_a_share(
+    scores: dict[int, float], width: float, expected: list[int]
+) -> None:
     """A length is possible if it can be above the threshold and no longer one is above it for sure."""
     assert possible_lengths(exact(scores, width)) == expected
 
@@ -61,7 +65,9 @@ def test_possible_lengths_of_a_score(scores: dict[int, float], expected: list[in
     assert possible_lengths(exact(scores), score=0.5) == expected
 
 
-@pytest.mark.parametrize(("low", "high", "expected"), [(0.49, 0.6, [4, 8]), (0.52, 0.6, [8]), (0.4, 0.6, [4, 8])])
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(0.49, 0.6, [4, 8]), (0.52, 0.6, [8]), (0.4, 0.6, [4, 8])]
+)
 def test_ends_of_a_score_with_a_threshold(low: float, high: float, expected: list[int]) -> None:
     """The lower end, which is moved for the number of longer lengths, decides whether shorter lengths are possible."""
     intervals = {4: Interval(0.9, 0.8, 1.0, 9), 8: Interval(0.55, low, high, 9)}
@@ -81,22 +87,32 @@ def test_the_difference_from_a_share_combines_both_ends() -> None:
     first = Interval(0.8, 0.7, 0.84, 9)
     # 0.68 is the threshold; the combined distance below is the hypotenuse of 0.04 and 0.85 of 0.04, so 0.0525.
     for mean, expected in ((0.73, [4, 8]), (0.735, [8])):
-        assert possible_lengths({4: first, 8: Interval(mean, mean - 0.04, mean + 0.01, 9)}) == expected
+        assert (
+            possible_lengths({4: first, 8: Interval(mean, mean - 0.04, mean + 0.01, 9)}) == expected
+        )
     # Above, it is that of 0.04 and 0.85 of 0.1, so 0.0939.
     for mean, expected in ((0.58, [4]), (0.59, [4, 8])):
-        assert possible_lengths({4: first, 8: Interval(mean, mean - 0.01, mean + 0.04, 9)}) == expected
+        assert (
+            possible_lengths({4: first, 8: Interval(mean, mean - 0.01, mean + 0.04, 9)}) == expected
+        )
 
 
 def test_means_with_weights_by_length() -> None:
     """The weights are 1 to n in the order of the lengths, or n to 1."""
     means = length_means({16: 0.3, 4: 0.9, 8: 0.6})
-    assert means == pytest.approx((0.6, (0.9 + 2 * 0.6 + 3 * 0.3) / 6, (3 * 0.9 + 2 * 0.6 + 0.3) / 6))
+    assert means == pytest.approx(
+        (0.6, (0.9 + 2 * 0.6 + 3 * 0.3) / 6, (3 * 0.9 + 2 * 0.6 + 0.3) / 6)
+    )
 
 
 def test_the_area_is_that_of_trapezoids() -> None:
     """The area is that under straight lines between the scores, divided by its width, and the numbers of answers are added."""
     area = area_over_lengths(
-        {8: Interval(0.6, 0.5, 0.65, 10), 4: Interval(1.0, 0.9, 1.0, 20), 16: Interval(0.2, 0.1, 0.4, 30)}
+        {
+            8: Interval(0.6, 0.5, 0.65, 10),
+            4: Interval(1.0, 0.9, 1.0, 20),
+            16: Interval(0.2, 0.1, 0.4, 30),
+        }
     )
     assert area.mean == pytest.approx((4 * 0.8 + 8 * 0.4) / 12)
     assert area.low < area.mean < area.high
@@ -105,7 +121,13 @@ def test_the_area_is_that_of_trapezoids() -> None:
 
 def test_the_drop_combines_opposite_ends() -> None:
     """The lower end of the drop is that of a low first score and a high last one."""
-    found = drop({4: Interval(0.9, 0.86, 0.95, 10), 8: Interval(0.0, 0.0, 1.0, 5), 16: Interval(0.5, 0.38, 0.53, 30)})
+    found = drop(
+        {
+            4: Interval(0.9, 0.86, 0.95, 10),
+            8: Interval(0.0, 0.0, 1.0, 5),
+            16: Interval(0.5, 0.38, 0.53, 30),
+        }
+    )
     assert found.mean == pytest.approx(0.4)
     assert found.mean - found.low == pytest.approx(0.05)
     assert found.high - found.mean == pytest.approx(0.13)

@@ -20,7 +20,9 @@ from helm_longctx.results.statistics.comparison import (
 
 
 @pytest.mark.parametrize("first", [FIRST_OF_GATE, FIRST_OF_ROUNDS])
-@pytest.mark.parametrize("sizes", [(100,), (100, 130, 169, 220, 286, 371), (100, 101, 102, 110), (40, 400)])
+@pytest.mark.parametrize(
+    "sizes", [(100,), (100, 130, 169, 220, 286, 371), (100, 101, 102, 110), (40, 400)]
+)
 def test_all_looks_together_have_the_error(first: float, sizes: tuple[int, ...]) -> None:
     """A random walk passes some bound as often as the error that is spent, for any sizes of the sample."""
     random, rounds, error = np.random.default_rng(1), 200_000, 0.025
@@ -28,7 +30,9 @@ def test_all_looks_together_have_the_error(first: float, sizes: tuple[int, ...])
     for place, size in enumerate(sizes):
         walk += random.normal(size=rounds) * np.sqrt(size - before)
         before = size
-        passed |= walk / np.sqrt(size) > quantile_of(level_of_look(sizes[: place + 1], error, first))
+        passed |= walk / np.sqrt(size) > quantile_of(
+            level_of_look(sizes[: place + 1], error, first)
+        )
         spent = error * (1 - (1 - first) * sizes[0] / size)
         assert passed.mean() == pytest.approx(spent, abs=0.0013)
 
@@ -59,7 +63,9 @@ def test_which_looks_count() -> None:
 
 @pytest.mark.parametrize("looks", [(30,), (30, 60), (20, 40, 60)])
 @pytest.mark.parametrize("wins", [5, 7, 9, 10, 11, 12, 13, 15])
-def test_a_comparison_after_looks_agrees_with_its_interval(looks: tuple[int, ...], wins: int) -> None:
+def test_a_comparison_after_looks_agrees_with_its_interval(
+    looks: tuple[int, ...], wins: int
+) -> None:
     """After looks, the p-value is below 0.05 if and only if the interval excludes 0, and it is larger than without looks."""
     a = np.repeat([1.0, 0.0, 0.5], [wins, 2, 60 - wins - 2])
     part = Pairs(a, np.where(a == 0.5, 0.5, 1 - a), range(60), 1.0)
@@ -67,4 +73,6 @@ def test_a_comparison_after_looks_agrees_with_its_interval(looks: tuple[int, ...
     assert (found.p_value < 0.05) == (found.effect.low > 0)
     assert found.p_value > once.p_value
     assert found.effect.low < once.effect.low
-    assert found.p_value == pytest.approx(2 * min(0.5, p_value_of_looks(once.p_value / 2, looks, FIRST_OF_ROUNDS)))
+    assert found.p_value == pytest.approx(
+        2 * min(0.5, p_value_of_looks(once.p_value / 2, looks, FIRST_OF_ROUNDS))
+    )

@@ -40,7 +40,9 @@ def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
     st.floats(0.05, 0.9),
     st.data(),
 )
-def test_the_verdict_agrees_with_the_interval(scores: Scores, margin: float, data: st.DataObject) -> None:
+def test_the_verdict_agrees_with_the_interval(
+    scores: Scores, margin: float, data: st.DataObject
+) -> None:
     """A part is no worse if and only if its interval is above the margin, and worse if the interval is below it."""
     groups = data.draw(st.lists(st.integers(0, 99), min_size=len(scores), max_size=len(scores)))
     drop = decide_drops({"": [Pairs(*zip(*scores, strict=True), groups, 1.0)]}, margin, 0.8)[""]
@@ -55,7 +57,11 @@ def test_verdicts() -> None:
     """Equal scores are no worse, a large drop is worse, and a small sample cannot tell and says what is missing."""
     parts = {"equal": pairs(0, 0, 210), "drop": pairs(0, 60, 140), "few": pairs(0, 0, 40)}
     drops = decide_drops(parts, 0.02, 0.8)
-    assert [drops[name].verdict for name in parts] == [Verdict.NO_WORSE, Verdict.WORSE, Verdict.UNDECIDED]
+    assert [drops[name].verdict for name in parts] == [
+        Verdict.NO_WORSE,
+        Verdict.WORSE,
+        Verdict.UNDECIDED,
+    ]
     assert [drops[name].more for name in parts] == [0, 0, fewest_clusters(0.02, 0.025) - 40]
     assert drops["few"].p_worse > 0.7
 
@@ -71,7 +77,9 @@ def test_parts_are_adjusted_for_their_number() -> None:
     """A drop that is worse alone cannot be told among many lengths."""
     alone = decide_drops({"4k": pairs(4, 28, 168)}, 0.05, 0.8)["4k"]
     assert alone.verdict is Verdict.WORSE
-    many = decide_drops({"4k": pairs(4, 28, 168), **{str(n): pairs(0, 0, 200) for n in range(9)}}, 0.05, 0.8)["4k"]
+    many = decide_drops(
+        {"4k": pairs(4, 28, 168), **{str(n): pairs(0, 0, 200) for n in range(9)}}, 0.05, 0.8
+    )["4k"]
     assert many.verdict is Verdict.UNDECIDED
     assert many.p_worse > alone.p_worse
 
@@ -90,7 +98,9 @@ def test_the_fewest_instances(margin: float) -> None:
     """Equal scores of the smallest sample decide, and those of one instance less do not."""
     size = fewest_clusters(margin, 0.025)
     assert decide_drops({"": pairs(0, 0, size)}, margin, 0.8)[""].verdict is Verdict.NO_WORSE
-    assert decide_drops({"": pairs(0, 0, size - 1)}, margin, 0.8)[""].verdict is not Verdict.NO_WORSE
+    assert (
+        decide_drops({"": pairs(0, 0, size - 1)}, margin, 0.8)[""].verdict is not Verdict.NO_WORSE
+    )
     # If nothing is lost, the probability of that is at most the error.
     assert (1 - margin) ** size <= 0.025
 
@@ -110,10 +120,13 @@ def find_missing(wins: int, losses: int, ties: int, margin: float) -> tuple[int,
     n, random = wins + losses + ties, np.random.default_rng(1)
     drop = decide_drops({"": pairs(wins, losses, ties)}, margin, 0.8)[""]
     assert drop.verdict is Verdict.UNDECIDED
-    drawn = [random.multinomial(n + drop.more, np.array([wins, losses, ties]) / n) for _ in range(60)]
+    drawn = [
+        random.multinomial(n + drop.more, np.array([wins, losses, ties]) / n) for _ in range(60)
+    ]
     looks = {"": [n]}
     found = [
-        decide_drops({"": pairs(*each)}, margin, 0.0, looks)[""].verdict is not Verdict.UNDECIDED for each in drawn
+        decide_drops({"": pairs(*each)}, margin, 0.0, looks)[""].verdict is not Verdict.UNDECIDED
+        for each in drawn
     ]
     return n + drop.more, float(np.mean(found))
 
@@ -138,7 +151,9 @@ def test_errors_at_the_margin_are_exact(margin: float, more: float) -> None:
         random = np.random.default_rng(size)
         counts = random.multinomial(size, [more / 2, losses, 1 - more / 2 - losses], 40_000)
         drawn, times = np.unique(counts, axis=0, return_counts=True)
-        kinds = Clusters(np.array([1.0, -1.0, 0.0]) / size, np.full(3, 1 / size), drawn.astype(float))
+        kinds = Clusters(
+            np.array([1.0, -1.0, 0.0]) / size, np.full(3, 1 / size), drawn.astype(float)
+        )
         statistics = margin_statistics(kinds, -margin)
         for found in (statistics > 1.96, statistics < -1.96):
             # Three standard errors of the simulation are added.
@@ -187,8 +202,12 @@ def test_the_power_is_that_of_the_decision(cells: Cells, changed: float, margin:
         for task, (weight, size) in enumerate(cells):
             differences = random.choice([1, -1, 0], size, p=[changed / 2, changed / 2, 1 - changed])
             groups = [(task, number) for number in range(size)]
-            parts.append(Pairs(np.maximum(differences, 0), np.maximum(-differences, 0), groups, weight))
-        passed += margin_statistics(Clusters.of(*join_pairs(parts)), -margin)[0] > quantile_of(level)
+            parts.append(
+                Pairs(np.maximum(differences, 0), np.maximum(-differences, 0), groups, weight)
+            )
+        passed += margin_statistics(Clusters.of(*join_pairs(parts)), -margin)[0] > quantile_of(
+            level
+        )
     planned = power_to_pass(cells, changed_outcomes(changed), margin, level)
     assert passed / 300 == pytest.approx(planned, abs=0.09)
 
@@ -199,7 +218,9 @@ def test_the_planned_sample_has_the_power(margin: float, changed: float, power: 
     """The sample that is needed has the wanted power, also if the tasks round up."""
     size = clusters_needed(((1.0, 100),), changed, margin, power, 0.025)
     for more in (0, 1):
-        found = power_to_pass(((1.0, size + more),), changed_outcomes(changed), margin, level_of_look((1,), 0.025))
+        found = power_to_pass(
+            ((1.0, size + more),), changed_outcomes(changed), margin, level_of_look((1,), 0.025)
+        )
         assert found >= power
 
 
@@ -215,9 +236,13 @@ def test_a_drop_at_a_depth_is_found() -> None:
     # An open depth without a drop needs nothing.
     assert (drops["end"].verdict, drops["end"].more) == (Verdict.UNDECIDED, 0)
     sure = {**depths, "middle": pairs(3, 43, 3954)}
-    assert not decide_drops({"8k": pairs(9, 49, 4182), **sure}, 0.05, 0.8, depths=list(depths))["middle"].is_suspect
+    assert not decide_drops({"8k": pairs(9, 49, 4182), **sure}, 0.05, 0.8, depths=list(depths))[
+        "middle"
+    ].is_suspect
     lost = {**depths, "middle": pairs(3, 45, 72)}
-    assert decide_drops({"8k": pairs(9, 51, 1300), **lost}, 0.05, 0.8, depths=list(depths))["middle"].is_worse
+    assert decide_drops({"8k": pairs(9, 51, 1300), **lost}, 0.05, 0.8, depths=list(depths))[
+        "middle"
+    ].is_worse
 
 
 def test_the_visible_drop_is_found() -> None:
@@ -245,7 +270,9 @@ def test_a_single_cluster_decides_nothing() -> None:
 def test_a_large_drop_is_decided_as_worse() -> None:
     """If the sample would be enough for no drop, the one that was measured counts: the larger, the fewer clusters decide."""
     needed = [
-        clusters_to_decide(Sample(5000.0, changed_outcomes(0.1, drop)), 0.03, 0.8, (0.025, 0.025), (1.0,))
+        clusters_to_decide(
+            Sample(5000.0, changed_outcomes(0.1, drop)), 0.03, 0.8, (0.025, 0.025), (1.0,)
+        )
         for drop in (0.035, 0.04, 0.06)
     ]
     assert 4 < needed[0] / 15_000 < 4.5
@@ -257,13 +284,17 @@ def test_a_large_drop_is_decided_as_worse() -> None:
 def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(ratio: tuple[int, ...]) -> None:
     """The tasks keep the ratio of their clusters, whatever their number is, and tasks of one size need what one task needs."""
     needed = [
-        clusters_needed(tuple((1 / len(ratio), factor * each) for each in ratio), 0.1, 0.1, 0.8, 0.025)
+        clusters_needed(
+            tuple((1 / len(ratio), factor * each) for each in ratio), 0.1, 0.1, 0.8, 0.025
+        )
         for factor in (1, 10, 70)
     ]
     assert len(set(needed)) == 1
     one = clusters_needed(((1.0, 50),), 0.1, 0.1, 0.8, 0.025)
     assert needed[0] > one
-    assert clusters_needed(((0.5, 20), (0.5, 20)), 0.1, 0.1, 0.8, 0.025) == pytest.approx(one, rel=0.05)
+    assert clusters_needed(((0.5, 20), (0.5, 20)), 0.1, 0.1, 0.8, 0.025) == pytest.approx(
+        one, rel=0.05
+    )
 
 
 @pytest.mark.parametrize("sizes", [(0.5, *[0.05] * 10), (0.8, *[0.02] * 10)])
@@ -272,13 +303,18 @@ def test_large_clusters_limit_the_statistic(sizes: tuple[float, ...]) -> None:
     shares, margin = np.array(sizes), 0.05
     # The sum of each cluster is as far above the margin as the others', though the scores in the large one are small.
     clusters = Clusters(margin * shares + 0.95 * shares.min(), shares, np.ones((1, len(sizes))))
-    assert margin_statistics(clusters, margin, SCORES)[0] == pytest.approx(1 / np.sqrt((shares**2).sum()))
+    assert margin_statistics(clusters, margin, SCORES)[0] == pytest.approx(
+        1 / np.sqrt((shares**2).sum())
+    )
 
 
 def test_equal_pairs_do_not_show_how_large_a_difference_is() -> None:
     """Of differences of scores, equal pairs show less than values that can be as far from the margin as their bounds."""
     clusters = Clusters.of(np.zeros(20), np.ones(20), np.arange(20))
-    assert margin_statistics(clusters, -0.05)[0] < 0.8 * margin_statistics(clusters, -0.05, Bounds(-1.0, 1.001))[0]
+    assert (
+        margin_statistics(clusters, -0.05)[0]
+        < 0.8 * margin_statistics(clusters, -0.05, Bounds(-1.0, 1.001))[0]
+    )
 
 
 def test_looks_that_cannot_decide_cost_nothing() -> None:

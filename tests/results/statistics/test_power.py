@@ -55,7 +55,10 @@ def test_samples_needed(spread: Spread, difference: float) -> None:
 
 def test_clusters_count_by_their_correlation() -> None:
     """Many clusters count as one question each if their correlation is 1, and their questions count if it is 0."""
-    whole, none = (detectable_difference([Sample(Spread(0.25, each, False), 6000, 1000)]) for each in (1.0, 0.0))
+    whole, none = (
+        detectable_difference([Sample(Spread(0.25, each, False), 6000, 1000)])
+        for each in (1.0, 0.0)
+    )
     assert whole == pytest.approx(detectable_difference([sample(0.25, 1000)]), rel=0.02)
     assert none == pytest.approx(detectable_difference([sample(0.25, 6000)]), rel=0.02)
     assert detectable_difference([Sample(Spread(0.25, 1.0, True), 60, 1)]) == math.inf
@@ -66,7 +69,9 @@ def test_the_mean_of_tasks() -> None:
     """The mean of four equal tasks detects about half the difference of one task."""
     for is_paired in (True, False):
         one = detectable_difference([sample(0.2, 400, is_paired)])
-        assert detectable_difference([sample(0.2, 400, is_paired)] * 4) == pytest.approx(one / 2, rel=0.03)
+        assert detectable_difference([sample(0.2, 400, is_paired)] * 4) == pytest.approx(
+            one / 2, rel=0.03
+        )
 
 
 def test_models_that_never_differed() -> None:
@@ -110,7 +115,10 @@ def test_small_differences_have_their_power() -> None:
     draw = lambda mean: np.clip(random.normal(mean, 0.04, n), -1, 1)  # noqa: E731
     spread = paired_spread(draw(0.0), np.zeros(n), range(n))
     difference = detectable_difference([Sample(spread, n, n)])
-    found = sum(compare_pairs(draw(difference), np.zeros(n)).p_value < 0.05 for _ in range(ROUNDS)) / ROUNDS
+    found = (
+        sum(compare_pairs(draw(difference), np.zeros(n)).p_value < 0.05 for _ in range(ROUNDS))
+        / ROUNDS
+    )
     assert POWER - 0.07 <= found <= 0.93
 
 
@@ -140,7 +148,9 @@ def test_a_difference_from_a_published_mean() -> None:
 
 @pytest.mark.parametrize(("variance", "kurtosis"), [(0.3, None), (0.05, None), (0.01, 6.0)])
 @pytest.mark.parametrize("n", [20, 150])
-def test_a_paired_difference_solves_its_equation(variance: float, kurtosis: float | None, n: int) -> None:
+def test_a_paired_difference_solves_its_equation(
+    variance: float, kurtosis: float | None, n: int
+) -> None:
     """The difference d in pairs is z √(s + 2 k s / n) + q √(v / n), with s = (v + d²) / n and the kurtosis k.
 
     Two pseudo-observations are as large as the others, and of right and wrong answers k is 1 / v.
@@ -160,6 +170,8 @@ def test_a_paired_difference_solves_its_equation(variance: float, kurtosis: floa
 def test_a_difference_in_clusters_has_no_steps(correlation: float) -> None:
     """If the variance of the scores grows a little, the difference that is detected changes a little."""
     variances = np.linspace(0.1, 0.24, 71)
-    found = np.array([detectable_difference([Sample(Spread(v, correlation, False), 120, 20)]) for v in variances])
+    found = np.array(
+        [detectable_difference([Sample(Spread(v, correlation, False), 120, 20)]) for v in variances]
+    )
     steps = np.diff(found)
     assert np.abs(np.diff(steps)).max() < 3e-4

@@ -7,7 +7,11 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from helm_longctx.results.statistics.comparison import compare_intervals, compare_pairs, find_differences
+from helm_longctx.results.statistics.comparison import (
+    compare_intervals,
+    compare_pairs,
+    find_differences,
+)
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.results.statistics.ranking import (
     Rank,
@@ -21,8 +25,13 @@ from tests.results.statistics.simulation import Field
 
 
 def ranks_of(scores: dict[str, list[int]]) -> dict[str, Rank]:
-    pairs = {(one, other): compare_pairs(scores[one], scores[other]) for one, other in combinations(scores, 2)}
-    return rank_ranges({model: np.mean(each) for model, each in scores.items()}, find_differences(pairs))
+    pairs = {
+        (one, other): compare_pairs(scores[one], scores[other])
+        for one, other in combinations(scores, 2)
+    }
+    return rank_ranges(
+        {model: np.mean(each) for model, each in scores.items()}, find_differences(pairs)
+    )
 
 
 @pytest.mark.parametrize("n", [10, 200])
@@ -53,7 +62,9 @@ def test_comparisons_of_a_family_are_decided_together() -> None:
     a, b = [1] * 60, [1] * 48 + [0] * 12
     paired = compare_pairs(a, b)
     published = compare_intervals(mean_interval(a), mean_interval([1] * 50 + [0] * 10))
-    decisions = find_differences({("a", "b"): paired, ("a", "published"): published, ("b", "published"): paired})
+    decisions = find_differences(
+        {("a", "b"): paired, ("a", "published"): published, ("b", "published"): paired}
+    )
     assert decisions["a", "published"].adjusted > published.p_value
     assert decisions["a", "b"].adjusted == pytest.approx(3 * paired.p_value)
 

@@ -28,7 +28,9 @@ def test_variance_components_are_those_of_statsmodels(sizes: list[int]) -> None:
     assert found.between == pytest.approx((squares["C(question)"] - squares["Residual"]) / size)
     if len(set(sizes)) == 1:
         mixed = smf.mixedlm("score ~ 1", data, groups="question").fit()
-        assert (found.between, found.within) == pytest.approx((float(mixed.cov_re.iloc[0, 0]), mixed.scale), rel=1e-3)
+        assert (found.between, found.within) == pytest.approx(
+            (float(mixed.cov_re.iloc[0, 0]), mixed.scale), rel=1e-3
+        )
         assert found.share_between == pytest.approx(0.8, abs=0.1)
 
 

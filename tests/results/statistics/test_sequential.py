@@ -63,7 +63,11 @@ def test_the_interval_excludes_what_the_test_rejects(values: np.ndarray, thresho
 @given(values=SCORES_OF_ANY_KIND, threshold=st.floats(0.05, 0.95))
 def test_scores_and_their_complements_decide_alike(values: np.ndarray, threshold: float) -> None:
     """If each score becomes 1 minus the score, above becomes below."""
-    opposite = {Decision.ABOVE: Decision.BELOW, Decision.BELOW: Decision.ABOVE, Decision.OPEN: Decision.OPEN}
+    opposite = {
+        Decision.ABOVE: Decision.BELOW,
+        Decision.BELOW: Decision.ABOVE,
+        Decision.OPEN: Decision.OPEN,
+    }
     assert decide(1 - values, 1 - threshold) is opposite[decide(values, threshold)]
 
 
@@ -76,7 +80,10 @@ def test_both_ends_of_an_interval_are_alike(values: np.ndarray) -> None:
     assert mirrored.high == pytest.approx(1 - interval.low, abs=1e-6)
     assert interval.low <= interval.high
     if values.size:
-        assert decide(values, min(interval.high + 1e-3, 0.999), 0.025) is Decision.BELOW or interval.high > 0.998
+        assert (
+            decide(values, min(interval.high + 1e-3, 0.999), 0.025) is Decision.BELOW
+            or interval.high > 0.998
+        )
 
 
 @pytest.mark.parametrize("mean", [0.05, 0.5, 0.9])
@@ -98,7 +105,10 @@ def test_the_error_is_kept_with_looks_after_each_score(mean: float, kind: str) -
     assert wrong <= 0.065 * rounds
     if kind == "right or wrong" and mean == 0.5:
         naive = sum(
-            any(not interval.low <= mean <= interval.high for interval in map(mean_interval, _prefixes(row)))
+            any(
+                not interval.low <= mean <= interval.high
+                for interval in map(mean_interval, _prefixes(row))
+            )
             for row in draws[:100]
         )
         assert naive > 15
@@ -128,7 +138,10 @@ def test_samples_are_small_if_the_answer_is_clear() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(values=arrays.arrays(float, st.integers(0, 20), elements=st.floats(0, 1)), threshold=st.floats(0.2, 0.8))
+@given(
+    values=arrays.arrays(float, st.integers(0, 20), elements=st.floats(0, 1)),
+    threshold=st.floats(0.2, 0.8),
+)
 def test_no_fewer_scores_can_decide(values: np.ndarray, threshold: float) -> None:
     """The returned number of further scores decides if all of them are 1 or 0, and one score fewer never decides."""
     count = count_until_decision(values, threshold, 100)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from helm_longctx.apps.subset.command import MOST_SETS, Scores, Subset, _sets, agreement, find_subset
+from helm_longctx.apps.subset.command import (
+    MOST_SETS,
+    Scores,
+    Subset,
+    _sets,
+    agreement,
+    find_subset,
+)
 from helm_longctx.results.statistics.ranking import spearman
 
 
@@ -13,7 +20,9 @@ def made(noisy: float) -> Scores:
     """Return scores of two tasks at two lengths that rank 40 models alike, and of an expensive third task that says nothing."""
     random = np.random.default_rng(0)
     skill = np.linspace(0.05, 0.95, 40)[:, None]
-    columns = [skill + noisy * random.standard_normal((40, 2)) for _ in range(2)] + [0.5 + 0 * random.random((40, 2))]
+    columns = [skill + noisy * random.standard_normal((40, 2)) for _ in range(2)] + [
+        0.5 + 0 * random.random((40, 2))
+    ]
     table = np.clip(np.stack(columns, axis=1), 0, 1)
     price = np.array([[1.0, 16.0], [2.0, 32.0], [40.0, 640.0]])
     return Scores(table, np.full((3, 2), 1000.0), price)

@@ -30,10 +30,16 @@ def test_the_same_as_the_direct_way(folder: Folder, server: BatchServer, tmp_pat
     server.polls = 2
     folder.submit(batch_size=5)
     assert [batch.total for batch in server.batches.values()] == [5, 5, 2]
-    with pytest.raises(InputError, match="12 requests of this run are in batches that were not collected"):
+    with pytest.raises(
+        InputError, match="12 requests of this run are in batches that were not collected"
+    ):
         folder.make()
     folder.batches.collect()
-    assert {state.state for state in folder.batches.states()} <= {"in_progress", "ended", "completed"}
+    assert {state.state for state in folder.batches.states()} <= {
+        "in_progress",
+        "ended",
+        "completed",
+    }
     assert not folder.batches.wait()
     assert [state.state for state in folder.batches.states()] == ["collected"] * 3
     run = folder.make()
@@ -69,7 +75,11 @@ def test_a_larger_budget(folder: Folder, server: BatchServer) -> None:
     assert direct(again, server) == []
     assert [batch.total for batch in server.batches.values()] == [4]
     pairs = list(zip(stated(before), stated(run), strict=True))
-    changed = [(one["request"]["max_tokens"], other["request"]["max_tokens"]) for one, other in pairs if one != other]
+    changed = [
+        (one["request"]["max_tokens"], other["request"]["max_tokens"])
+        for one, other in pairs
+        if one != other
+    ]
     assert len(changed) == 4
     assert all(budget == 4 * small for small, budget in changed)
     assert {name[0]: value for name, value in means(run).items()}["output_truncated"] == 0
@@ -81,8 +91,12 @@ def test_what_gets_no_answer(folder: Folder, server: BatchServer) -> None:
     fates = ["expired", "missing"]
     found = {submission.PROBE: 99}
     number = lambda prompt: found.setdefault(prompt, len(found) - 1)  # noqa: E731
-    server.fate = lambda prompt, before: dict(enumerate(fates)).get(number(prompt)) if before == 0 else None
-    server.plan = lambda prompt, before: dict(enumerate(kinds, 2)).get(number(prompt)) if before == 0 else None
+    server.fate = lambda prompt, before: (
+        dict(enumerate(fates)).get(number(prompt)) if before == 0 else None
+    )
+    server.plan = lambda prompt, before: (
+        dict(enumerate(kinds, 2)).get(number(prompt)) if before == 0 else None
+    )
     folder.submit()
     folder.batches.collect()
     assert folder.failures == {"temporary": 3, "too_long": 1, "refused": 2}
@@ -153,7 +167,10 @@ def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> No
             raise ConnectionError
 
     server.moment, server.polls = lose, 1
-    with pytest.raises(InputError, match="no batch can be created" if step == "upload" else "it is not known whether"):
+    with pytest.raises(
+        InputError,
+        match="no batch can be created" if step == "upload" else "it is not known whether",
+    ):
         folder.submit()
     (part,) = Ledger(folder.run).parts
     assert part.is_open == (step != "upload")
@@ -169,7 +186,10 @@ def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> No
 def test_another_runs_batch_of_the_same_size(tmp_path: Path, server: BatchServer) -> None:
     """Anthropic's batches have no metadata. A batch is recognized by its results, and until then nothing is sent again."""
     deployment = register("anthropic", server)
-    folder, other = Folder(tmp_path, ENTRY + deployment), Folder(tmp_path / "b", ENTRY.replace("4k", "5k") + deployment)
+    folder, other = (
+        Folder(tmp_path, ENTRY + deployment),
+        Folder(tmp_path / "b", ENTRY.replace("4k", "5k") + deployment),
+    )
     server.polls = 3
 
     def lose(moment: str) -> None:
@@ -206,7 +226,10 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
     for name, row in server.results(batch):
         response = {"status_code": 200, "request_id": "1", "body": row["body"]}
         lines.append({"id": "vllm-1", "custom_id": name, "response": response, "error": None})
-    lines[0] |= {"response": {"status_code": 400, "request_id": "1", "body": None}, "error": "context length exceeded"}
+    lines[0] |= {
+        "response": {"status_code": 400, "request_id": "1", "body": None},
+        "error": "context length exceeded",
+    }
     text = "".join(json.dumps(line) + "\n" for line in lines)
     results = path.with_suffix(".results.jsonl")
     results.write_text(text[: len(text) // 2])
@@ -222,9 +245,12 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"), [(Fault.UNAUTHORIZED, "the model cannot be asked: bad_key"), (Fault.FLAGGED, None)]
+    ("fault", "message"),
+    [(Fault.UNAUTHORIZED, "the model cannot be asked: bad_key"), (Fault.FLAGGED, None)],
 )
-def test_a_tiny_request_first(folder: Folder, server: BatchServer, fault: Fault, message: str | None) -> None:
+def test_a_tiny_request_first(
+    folder: Folder, server: BatchServer, fault: Fault, message: str | None
+) -> None:
     """A wrong key ends `submit` before there is a batch or a file. One prompt that is refused does not end it."""
     server.plan = faults.always(fault, lambda prompt: prompt == submission.PROBE)
     if message:
@@ -239,7 +265,8 @@ def test_a_tiny_request_first(folder: Folder, server: BatchServer, fault: Fault,
 def test_clients_without_batches(tmp_path: Path, server: BatchServer) -> None:
     """One line of error names the deployment and the clients that have batches."""
     with pytest.raises(
-        InputError, match="longctx/null has no batches; use a deployment with AnthropicClient or OpenAI"
+        InputError,
+        match="longctx/null has no batches; use a deployment with AnthropicClient or OpenAI",
     ):
         Folder(tmp_path, "helmet_recall:length=4k,num_samples=3,model=longctx/null").submit()
     folder = Folder(tmp_path, ENTRY + register("anthropic", server))
@@ -262,7 +289,9 @@ def test_a_server_without_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_parameters_that_the_model_refuses(tmp_path: Path, server: BatchServer, protocol: str) -> None:
+def test_parameters_that_the_model_refuses(
+    tmp_path: Path, server: BatchServer, protocol: str
+) -> None:
     """The tiny request finds the parameters that the model refuses. The run records what was sent."""
     server.models = {"lexical": Model(refuses=("temperature",))}
     folder = Folder(tmp_path, ENTRY + register(protocol, server, model="lexical"))

@@ -56,7 +56,9 @@ def test_a_batch_that_cannot_be_collected(
     with serve_batches(lexical.answer) as server:
         write_deployment(tmp_path, server, "openai")
         common = ["--suite", "s", "--local-path", tmp_path]
-        assert command("batch", "submit", ENTRY, *common, "-m", 100, "--batch-size", 4) == 0, command.err
+        assert command("batch", "submit", ENTRY, *common, "-m", 100, "--batch-size", 4) == 0, (
+            command.err
+        )
         server.spoil = lambda name, lines: b"<html>" if name.endswith("batch_0") else lines
         assert command("batch", "collect", *common) == 2
         assert "batch_0" in command.err

@@ -72,7 +72,9 @@ def test_lines_of_no_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Lines that belong to no request are counted and named by their number."""
-    server.spoil = lambda batch, data: b"\n".join([b"{", *data.splitlines(), b"<html>"]) if data else data
+    server.spoil = lambda batch, data: (
+        b"\n".join([b"{", *data.splitlines(), b"<html>"]) if data else data
+    )
     folder.submit()
     folder.batches.collect()
     assert folder.failures == {}
@@ -107,7 +109,8 @@ def test_a_page_instead_of_results(parts: Folder, server: BatchServer, wait: boo
     """The batch stays open, because its answers may come later. The other batches are collected, and an error names it."""
     server.spoil = html
     with pytest.raises(
-        InputError, match=r"batch_0.* no line names a request of the batch; .*; check .*--suite s --forget$"
+        InputError,
+        match=r"batch_0.* no line names a request of the batch; .*; check .*--suite s --forget$",
     ):
         parts.batches.wait() if wait else parts.batches.collect()
     assert states(parts)[1:] == ["collected"] * 2
@@ -137,7 +140,9 @@ def test_a_lost_batch(parts: Folder, server: BatchServer, caplog: pytest.LogCapt
     assert parts.batches.cancel() == 0
     for _ in range(2):
         parts.batches.collect()
-    assert caplog.text.count("the provider does not have the results of batch batch_0 any more") == 1
+    assert (
+        caplog.text.count("the provider does not have the results of batch batch_0 any more") == 1
+    )
     assert states(parts) == ["collected"] * 3
     assert parts.failures == {"unreachable": 4}
     parts.make()
@@ -193,7 +198,10 @@ def test_errors_that_can_be_repaired(parts: Folder, server: BatchServer) -> None
 def test_a_damaged_record(tmp_path: Path, server: BatchServer) -> None:
     """The other runs of the suite are collected if the record of one is damaged."""
     deployment = register("openai", server)
-    damaged, other = Folder(tmp_path, ENTRY + deployment), Folder(tmp_path, ENTRY.replace("4k", "5k") + deployment)
+    damaged, other = (
+        Folder(tmp_path, ENTRY + deployment),
+        Folder(tmp_path, ENTRY.replace("4k", "5k") + deployment),
+    )
     for each in (damaged, other):
         each.submit()
     (damaged.run / "batches.jsonl").write_text("7\n")
@@ -224,7 +232,13 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     batch = server.create([(row["custom_id"], row["url"], row["body"]) for row in rows], "", {})
     lines = [
-        json.dumps({"custom_id": name, "response": {"status_code": 200, "body": row["body"]}, "error": None})
+        json.dumps(
+            {
+                "custom_id": name,
+                "response": {"status_code": 200, "body": row["body"]},
+                "error": None,
+            }
+        )
         for name, row in server.results(batch)
     ]
     results_path = path.with_suffix(".results.jsonl")

@@ -38,7 +38,9 @@ class JudgedFolder(Folder):
     def ask(self) -> None:
         """Submit the questions to judges about the answers."""
         strategy = JudgesAsBatches(Plan(), self._folder)
-        make_batch_runner(strategy, self._folder / "benchmark_output", "s", self._folder).run_all([self.spec])
+        make_batch_runner(strategy, self._folder / "benchmark_output", "s", self._folder).run_all(
+            [self.spec]
+        )
 
     def make(self) -> Path:
         """Make the run with `helm-run` and the request cache."""
@@ -74,10 +76,14 @@ def sizes(server: BatchServer) -> list[int]:
 
 def files(run: Path) -> dict[str, bytes]:
     """Return the content of a run's files."""
-    return {path.name: path.read_bytes() for path in run.iterdir() if path.name not in (LEDGER, LOCK)}
+    return {
+        path.name: path.read_bytes() for path in run.iterdir() if path.name not in (LEDGER, LOCK)
+    }
 
 
-def test_the_same_as_the_direct_way(folder: JudgedFolder, server: BatchServer, tmp_path: Path) -> None:
+def test_the_same_as_the_direct_way(
+    folder: JudgedFolder, server: BatchServer, tmp_path: Path
+) -> None:
     """The results are the same although a connection is lost, a line is missing, a reply has no verdict, and collecting fails."""
     with pytest.raises(InputError, match="there are no answers to judge"):
         folder.ask()
@@ -105,7 +111,9 @@ def test_the_same_as_the_direct_way(folder: JudgedFolder, server: BatchServer, t
         folder.ask()
     folder.ask()
     assert sizes(server) == [4, 4, 4]
-    with pytest.raises(InputError, match="8 requests of this run are in batches that were not collected"):
+    with pytest.raises(
+        InputError, match="8 requests of this run are in batches that were not collected"
+    ):
         folder.make()
     with pytest.raises(InputError, match=r"cannot be read: .*; .* cannot be read: "):
         folder.batches.collect()
@@ -137,7 +145,9 @@ def test_a_complete_run(folder: JudgedFolder, server: BatchServer, tmp_path: Pat
     server.plan = faults.none
     rejudger = Rejudger(tmp_path / "benchmark_output", "s", tmp_path)
     folder.ask()
-    with pytest.raises(InputError, match="8 requests of this run are in batches that were not collected"):
+    with pytest.raises(
+        InputError, match="8 requests of this run are in batches that were not collected"
+    ):
         rejudger.rejudge(run, folder.spec)
     assert not folder.batches.wait()
     assert files(run) == before
@@ -166,14 +176,19 @@ def test_changed_files(folder: JudgedFolder, server: BatchServer, tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (ENTRY.replace("corp/anthropic", "longctx/lexical"), "longctx/lexical has no batches; use a deployment"),
+        (
+            ENTRY.replace("corp/anthropic", "longctx/lexical"),
+            "longctx/lexical has no batches; use a deployment",
+        ),
         (
             "helmet_cite:length=8k,judge=longctx/lexical,model=longctx/lexical",
             "judge=longctx/lexical cannot be asked in batches",
         ),
     ],
 )
-def test_judges_without_batches(folder: JudgedFolder, server: BatchServer, entry: str, message: str) -> None:
+def test_judges_without_batches(
+    folder: JudgedFolder, server: BatchServer, entry: str, message: str
+) -> None:
     """One line of error comes before anything is sent to a batch."""
     folder.spec = spec_of(entry)
     with pytest.raises(InputError, match=message) as error:

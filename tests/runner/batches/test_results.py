@@ -18,12 +18,26 @@ from helm_longctx.models.apis.providers import anthropic, openai
 READERS = {"openai": openai.read_result, "anthropic": anthropic.read_result}
 
 FIELDS = st.sampled_from(
-    ["custom_id", "response", "error", "status_code", "body", "result", "type", "message", "succeeded", "errored"]
+    [
+        "custom_id",
+        "response",
+        "error",
+        "status_code",
+        "body",
+        "result",
+        "type",
+        "message",
+        "succeeded",
+        "errored",
+    ]
 )
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS | st.text(max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(FIELDS | st.text(max_size=3), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -31,7 +45,11 @@ JSON = st.recursive(
 def good_line(protocol: str, name: str = "a") -> dict[str, Any]:
     """Return a line with a reply."""
     if protocol == "openai":
-        return {"custom_id": name, "response": {"status_code": 200, "body": {"x": 1}}, "error": None}
+        return {
+            "custom_id": name,
+            "response": {"status_code": 200, "body": {"x": 1}},
+            "error": None,
+        }
     return {"custom_id": name, "result": {"type": "succeeded", "message": {"x": 1}}}
 
 
@@ -41,7 +59,11 @@ def read(data: bytes, protocol: str) -> list[Outcome]:
 
 
 @pytest.mark.parametrize("protocol", READERS)
-@given(values=st.lists(JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=40), max_size=5))
+@given(
+    values=st.lists(
+        JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=40), max_size=5
+    )
+)
 def test_any_lines(protocol: str, values: list[bytes]) -> None:
     """Each line has one outcome and raises no error. The good lines before and after it are read."""
     lines = [line for value in values for line in value.split(b"\n")]
@@ -58,16 +80,18 @@ def test_pieces(lines: list[bytes], size: int) -> None:
     """Lines are the same, however a file is divided when it arrives."""
     data = b"\n".join(lines)
     pieces: Iterator[bytes] = (data[start : start + size] for start in range(0, len(data), size))
-    assert list(split_lines(pieces)) == [line for line in data.split(b"\n")[:-1] for line in [line + b"\n"]] + [
-        line for line in data.split(b"\n")[-1:] if line
-    ]
+    assert list(split_lines(pieces)) == [
+        line for line in data.split(b"\n")[:-1] for line in [line + b"\n"]
+    ] + [line for line in data.split(b"\n")[-1:] if line]
 
 
 def test_separators_of_unicode() -> None:
     """Line separators within a text do not end a line."""
     row = good_line("openai")
     row["response"]["body"] = {"text": "a\u2028b\x85c\x1dd"}
-    (outcome,) = read(json.dumps(row, ensure_ascii=False).replace("\\u001d", "\x1d").encode(), "openai")
+    (outcome,) = read(
+        json.dumps(row, ensure_ascii=False).replace("\\u001d", "\x1d").encode(), "openai"
+    )
     # A raw control character is no JSON, but U+2028 and U+0085 are allowed.
     assert failure_of_text(outcome.error or "") is Failure.MALFORMED
     row["response"]["body"] = {"text": "a\u2028b\x85c"}
@@ -84,14 +108,23 @@ SPOILS: dict[str, tuple[Callable[[dict[str, Any]], bytes], str | None]] = {
     "no name": (lambda row: json.dumps({**row, "custom_id": None}).encode(), None),
     "a number as the name": (lambda row: json.dumps({**row, "custom_id": 5}).encode(), None),
     "no result": (lambda row: json.dumps({"custom_id": "a"}).encode(), "a"),
-    "a text as the result": (lambda row: json.dumps({"custom_id": "a", "response": "x", "result": "x"}).encode(), "a"),
+    "a text as the result": (
+        lambda row: json.dumps({"custom_id": "a", "response": "x", "result": "x"}).encode(),
+        "a",
+    ),
     "a text as the reply": (
         lambda row: json.dumps(row).replace('{"x": 1}', '"x"').encode(),
         "a",
     ),
     "deep nesting": (lambda row: b'{"custom_id": "a", "response": ' + b"[" * 100_000, "a"),
-    "a number of 5,000 digits": (lambda row: b'{"custom_id": "a", "result": ' + b"9" * 5000 + b"}", "a"),
-    "a line that is too long": (lambda row: json.dumps({**row, "more": "x" * 2_000_000}).encode(), "a"),
+    "a number of 5,000 digits": (
+        lambda row: b'{"custom_id": "a", "result": ' + b"9" * 5000 + b"}",
+        "a",
+    ),
+    "a line that is too long": (
+        lambda row: json.dumps({**row, "more": "x" * 2_000_000}).encode(),
+        "a",
+    ),
 }
 
 

@@ -33,7 +33,13 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Write a mirror with questions about one book, and Anthropic's prices."""
     rng = random.Random(1)
     text = " ".join("".join(rng.choices("aeionrst", k=4)) for _ in range(WORDS))
-    row = {"answers": ["a"], "length": WORDS, "language": "en", "answer_keywords": "a", "confusing_facts": []}
+    row = {
+        "answers": ["a"],
+        "length": WORDS,
+        "language": "en",
+        "answer_keywords": "a",
+        "confusing_facts": [],
+    }
     rows = [{**row, "input": f"What is {number}?", "context": text} for number in range(QUESTIONS)]
     file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_16k.jsonl"
     file.parent.mkdir(parents=True)
@@ -42,7 +48,9 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return text
 
 
-def folder_of(path: Path, protocol: str, server: BatchServer, monkeypatch: pytest.MonkeyPatch, price: Any) -> Folder:
+def folder_of(
+    path: Path, protocol: str, server: BatchServer, monkeypatch: pytest.MonkeyPatch, price: Any
+) -> Folder:
     server.models, server.seconds_before, server.cache = {"m": Model()}, HALF_HOUR, PromptCache()
     name = register(protocol, server, model="m")
     (path / "prices.yaml").write_text(json.dumps({name: price}))
@@ -52,7 +60,12 @@ def folder_of(path: Path, protocol: str, server: BatchServer, monkeypatch: pytes
 
 def cached_tokens(run: Path) -> list[float]:
     rows = making.read(run, "per_instance_stats")
-    return sorted(stat["mean"] for row in rows for stat in row["stats"] if stat["name"]["name"] == "cached_tokens")
+    return sorted(
+        stat["mean"]
+        for row in rows
+        for stat in row["stats"]
+        if stat["name"]["name"] == "cached_tokens"
+    )
 
 
 def texts(run: Path) -> list[str]:
@@ -115,7 +128,9 @@ def test_a_failed_first_request_leaves_the_group_in_the_batch(
 def test_when_it_pays() -> None:
     """With Anthropic's prices, where an hour's write costs twice the input, five requests with a long book are enough."""
     prices = _user_prices("m", {**PRICE, "batch": HALF})
-    assert [n for n in range(1, 9) if prices.warming_pays(100_000, 0, n, PROVIDER.batch_write_price)] == [5, 6, 7, 8]
+    assert [
+        n for n in range(1, 9) if prices.warming_pays(100_000, 0, n, PROVIDER.batch_write_price)
+    ] == [5, 6, 7, 8]
     written = Usage(100_000, cache_write_tokens=100_000)
     assert prices.warming_dollars(written, PROVIDER.batch_write_price) == pytest.approx(0.6)
 

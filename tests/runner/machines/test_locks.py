@@ -39,7 +39,9 @@ def test_one_process_makes_a_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """A second process waits until the first one is killed. The log names the file of the lock."""
     lines: list[str] = []
     monkeypatch.setattr(journal, "hlog", lines.append)
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
         with lock_shard(tmp_path, Shard(1, 4)):
@@ -62,10 +64,16 @@ def test_a_run_waits_for_its_shards(tmp_path: Path) -> None:
     assert not waiting.is_alive()
 
 
-def test_no_shard_starts_while_the_run_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_shard_starts_while_the_run_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error names the process that makes the run."""
     monkeypatch.setattr(journal, "LOCK_WAIT", 0.01)
-    with lock_run(tmp_path), pytest.raises(InputError, match="is in use by process"), lock_shard(tmp_path, SHARD):
+    with (
+        lock_run(tmp_path),
+        pytest.raises(InputError, match="is in use by process"),
+        lock_shard(tmp_path, SHARD),
+    ):
         pass
 
 

@@ -77,13 +77,17 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_runner, "hlog", lines.append)
     monkeypatch.setattr(ray_runner, "LOG_EVERY", 0)
     client = ClientSpec(f"{__name__}.KilledClient")
-    with deployed(ModelDeployment(name="test/killed", client_spec=client, model_name="longctx/lexical")):
+    with deployed(
+        ModelDeployment(name="test/killed", client_spec=client, model_name="longctx/lexical")
+    ):
         spec = spec_of(ENTRY)
         RayRunner(**arguments("ray")).run_all([spec])
         asked = ASKED.read_text().splitlines()
         LongContextRunner(**arguments("one")).run_all([spec])
         monkeypatch.setenv("HELM_LONGCTX_WAIT", "no number")
-        with pytest.raises(InputError, match=r"1 of 1 runs were not made: .*HELM_LONGCTX_WAIT='no number'"):
+        with pytest.raises(
+            InputError, match=r"1 of 1 runs were not made: .*HELM_LONGCTX_WAIT='no number'"
+        ):
             RayRunner(**arguments("wrong")).run_all([spec])
     assert all(re.fullmatch(r"\d of 2 shards are done", line) for line in lines)
     assert lines
@@ -105,7 +109,9 @@ with connect_ray():
 
 def test_the_end_of_a_starting_run(tmp_path: Path) -> None:
     """A process that is ended while it starts Ray prints one line about that, and no trace of Ray's."""
-    done = subprocess.run([sys.executable, "-c", STARTING], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", STARTING], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert done.returncode == 143
     assert done.stderr.splitlines()[-1] == (
         "helm-longctx: stopped by SIGTERM: the answers are kept, and the same command continues"
@@ -128,9 +134,13 @@ def test_resources(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ray, "cluster_resources", lambda resources=resources: resources)
         cluster = Cluster(None)  # type: ignore[arg-type]
         client = ClientSpec("helm.clients.huggingface_client.HuggingFaceClient")
-        with deployed(ModelDeployment(name="test/local", client_spec=client, model_name="longctx/lexical")) as local:
+        with deployed(
+            ModelDeployment(name="test/local", client_spec=client, model_name="longctx/lexical")
+        ) as local:
             assert cluster._needs(local) == {"num_cpus": 1, "num_gpus": gpus}
         client = ClientSpec("helm_longctx.models.apis.OpenAIClient")
-        with deployed(ModelDeployment(name="test/api", client_spec=client, model_name="longctx/lexical")) as api:
+        with deployed(
+            ModelDeployment(name="test/api", client_spec=client, model_name="longctx/lexical")
+        ) as api:
             assert cluster._needs(api) == {"num_cpus": 0.25, "num_gpus": 0}
         assert [cluster.shards_per_run(runs) for runs in (0, 1, 8, 16, 100)] == [8, 8, 4, 2, 1]

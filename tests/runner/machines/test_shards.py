@@ -40,11 +40,15 @@ def test_merged_results_are_those_of_one_machine(tmp_path: Path) -> None:
     expected = PlainClient.asked.copy()
     PlainClient.asked.clear()
     for number in (3, 1, 2):
-        LongContextRunner(**arguments(tmp_path / "three"), strategy=OneShard(Shard(number, 3))).run_all([spec])
+        LongContextRunner(
+            **arguments(tmp_path / "three"), strategy=OneShard(Shard(number, 3))
+        ).run_all([spec])
     assert sorted(PlainClient.asked) == sorted(expected)
     LongContextRunner(**arguments(tmp_path / "three")).run_all([spec])
     assert len(PlainClient.asked) == len(expected)
-    assert read_all(run_path(tmp_path / "three", spec)) == read_all(run_path(tmp_path / "one", spec))
+    assert read_all(run_path(tmp_path / "three", spec)) == read_all(
+        run_path(tmp_path / "one", spec)
+    )
     assert answer_files(run_path(tmp_path / "three", spec)) == []
 
 
@@ -55,7 +59,9 @@ def test_shards_that_no_process_makes(tmp_path: Path) -> None:
     assert 0 < len(PlainClient.asked) < 12
     LongContextRunner(**arguments(tmp_path)).run_all([spec])
     assert len(PlainClient.asked) == len(set(PlainClient.asked)) == 12
-    LongContextRunner(**arguments(tmp_path, skip_completed_runs=True), strategy=OneShard(Shard(3, 3))).run_all([spec])
+    LongContextRunner(
+        **arguments(tmp_path, skip_completed_runs=True), strategy=OneShard(Shard(3, 3))
+    ).run_all([spec])
     assert len(PlainClient.asked) == 12
     assert not (run_path(tmp_path, spec) / "shards").exists()
 
@@ -65,7 +71,9 @@ def test_another_division(tmp_path: Path) -> None:
     spec = spec_of(f"{ENTRY}test/plain")
     LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(1, 2))).run_all([spec])
     for number in range(1, 6):
-        LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(number, 5))).run_all([spec])
+        LongContextRunner(**arguments(tmp_path), strategy=OneShard(Shard(number, 5))).run_all(
+            [spec]
+        )
     assert len(PlainClient.asked) == len(set(PlainClient.asked)) == 12
 
 
@@ -99,9 +107,22 @@ def test_a_killed_shard(tmp_path: Path) -> None:
     model = Model()
     with serve(model) as server:
         write_ready(tmp_path, server.openai)
-        options = [entry, "--suite", "s", "-m", "99", "-n", "1", "--disable-cache", "--local-path", tmp_path]
+        options = [
+            entry,
+            "--suite",
+            "s",
+            "-m",
+            "99",
+            "-n",
+            "1",
+            "--disable-cache",
+            "--local-path",
+            tmp_path,
+        ]
         options += ["-o", tmp_path / "out"]
-        process = start("helm-longctx", "shard", "2/2", *options, folder=tmp_path, output=tmp_path / "log")
+        process = start(
+            "helm-longctx", "shard", "2/2", *options, folder=tmp_path, output=tmp_path / "log"
+        )
         assert model.reached.wait(120), (tmp_path / "log").read_text()
         process.kill()
         assert process.wait() == -signal.SIGKILL

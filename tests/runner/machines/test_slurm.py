@@ -28,12 +28,18 @@ ENTRIES = "helmet_recall:task=json_kv,length=4k,num_samples=24,style=chat,model=
 
 def blocks(language: str) -> list[str]:
     """Return the page's blocks in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 def test_the_kubernetes_job_is_yaml() -> None:
     """The Kubernetes job is valid YAML, and its number of completions equals the number of shards."""
-    (job,) = (content for block in blocks("yaml") if (content := yaml.safe_load(block)).get("kind") == "Job")
+    (job,) = (
+        content
+        for block in blocks("yaml")
+        if (content := yaml.safe_load(block)).get("kind") == "Job"
+    )
     (argument,) = job["spec"]["template"]["spec"]["containers"][0]["args"]
     assert f'"$((JOB_COMPLETION_INDEX + 1))/{job["spec"]["completions"]}" ' in argument
 
@@ -43,17 +49,24 @@ def write_jobs(folder: Path, address: str) -> str:
     shards, merge, submit = blocks("bash")
     for name, script in (("shards.sbatch", shards), ("merge.sbatch", merge)):
         small = (
-            script.replace("--mem=4G", "--mem=500M").replace(" -n 8", " -n 1").replace("exec helm", f"exec {BIN}/helm")
+            script.replace("--mem=4G", "--mem=500M")
+            .replace(" -n 8", " -n 1")
+            .replace("exec helm", f"exec {BIN}/helm")
         )
         (folder / name).write_text(small)
-    (folder / "run_entries.conf").write_text(f'entries: [{{description: "{ENTRIES}", priority: 1}}]')
+    (folder / "run_entries.conf").write_text(
+        f'entries: [{{description: "{ENTRIES}", priority: 1}}]'
+    )
     write_ready(folder / "prod_env", address)
     return submit
 
 
 def is_slurm_here() -> bool:
     """Return whether jobs can be submitted on this machine."""
-    return bool(shutil.which("sbatch")) and subprocess.run(["scontrol", "ping"], capture_output=True).returncode == 0
+    return (
+        bool(shutil.which("sbatch"))
+        and subprocess.run(["scontrol", "ping"], capture_output=True).returncode == 0
+    )
 
 
 @pytest.mark.skipif(not is_slurm_here(), reason="Slurm is not here")
@@ -72,9 +85,13 @@ def test_an_array(tmp_path: Path) -> None:
         server.delay = 0.5
         server.cache.read = lambda found: 0  # type: ignore[method-assign]  # of another run's prompts
         submit = write_jobs(tmp_path, server.openai).replace("sbatch --dep", "sbatch --wait --dep")
-        with subprocess.Popen(["bash", "-xc", submit], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            ["bash", "-xc", submit], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        ) as process:
             assert started.wait(120)
-            jobs = subprocess.run(["squeue", "--noheader", "--array", "-o", "%i"], capture_output=True, text=True)
+            jobs = subprocess.run(
+                ["squeue", "--noheader", "--array", "-o", "%i"], capture_output=True, text=True
+            )
             (second,) = (job for job in jobs.stdout.split() if job.endswith("_2"))
             subprocess.run(["scancel", "--signal=KILL", "--full", second], check=True)
         assert process.returncode == 0, (tmp_path / "merge.log").read_text()
@@ -82,8 +99,21 @@ def test_an_array(tmp_path: Path) -> None:
         one = tmp_path / "one"
         one.mkdir()
         write_ready(one / "prod_env", server.openai)
-        run("helm-run", "--run-entries", ENTRIES, "--suite", "lc", "-m", 10000, "--disable-cache", *RUNNER, folder=one)
-    merged, alone = (next(folder.glob("benchmark_output/runs/lc/helmet*")) for folder in (tmp_path, one))
+        run(
+            "helm-run",
+            "--run-entries",
+            ENTRIES,
+            "--suite",
+            "lc",
+            "-m",
+            10000,
+            "--disable-cache",
+            *RUNNER,
+            folder=one,
+        )
+    merged, alone = (
+        next(folder.glob("benchmark_output/runs/lc/helmet*")) for folder in (tmp_path, one)
+    )
     assert read_all(merged) == read_all(alone)
 
 

@@ -51,8 +51,13 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        models = {"/v2/models": {"data": [{"id": "large"}, {"id": "small"}]}, "/v2/models/large": {"id": "large"}}
-        self._send(models.get(self.path, {"error": "not found"}), 200 if self.path in models else 404)
+        models = {
+            "/v2/models": {"data": [{"id": "large"}, {"id": "small"}]},
+            "/v2/models/large": {"id": "large"},
+        }
+        self._send(
+            models.get(self.path, {"error": "not found"}), 200 if self.path in models else 404
+        )
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -63,7 +68,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.breaks:
             return self._send({"error": {"message": f"The shard with {OTHER_KEY} is broken."}}, 400)
         size = len(json.dumps(body["messages"]))
-        self._send({"output": str(size), "ended": "stop", "tokens": {"read": size // 4, "written": 2}})
+        self._send(
+            {"output": str(size), "ended": "stop", "tokens": {"read": size // 4, "written": 2}}
+        )
 
     def _send(self, content: Any, status: int = 200) -> None:
         data = json.dumps(content).encode()

@@ -73,7 +73,9 @@ class BatchServer(Server):
         gone: batches, files and steps to which the server answers 404; `results_url` if results were removed.
     """
 
-    def __init__(self, answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None):
+    def __init__(
+        self, answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None
+    ):
         super().__init__(answer, plan, models)
         self.http.RequestHandlerClass = type("Handler", (_BatchHandler,), {"service": self})
         self.batches: dict[str, Batch] = {}
@@ -94,14 +96,21 @@ class BatchServer(Server):
             self.files[name] = content
         return name
 
-    def create(self, requests: list[tuple[str, str, Body]], endpoint: str, metadata: dict[str, str]) -> Batch:
+    def create(
+        self, requests: list[tuple[str, str, Body]], endpoint: str, metadata: dict[str, str]
+    ) -> Batch:
         """Create a batch of requests with name, path and body, and return it."""
         with self._lock:
             number = len(self.batches)
             batch = Batch(f"batch_{number}", len(requests), metadata, endpoint, polls=self.polls)
-            is_full = sum(each.state == "in_progress" for each in self.batches.values()) >= self.most_open
+            is_full = (
+                sum(each.state == "in_progress" for each in self.batches.values()) >= self.most_open
+            )
             if is_full:
-                batch.state, batch.error = "failed", "Enqueued token limit reached for m in organization o."
+                batch.state, batch.error = (
+                    "failed",
+                    "Enqueued token limit reached for m in organization o.",
+                )
             self.batches[batch.id] = batch
         assert len({name for name, _, _ in requests}) == len(requests)
         # The requests are answered later, all at the same time, so none of them finds what another one writes.
@@ -135,10 +144,21 @@ class BatchServer(Server):
         if fate:
             return None if fate == "missing" else {"paid": 0, "fate": fate}
         if refusal := self.decline(path, body):
-            return {"paid": 0, "status": refusal.status, "error": {"type": refusal.kind, "message": refusal.message}}
+            return {
+                "paid": 0,
+                "status": refusal.status,
+                "error": {"type": refusal.kind, "message": refusal.message},
+            }
         if fault in STATUS:
-            kind, message = ("invalid_request_error" if STATUS[fault] == 400 else "api_error"), _MESSAGES.get(fault)
-            return {"paid": 0, "status": STATUS[fault], "error": {"type": kind, "message": message or "It went wrong."}}
+            kind, message = (
+                ("invalid_request_error" if STATUS[fault] == 400 else "api_error"),
+                _MESSAGES.get(fault),
+            )
+            return {
+                "paid": 0,
+                "status": STATUS[fault],
+                "error": {"type": kind, "message": message or "It went wrong."},
+            }
         call = Call(path, body, prompt, "", fault)
         return {"paid": 1, "body": PROTOCOLS[path].whole(body, self.reply(call))}
 
@@ -156,7 +176,9 @@ class _BatchHandler(_Handler):
         path = urlsplit(self.path).path
         for pattern, step in _POST.items():
             if found := re.fullmatch(pattern, path):
-                return self._step(step, self.rfile.read(int(self.headers["Content-Length"])), *found.groups())
+                return self._step(
+                    step, self.rfile.read(int(self.headers["Content-Length"])), *found.groups()
+                )
         super().do_POST()
 
     def do_GET(self) -> None:  # noqa: N802
@@ -169,7 +191,11 @@ class _BatchHandler(_Handler):
     def _step(self, step: Callable[..., Body | list[Body]], *arguments: Any) -> None:
         name = step.__name__.strip("_")
         if self.service.gone & {name, *(each for each in arguments if isinstance(each, str))}:
-            return self._send(json.dumps({"error": {"type": "not_found_error", "message": "Not found"}}), None, 404)
+            return self._send(
+                json.dumps({"error": {"type": "not_found_error", "message": "Not found"}}),
+                None,
+                404,
+            )
         try:
             self.service.moment(name)
             content = step(self, *arguments)
@@ -193,7 +219,12 @@ class _BatchHandler(_Handler):
         part = next(part for part in content.split(boundary) if b'name="file"' in part[:200])
         data = part.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n")
         assert len(data) <= 200_000_000
-        file = {"id": self.service.add_file(data), "object": "file", "bytes": len(data), "created_at": 1}
+        file = {
+            "id": self.service.add_file(data),
+            "object": "file",
+            "bytes": len(data),
+            "created_at": 1,
+        }
         return {**file, "filename": "x", "purpose": "batch", "status": "processed"}
 
     def _create_openai(self, content: bytes) -> Body:
@@ -201,7 +232,9 @@ class _BatchHandler(_Handler):
         rows = [json.loads(line) for line in self.service.files[body["input_file_id"]].splitlines()]
         assert {row["url"] for row in rows} == {body["endpoint"]}
         requests = [(row["custom_id"], row["url"], row["body"]) for row in rows]
-        return self._openai(self.service.create(requests, body["endpoint"], body.get("metadata") or {}))
+        return self._openai(
+            self.service.create(requests, body["endpoint"], body.get("metadata") or {})
+        )
 
     def _create_anthropic(self, content: bytes) -> Body:
         assert len(content) <= 256_000_000
@@ -235,10 +268,15 @@ class _BatchHandler(_Handler):
     def _content(self, file: str) -> list[Body]:
         kind, _, name = file.partition("-")
         rows = self.service.results(self.service.batches[name])
-        return [_openai_line(name, row) for name, row in rows if ("body" in row) == (kind == "output")]
+        return [
+            _openai_line(name, row) for name, row in rows if ("body" in row) == (kind == "output")
+        ]
 
     def _results(self, name: str) -> list[Body]:
-        return [_anthropic_line(name, row) for name, row in self.service.results(self.service.batches[name])]
+        return [
+            _anthropic_line(name, row)
+            for name, row in self.service.results(self.service.batches[name])
+        ]
 
     def _list_page(self, cursor: str, show: Callable[[Batch], Body]) -> Body:
         query = parse_qs(urlsplit(self.path).query)
@@ -249,28 +287,54 @@ class _BatchHandler(_Handler):
             batches = batches[1 + [batch.id for batch in batches].index(after[0]) :]
         page = batches[: min(3, int(query["limit"][0]))]
         ends = {"first_id": page[0].id, "last_id": page[-1].id} if page else {}
-        return {"object": "list", "data": [show(b) for b in page], "has_more": len(page) < len(batches), **ends}
+        return {
+            "object": "list",
+            "data": [show(b) for b in page],
+            "has_more": len(page) < len(batches),
+            **ends,
+        }
 
     def _openai(self, batch: Batch) -> Body:
         failed = sum("body" not in row for row in batch.rows.values())
         counts = {"total": batch.total, "completed": len(batch.rows) - failed, "failed": failed}
         is_expired = any(row.get("fate") == "expired" for row in batch.rows.values())
         status = {"ended": "expired" if is_expired else "completed"}.get(batch.state, batch.state)
-        found: Body = {"id": batch.id, "object": "batch", "status": status, "endpoint": batch.endpoint}
-        found |= {"completion_window": "24h", "created_at": int(batch.created.timestamp()), "input_file_id": "x"}
+        found: Body = {
+            "id": batch.id,
+            "object": "batch",
+            "status": status,
+            "endpoint": batch.endpoint,
+        }
+        found |= {
+            "completion_window": "24h",
+            "created_at": int(batch.created.timestamp()),
+            "input_file_id": "x",
+        }
         found |= {"metadata": batch.metadata, "request_counts": counts}
         if status not in ("in_progress", "failed"):
             found |= {f"{kind}_file_id": f"{kind}-{batch.id}" for kind in ("output", "error")}
         if batch.error:
-            found["errors"] = {"object": "list", "data": [{"code": "token_limit_exceeded", "message": batch.error}]}
+            found["errors"] = {
+                "object": "list",
+                "data": [{"code": "token_limit_exceeded", "message": batch.error}],
+            }
         return found
 
     def _anthropic(self, batch: Batch) -> Body:
         ended = batch.state != "in_progress"
-        kinds = Counter(_anthropic_line("", row)["result"]["type"] for row in batch.rows.values() if ended)
+        kinds = Counter(
+            _anthropic_line("", row)["result"]["type"] for row in batch.rows.values() if ended
+        )
         names = ("succeeded", "errored", "canceled", "expired")
-        counts = {"processing": batch.total - kinds.total(), **{name: kinds[name] for name in names}}
-        found = {"id": batch.id, "type": "message_batch", "processing_status": "ended" if ended else "in_progress"}
+        counts = {
+            "processing": batch.total - kinds.total(),
+            **{name: kinds[name] for name in names},
+        }
+        found = {
+            "id": batch.id,
+            "type": "message_batch",
+            "processing_status": "ended" if ended else "in_progress",
+        }
         found |= {"created_at": batch.created.isoformat(), "expires_at": batch.created.isoformat()}
         url = f"{self.service.address}/v1/messages/batches/{batch.id}/results" if ended else None
         url = None if "results_url" in self.service.gone else url
@@ -283,7 +347,10 @@ def _openai_line(name: str, row: Body) -> Body:
         message = "This request could not be executed before the completion window expired."
         return {**line, "error": {"code": "batch_expired", "message": message}}
     content = row.get("body") or {"error": row["error"]}
-    return {**line, "response": {"status_code": row.get("status", 200), "request_id": "1", "body": content}}
+    return {
+        **line,
+        "response": {"status_code": row.get("status", 200), "request_id": "1", "body": content},
+    }
 
 
 def _anthropic_line(name: str, row: Body) -> Body:

@@ -44,7 +44,9 @@ class EchoServer:
         answered: the prompts of the requests without one.
     """
 
-    def __init__(self, way: str, score: Scorer = copying, is_shifted: bool = False, splits: bool = False):
+    def __init__(
+        self, way: str, score: Scorer = copying, is_shifted: bool = False, splits: bool = False
+    ):
         self.way, self.score, self.is_shifted, self.splits = way, score, is_shifted, splits
         self.bodies: list[dict[str, Any]] = []
         self.answered: list[str] = []
@@ -91,13 +93,21 @@ class EchoServer:
             self.bodies.append(body)
             tokens, logprobs = self._scores(body["text"])
             rows = [[value, 7, token] for token, value in zip(tokens, logprobs, strict=True)]
-            return {"text": " yes", "meta_info": {"input_token_logprobs": rows, "prompt_tokens": len(rows)}}
+            return {
+                "text": " yes",
+                "meta_info": {"input_token_logprobs": rows, "prompt_tokens": len(rows)},
+            }
         if self.way == "answers" and body.get("logprobs"):
             return self._write(path, body)
         if path != "/v1/completions":
             raise ValueError(f"no route {path}")
         usage = {"prompt_tokens": len(self.score(body["prompt"])[0]), "completion_tokens": 1}
-        choice: dict[str, Any] = {"index": 0, "text": " yes", "finish_reason": "length", "logprobs": None}
+        choice: dict[str, Any] = {
+            "index": 0,
+            "text": " yes",
+            "finish_reason": "length",
+            "logprobs": None,
+        }
         if body.get("echo") and self.way == "echo":
             self.bodies.append(body)
             tokens, logprobs = self._scores(body["prompt"])
@@ -107,13 +117,23 @@ class EchoServer:
                 *({token: value} for token, value in zip(tokens[1:], logprobs[1:], strict=True)),
                 {" yes": -0.5},
             ]
-            own = {"tokens": [*tokens, " yes"], "token_logprobs": [*logprobs, -0.5], "top_logprobs": tops}
+            own = {
+                "tokens": [*tokens, " yes"],
+                "token_logprobs": [*logprobs, -0.5],
+                "top_logprobs": tops,
+            }
             choice["logprobs"] = own
         elif "prompt_logprobs" in body and self.way == "prompt_logprobs":
             self.bodies.append(body)
             tokens, logprobs = self._scores(body["prompt"])
-            about = [{"logprob": value, "decoded_token": token} for token, value in zip(tokens, logprobs, strict=True)]
-            choice["prompt_logprobs"] = [None, *({str(place): each} for place, each in enumerate(about[1:]))]
+            about = [
+                {"logprob": value, "decoded_token": token}
+                for token, value in zip(tokens, logprobs, strict=True)
+            ]
+            choice["prompt_logprobs"] = [
+                None,
+                *({str(place): each} for place, each in enumerate(about[1:])),
+            ]
         elif "echo" in body or "prompt_logprobs" in body:
             raise ValueError("Unrecognized request argument supplied")
         else:
@@ -125,7 +145,11 @@ class EchoServer:
         if body.get("echo"):
             raise ValueError("echo is not supported")
         self.bodies.append(body)
-        prompt = body["prompt"] if "prompt" in body else "".join(turn["content"] for turn in body["messages"])
+        prompt = (
+            body["prompt"]
+            if "prompt" in body
+            else "".join(turn["content"] for turn in body["messages"])
+        )
         rows = [
             (token, value, {token: value, " no": -1.5})
             for token, value in list(zip(*self.score(prompt + WORDS), strict=True))[-3:]
@@ -133,7 +157,10 @@ class EchoServer:
         choice: dict[str, Any] = {"index": 0, "finish_reason": "length"}
         if path == "/v1/completions":
             tokens, values, tops = map(list, zip(*rows, strict=True))
-            choice |= {"text": WORDS, "logprobs": {"tokens": tokens, "token_logprobs": values, "top_logprobs": tops}}
+            choice |= {
+                "text": WORDS,
+                "logprobs": {"tokens": tokens, "token_logprobs": values, "top_logprobs": tops},
+            }
         else:
             content = [
                 {
@@ -143,7 +170,10 @@ class EchoServer:
                 }
                 for token, value, top in rows
             ]
-            choice |= {"message": {"role": "assistant", "content": WORDS}, "logprobs": {"content": content}}
+            choice |= {
+                "message": {"role": "assistant", "content": WORDS},
+                "logprobs": {"content": content},
+            }
         usage = {"prompt_tokens": len(self.score(prompt)[0]), "completion_tokens": len(rows)}
         return {"object": "text_completion", "model": "small", "choices": [choice], "usage": usage}
 

@@ -52,7 +52,14 @@ STATUS = {
 OPENAI_ONLY = {Fault.NULL, Fault.NO_CHOICES, Fault.NO_LOGPROBS}
 """Odd replies in OpenAI's protocol."""
 
-LASTING = {Fault.UNAUTHORIZED, Fault.NO_QUOTA, Fault.FLAGGED, Fault.GONE, Fault.TOO_LONG, Fault.DECLINED}
+LASTING = {
+    Fault.UNAUTHORIZED,
+    Fault.NO_QUOTA,
+    Fault.FLAGGED,
+    Fault.GONE,
+    Fault.TOO_LONG,
+    Fault.DECLINED,
+}
 """Faults after which the same call fails again."""
 
 PASSING = [fault for fault in Fault if fault not in {Fault.BUSY, *LASTING, *OPENAI_ONLY}]
@@ -70,7 +77,9 @@ def share(part: float, kinds: Sequence[Fault], seed: int = 0) -> Plan:
     """Return a plan by which a part of all calls fails, with equal numbers of each kind; the seed decides which."""
 
     def plan(prompt: str, before: int) -> Fault | None:
-        digest = hashlib.sha256(f"{seed} {before} {prompt}".encode("utf-8", "surrogatepass")).digest()
+        digest = hashlib.sha256(
+            f"{seed} {before} {prompt}".encode("utf-8", "surrogatepass")
+        ).digest()
         place = int.from_bytes(digest[:8], "big") / 2**64
         return kinds[int(place / part * len(kinds))] if place < part else None
 

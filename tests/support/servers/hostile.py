@@ -99,7 +99,11 @@ def redirect(address: str, status: int = 307) -> Act:
 def bomb(size: int, reply: dict[str, Any], status: int = 200, encoding: str = "gzip") -> Act:
     """Return an action that sends a reply and this number of spaces after it, which compress to a thousandth."""
     body = json.dumps(reply).encode() + b" " * size
-    return send(gzip.compress(body), status, **{"Content-Encoding": encoding, "Content-Type": "application/json"})
+    return send(
+        gzip.compress(body),
+        status,
+        **{"Content-Encoding": encoding, "Content-Type": "application/json"},
+    )
 
 
 def stream(events: list[Any], again: Any = None, pause: float = 0.0) -> Act:
@@ -146,15 +150,32 @@ def drip_headers(reply: dict[str, Any], pause: float) -> Act:
 def events(kind: str, pieces: list[Any]) -> list[Any]:
     """Return a stream with pieces of an answer in a client's protocol; a piece that is no text is kept unchanged."""
     if kind == "chat":
-        start = [{"choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}}]} for piece in pieces]
+        start = [
+            {"choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}}]}
+            for piece in pieces
+        ]
         return [*start, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
     if kind == "completions":
         start = [{"choices": [{"index": 0, "text": piece}]} for piece in pieces]
         return [*start, {"choices": [{"index": 0, "text": "", "finish_reason": "stop"}]}]
-    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    deltas = [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": p}} for p in pieces]
+    block = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    }
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": p}}
+        for p in pieces
+    ]
     start = [{"type": "message_start", "message": {"model": "m", "content": []}}, block, *deltas]
-    return [*start, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}]
+    return [
+        *start,
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 1},
+        },
+    ]
 
 
 def _event(content: Any) -> bytes:

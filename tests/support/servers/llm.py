@@ -21,7 +21,14 @@ from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.models.baselines import lexical
 from tests.support.servers import faults
 from tests.support.servers.faults import STATUS, Fault, Plan
-from tests.support.servers.models import CHARACTERS, Counts, Model, PromptCache, Refusal, count_tokens
+from tests.support.servers.models import (
+    CHARACTERS,
+    Counts,
+    Model,
+    PromptCache,
+    Refusal,
+    count_tokens,
+)
 from tests.support.servers.protocols import PROTOCOLS, Body, Reply
 
 Answer = Callable[[str], str]
@@ -53,7 +60,9 @@ class Call:
     @property
     def question(self) -> str:
         """Return a digest of model and prompt."""
-        return hashlib.sha256(f"{self.body['model']}\0{self.prompt}".encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(
+            f"{self.body['model']}\0{self.prompt}".encode("utf-8", "surrogatepass")
+        ).hexdigest()
 
 
 def asked_again(calls: Iterable[Call]) -> list[Call]:
@@ -88,7 +97,9 @@ class Server:
         self._asked: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.closed = threading.Event()
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"service": self}))
+        self.http = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Handler", (_Handler,), {"service": self})
+        )
 
     @property
     def address(self) -> str:
@@ -157,7 +168,9 @@ class Server:
         """Return the answer, cut at its limit, after the model's reasoning, which counts as a part of it."""
         protocol, model = PROTOCOLS[call.path], self._model(call.body) or Model()
         readable, written = protocol.prefixes(call.body, model)
-        cached = self.cache.read(readable)  # before the answer, so that prompts sent at a time do not find each other
+        cached = self.cache.read(
+            readable
+        )  # before the answer, so that prompts sent at a time do not find each other
         # The lexical baseline answers the prompts of benchmarks alone, and a model answers the request for a word, too.
         is_probe = self.answer is lexical.answer and call.prompt == PROMPT
         text = "yes" if is_probe else self.answer(call.prompt)
@@ -171,7 +184,9 @@ class Server:
         counts = Counts(
             prompt=count_tokens(call.prompt),
             cached=cached,
-            written=max((tokens - cached for tokens, _ in written), default=0) if call.path == "/v1/messages" else 0,
+            written=max((tokens - cached for tokens, _ in written), default=0)
+            if call.path == "/v1/messages"
+            else 0,
             output=reasoning + count_tokens(shown[1]),
             reasoning=reasoning,
         )
@@ -238,7 +253,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _respond(self, call: Call) -> None:
         self.service.closed.wait(self.service.delay)
         if call.refusal:
-            self._send(json.dumps(PROTOCOLS[call.path].error(call.refusal)), None, call.refusal.status)
+            self._send(
+                json.dumps(PROTOCOLS[call.path].error(call.refusal)), None, call.refusal.status
+            )
         elif call.fault in STATUS:
             self._error(call, STATUS[call.fault])
         elif call.fault in _BROKEN:
@@ -281,7 +298,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, call: Call) -> None:
         protocol = PROTOCOLS[call.path]
         events = list(protocol.events(call.body, self.service.reply(call)))
-        lines = [(f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n" for name, data in events]
+        lines = [
+            (f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n"
+            for name, data in events
+        ]
         lines += [f"data: {protocol.last_event}\n\n"] if protocol.last_event else []
         if call.fault in (Fault.CUT, Fault.ENDED):
             lines = lines[: len(lines) // 2]
@@ -306,7 +326,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _strange(self) -> None:
-        self._send(json.dumps(PROTOCOLS[self.path].error(Refusal(200, "api_error", "It went wrong."))), None)
+        self._send(
+            json.dumps(PROTOCOLS[self.path].error(Refusal(200, "api_error", "It went wrong."))),
+            None,
+        )
 
     def _page(self) -> None:
         content = b"<html><body>One moment, please</body></html>"
@@ -331,9 +354,12 @@ def _model_row(name: str, server: Server, anthropic: bool) -> Body:
     """Return a model's row in the list, with its context as vLLM or Anthropic gives it."""
     context = (server.models or {})[name].context
     if anthropic:
-        return {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"} | (
-            {"max_input_tokens": context} if context else {}
-        )
+        return {
+            "type": "model",
+            "id": name,
+            "display_name": name,
+            "created_at": "2026-01-01T00:00:00Z",
+        } | ({"max_input_tokens": context} if context else {})
     row = {"id": name, "object": "model", "created": 1, "owned_by": "tests"}
     return row | ({"max_model_len": context} if context else {})
 
@@ -344,14 +370,21 @@ def _as_it_is(content: Body) -> Body:
 
 def _without_text(content: Body) -> Body:
     (choice,) = content["choices"]
-    odd = {"message": {"role": "assistant", "content": None}} if "message" in choice else {"text": None}
+    odd = (
+        {"message": {"role": "assistant", "content": None}}
+        if "message" in choice
+        else {"text": None}
+    )
     return {**content, "choices": [{**choice, **odd}]}
 
 
 _ODD: dict[Fault | None, Callable[[Body], Body]] = {
     Fault.NULL: _without_text,
     Fault.NO_CHOICES: lambda content: {**content, "choices": []},
-    Fault.NO_LOGPROBS: lambda content: {**content, "choices": [{**content["choices"][0], "logprobs": None}]},
+    Fault.NO_LOGPROBS: lambda content: {
+        **content,
+        "choices": [{**content["choices"][0], "logprobs": None}],
+    },
 }
 
 _BROKEN = {

@@ -37,7 +37,9 @@ class Cloud:
         self.keys: set[str] = set()
         self.replies: dict[str, requests.Response] = {}
         self.asked: Counter[str] = Counter()
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"cloud": self}))
+        self.http = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Handler", (_Handler,), {"cloud": self})
+        )
 
     @property
     def function(self) -> str:
@@ -70,9 +72,14 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != FUNCTION:
             return self._send(404, b'{"detail": "no such function"}')
         route = "chat/completions" if "messages" in json.loads(content) else "completions"
-        headers = {"Content-Type": "application/json", "Authorization": self.headers["Authorization"]}
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": self.headers["Authorization"],
+        }
         identifier = str(uuid4())
-        self.cloud.replies[identifier] = requests.post(self.cloud.backend.openai + route, content, headers=headers)
+        self.cloud.replies[identifier] = requests.post(
+            self.cloud.backend.openai + route, content, headers=headers
+        )
         return self._send(202, b"", identifier)
 
     def do_GET(self) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.servers.models import KEPT_SECONDS, Counts, Model, Prefix, Refusal, prefixes, steps
+from tests.support.servers.models import (
+    KEPT_SECONDS,
+    Counts,
+    Model,
+    Prefix,
+    Refusal,
+    prefixes,
+    steps,
+)
 
 Body = dict[str, Any]
 Event = tuple[str | None, Body]
@@ -67,7 +75,10 @@ class Chat:
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
         """Yield the answer in pieces."""
-        deltas = [{"role": "assistant", "content": ""}, *({"content": piece} for piece in reply.pieces())]
+        deltas = [
+            {"role": "assistant", "content": ""},
+            *({"content": piece} for piece in reply.pieces()),
+        ]
         deltas[1:1] = [{"reasoning_content": reply.thinking}] if reply.thinking is not None else []
         deltas += [{"refusal": "I cannot judge this."}] if reply.text is None else []
         for delta in deltas:
@@ -77,7 +88,12 @@ class Chat:
 
     def error(self, refusal: Refusal) -> Body:
         """Return the body that comes with a status other than 200."""
-        words = {"message": refusal.message, "type": refusal.kind, "param": refusal.param, "code": refusal.code}
+        words = {
+            "message": refusal.message,
+            "type": refusal.kind,
+            "param": refusal.param,
+            "code": refusal.code,
+        }
         return {"error": words}
 
     def refuse_parameter(self, body: Body, model: Model) -> Refusal | None:
@@ -85,14 +101,20 @@ class Chat:
         for name in model.refuses:
             if name in body:
                 advice = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
-                message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
+                message = (
+                    f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
+                )
                 return Refusal(400, "invalid_request_error", message, name, "unsupported_parameter")
         for name in model.only_default:
             if body.get(name, 1) != 1:
-                value = (
-                    f"'{name}' does not support {body[name]} with this model. Only the default (1) value is supported."
+                value = f"'{name}' does not support {body[name]} with this model. Only the default (1) value is supported."
+                return Refusal(
+                    400,
+                    "invalid_request_error",
+                    f"Unsupported value: {value}",
+                    name,
+                    "unsupported_value",
                 )
-                return Refusal(400, "invalid_request_error", f"Unsupported value: {value}", name, "unsupported_value")
         if model.streams_only and not body.get("stream"):
             message = "This model only support stream mode, please enable the stream parameter to access the model. "
             return Refusal(400, "invalid_request_error", message, None, "invalid_parameter_error")
@@ -126,7 +148,12 @@ class Completions(Chat):
     def whole(self, body: Body, reply: Reply) -> Body:
         """Return the answer in one body, one token long."""
         text = reply.text or ""
-        logprobs = {"tokens": [text], "token_logprobs": [0.0], "top_logprobs": [{text: 0.0}], "text_offset": [0]}
+        logprobs = {
+            "tokens": [text],
+            "token_logprobs": [0.0],
+            "top_logprobs": [{text: 0.0}],
+            "text_offset": [0],
+        }
         choice = {"index": 0, "finish_reason": reply.finish, "logprobs": logprobs, "text": text}
         return _completion(body, "text_completion", [choice], reply.counts)
 
@@ -177,7 +204,12 @@ class Messages:
         if reply.thinking is not None and not reply.text:
             content = content[:1]
         usage = {**self._message(body, reply)["usage"], "output_tokens": reply.counts.output}
-        return {**self._message(body, reply), "content": content, "stop_reason": self._finish(reply), "usage": usage}
+        return {
+            **self._message(body, reply),
+            "content": content,
+            "stop_reason": self._finish(reply),
+            "usage": usage,
+        }
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
         """Yield the answer in pieces."""
@@ -202,7 +234,13 @@ class Messages:
 
     def refuse_parameter(self, body: Body, model: Model) -> Refusal | None:
         """Return why the model refuses the body's parameters; None if it accepts them."""
-        return next((Refusal(400, "invalid_request_error", words) for words in self._complaints(body, model)), None)
+        return next(
+            (
+                Refusal(400, "invalid_request_error", words)
+                for words in self._complaints(body, model)
+            ),
+            None,
+        )
 
     def unknown_model(self, name: str) -> Refusal:
         """Return the error for a model that does not exist or was removed."""
@@ -218,7 +256,10 @@ class Messages:
 
     def _complaints(self, body: Body, model: Model) -> Iterator[str]:
         for name in model.refuses:
-            if name == "thinking.type.enabled" and body.get("thinking", {}).get("type") == "enabled":
+            if (
+                name == "thinking.type.enabled"
+                and body.get("thinking", {}).get("type") == "enabled"
+            ):
                 advice = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
                 yield f'"{name}" is not supported for this model. {advice}'
             elif name in body:
@@ -240,13 +281,21 @@ class Messages:
         """Return the blocks of a body in order."""
         contents = [body["system"]] if "system" in body else []
         contents += [message["content"] for message in body["messages"]]
-        blocks = [{"text": content} if isinstance(content, str) else content for content in contents]
+        blocks = [
+            {"text": content} if isinstance(content, str) else content for content in contents
+        ]
         return [block for each in blocks for block in (each if isinstance(each, list) else [each])]
 
     def _block(self, index: int, block: Body, deltas: list[Body]) -> Iterator[Event]:
-        yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": block}
+        yield (
+            "content_block_start",
+            {"type": "content_block_start", "index": index, "content_block": block},
+        )
         for delta in deltas:
-            yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
+            yield (
+                "content_block_delta",
+                {"type": "content_block_delta", "index": index, "delta": delta},
+            )
         yield "content_block_stop", {"type": "content_block_stop", "index": index}
 
     def _thinking(self, text: str) -> Body:
@@ -262,7 +311,13 @@ class Messages:
         }
         if counts.reasoning:
             usage["output_tokens_details"] = {"thinking_tokens": counts.reasoning}
-        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "usage": usage}
+        message = {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "usage": usage,
+        }
         return {**message, "content": [], "stop_reason": None, "stop_sequence": None}
 
     def _finish(self, reply: Reply) -> str:
@@ -277,7 +332,14 @@ def _completion(body: Body, kind: str, choices: list[Body], counts: Counts) -> B
         "prompt_tokens_details": {"cached_tokens": counts.cached},
         "completion_tokens_details": {"reasoning_tokens": counts.reasoning},
     }
-    return {"id": "1", "object": kind, "created": 1, "model": body["model"], "choices": choices, "usage": usage}
+    return {
+        "id": "1",
+        "object": kind,
+        "created": 1,
+        "model": body["model"],
+        "choices": choices,
+        "usage": usage,
+    }
 
 
 def _chunk(body: Body, choice: Body, kind: str = "chat.completion.chunk") -> Body:

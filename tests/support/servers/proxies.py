@@ -112,9 +112,15 @@ class NoisyModel:
         """Return the answer to a prompt."""
         with self._lock:
             is_new, chance = self._random.random() < self._noise, self._random.random()
-        skill = [share for tokens, share in self._skill.items() if tokens <= len(prompt) / CHARACTERS][-1]
+        skill = [
+            share for tokens, share in self._skill.items() if tokens <= len(prompt) / CHARACTERS
+        ][-1]
         skill *= 0.75 if prompt.startswith("<|im_start|>") else 1
-        return find_value(prompt) if (chance if is_new else _difficulty(prompt)) < skill else "I do not know."
+        return (
+            find_value(prompt)
+            if (chance if is_new else _difficulty(prompt)) < skill
+            else "I do not know."
+        )
 
 
 @lru_cache(maxsize=4096)

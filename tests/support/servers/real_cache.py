@@ -74,7 +74,9 @@ class Run(NamedTuple):
     start: int
 
 
-def make_run(build: Build, past: Sequence[Part], tokens: Sequence[int], start: int, salt: int = 0) -> Run:
+def make_run(
+    build: Build, past: Sequence[Part], tokens: Sequence[int], start: int, salt: int = 0
+) -> Run:
     """Return a run. Parts of the past that follow each other in a run are joined."""
     joined: list[Part] = []
     for part in past:
@@ -82,8 +84,16 @@ def make_run(build: Build, past: Sequence[Part], tokens: Sequence[int], start: i
             joined[-1] = joined[-1]._replace(last=part.last)
         else:
             joined.append(part)
-    about = [*([part.run.key, part.first, part.last] for part in joined), list(tokens), start, repr(build), salt]
-    return Run(hashlib.sha256(json.dumps(about).encode()).hexdigest(), tuple(joined), tuple(tokens), start)
+    about = [
+        *([part.run.key, part.first, part.last] for part in joined),
+        list(tokens),
+        start,
+        repr(build),
+        salt,
+    ]
+    return Run(
+        hashlib.sha256(json.dumps(about).encode()).hexdigest(), tuple(joined), tuple(tokens), start
+    )
 
 
 class Replies:
@@ -141,11 +151,15 @@ class Model:
             model: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype=dtype).eval()
             for module in model.modules() if build.weight_bits else ():
                 if isinstance(module, torch.nn.Linear):
-                    module.weight.data = _quantize(module.weight.data, build.weight_bits, module.weight.shape[-1])
+                    module.weight.data = _quantize(
+                        module.weight.data, build.weight_bits, module.weight.shape[-1]
+                    )
             self._loaded[key] = model
         return self._loaded[key]
 
-    def read(self, build: Build, run: Run, past: Any = None, every: bool = False) -> tuple[Any, Any]:
+    def read(
+        self, build: Build, run: Run, past: Any = None, every: bool = False
+    ) -> tuple[Any, Any]:
         """Return the keys and values of a run's tokens, and the logits of the last token, or of every one.
 
         Args:
@@ -156,7 +170,9 @@ class Model:
 
         model, size = self._load(build), len(run.tokens)
         layers = range(past.shape[1]) if past is not None else ()
-        cache = DynamicCache([(past[0, layer][None], past[1, layer][None]) for layer in layers] or None)
+        cache = DynamicCache(
+            [(past[0, layer][None], past[1, layer][None]) for layer in layers] or None
+        )
         before = cache.get_seq_length()
         ends = [*range(CHUNK, size, CHUNK), size] if build.cache_bits else [size]
         if build.is_noisy and size > 2 and not build.cache_bits:
@@ -167,7 +183,9 @@ class Model:
         for first, last in pairwise([0, *ends]):
             positions = torch.arange(run.start + first, run.start + last)[None] * factor
             ids = torch.tensor([run.tokens[first:last]])
-            output = model.base_model(input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True)
+            output = model.base_model(
+                input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True
+            )
             hidden = output.last_hidden_state[0]
             logits.append(model.lm_head(hidden if every else hidden[-1:]).float())
             if build.cache_bits and total > build.beyond:
@@ -175,7 +193,9 @@ class Model:
                     for name in ("keys", "values"):
                         numbers = getattr(layer, name)
                         place = slice(max(before + first, build.beyond), None)
-                        numbers[..., place, :] = _quantize(numbers[..., place, :], build.cache_bits, GROUP)
+                        numbers[..., place, :] = _quantize(
+                            numbers[..., place, :], build.cache_bits, GROUP
+                        )
         parts = ([getattr(layer, name)[0] for layer in cache.layers] for name in ("keys", "values"))
         found = torch.stack([torch.stack(each) for each in parts])
         return found[..., before:, :], torch.cat(logits) if every else logits[-1]
@@ -184,7 +204,10 @@ class Model:
         """Return the keys and values of a run's tokens, and of everything before them."""
         import torch
 
-        past = [self.keys_and_values(build, part.run)[0][..., part.first : part.last, :] for part in run.past]
+        past = [
+            self.keys_and_values(build, part.run)[0][..., part.first : part.last, :]
+            for part in run.past
+        ]
         before = torch.cat(past, dim=-2) if past else None
         if run.key not in self._kept:
             self._kept[run.key] = self.read(build, run, before)
@@ -203,10 +226,16 @@ class Model:
         import torch
 
         names = [f"write {most} {run.key}" for run in runs]
-        todo = {name: run for name, run in zip(names, runs, strict=True) if name not in self.replies.found}
+        todo = {
+            name: run
+            for name, run in zip(names, runs, strict=True)
+            if name not in self.replies.found
+        }
         if todo and most:
             with torch.inference_mode():
-                for name, answer in zip(todo, self._write(build, list(todo.values()), most), strict=True):
+                for name, answer in zip(
+                    todo, self._write(build, list(todo.values()), most), strict=True
+                ):
                     self.replies.add(name, answer)
         return [self.replies.found.get(name, {"text": "", "content": []}) for name in names]
 
@@ -219,8 +248,12 @@ class Model:
         logits, pasts = torch.cat([each[0] for each in found]), [each[1] for each in found]
         longest = max(each.shape[-2] for each in pasts)
         # Shorter rows have empty places before them, which no token sees.
-        past = torch.stack([pad(each, (0, 0, longest - each.shape[-2], 0)) for each in pasts], dim=2)
-        mask = torch.tensor([[0] * (longest - each.shape[-2]) + [1] * each.shape[-2] for each in pasts])
+        past = torch.stack(
+            [pad(each, (0, 0, longest - each.shape[-2], 0)) for each in pasts], dim=2
+        )
+        mask = torch.tensor(
+            [[0] * (longest - each.shape[-2]) + [1] * each.shape[-2] for each in pasts]
+        )
         cache = DynamicCache(list(zip(past[0], past[1], strict=True)))
         at = torch.tensor([run.start + len(run.tokens) for run in runs])
         factors = torch.tensor([build.rope if end > build.beyond else 1.0 for end in at.tolist()])
@@ -229,12 +262,17 @@ class Model:
         ended: set[int] = set()
         for _ in range(most):
             best = torch.log_softmax(logits, -1).topk(TOP)
-            for row, (tokens, values) in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True)):
+            for row, (tokens, values) in enumerate(
+                zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            ):
                 if tokens[0] == self.tokenizer.eos_token_id:
                     ended.add(row)
                 if row not in ended:
                     pairs = zip(tokens, values, strict=True)
-                    tops = [{"token": self.name(token), "logprob": round(value, 6)} for token, value in pairs]
+                    tops = [
+                        {"token": self.name(token), "logprob": round(value, 6)}
+                        for token, value in pairs
+                    ]
                     answers[row].append(tokens[0])
                     contents[row].append({**tops[0], "top_logprobs": tops})
             if len(ended) == len(runs):
@@ -348,14 +386,20 @@ class RealCachedServer(ModelServer):
         if self.fault == "dropped" and hits > 2:
             past.pop()
         run = make_run(build, past, tokens[hits * BLOCK :], hits * BLOCK, salt)
-        parts = {place: self._blocks.get(keys[place]) or self._stale.get(keys[place]) for place in range(hits)}
+        parts = {
+            place: self._blocks.get(keys[place]) or self._stale.get(keys[place])
+            for place in range(hits)
+        }
         for place in range(hits, len(keys)):
             parts[place] = Part(run, (place - hits) * BLOCK, (place - hits + 1) * BLOCK)
         for place, part in parts.items():
             if part is not None:
                 self._blocks[keys[place]] = part
                 self._blocks.move_to_end(keys[place])
-        self._prompts = [*self._prompts[-30:], {place: (keys[place], part) for place, part in parts.items() if part}]
+        self._prompts = [
+            *self._prompts[-30:],
+            {place: (keys[place], part) for place, part in parts.items() if part},
+        ]
         self._evict(parts)
         return run, hits * BLOCK
 
@@ -375,10 +419,16 @@ class RealCachedServer(ModelServer):
             if body.get("echo"):
                 found = self.model.score(build, body["prompt"], salt)
                 usage = {"prompt_tokens": len(found["tokens"]), "completion_tokens": 0}
-                return self.reply({"text": body["prompt"], "logprobs": found}, usage, "text_completion")
+                return self.reply(
+                    {"text": body["prompt"], "logprobs": found}, usage, "text_completion"
+                )
             tokens = self._tokens(body)
             is_cached = body.get("cache_prompt", True)
-            run, cached = self.see(tokens, build, salt) if is_cached else (make_run(build, (), tokens, 0, salt), 0)
+            run, cached = (
+                self.see(tokens, build, salt)
+                if is_cached
+                else (make_run(build, (), tokens, 0, salt), 0)
+            )
             written = self.model.write(build, run, body.get("max_tokens", 16))
         counts = {"prompt_tokens": len(tokens), "completion_tokens": len(written["content"])}
         usage = {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
@@ -391,7 +441,9 @@ class RealCachedServer(ModelServer):
 
     def change(self, messages: Sequence[dict[str, str]]) -> list[dict[str, str]]:
         """Return the messages of a chat as far as the stack in front of the model passes them on."""
-        kept = [dict(each) for each in messages if not (self.drops_system and each["role"] == "system")]
+        kept = [
+            dict(each) for each in messages if not (self.drops_system and each["role"] == "system")
+        ]
         for each in kept:
             quarter = len(each["content"]) // 4
             if self.drops_middle and quarter > 300:

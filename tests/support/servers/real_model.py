@@ -32,7 +32,20 @@ WARMTH = 0.2
 GATHER = 0.2
 """Seconds in which requests are gathered that are answered together."""
 
-WORDS = ("apple", "river", "stone", "lamp", "tiger", "cloud", "piano", "bread", "chair", "knife", "garden", "mirror")
+WORDS = (
+    "apple",
+    "river",
+    "stone",
+    "lamp",
+    "tiger",
+    "cloud",
+    "piano",
+    "bread",
+    "chair",
+    "knife",
+    "garden",
+    "mirror",
+)
 
 
 class _Asked(NamedTuple):
@@ -92,11 +105,18 @@ class RealModel:
 
     def _answer(self, batch: Sequence[_Asked], template: str | None, temperature: float) -> None:
         chats = [[{"role": "user", "content": asked.text}] for asked in batch]
-        options = {"add_generation_prompt": True, "return_tensors": "pt", "return_dict": True, "padding": True}
+        options = {
+            "add_generation_prompt": True,
+            "return_tensors": "pt",
+            "return_dict": True,
+            "padding": True,
+        }
         tokens = self._tokenizer.apply_chat_template(chats, chat_template=template, **options)
         sampling = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
         found = self._model.generate(**tokens, max_new_tokens=self._tokens, **sampling)
-        texts = self._tokenizer.batch_decode(found[:, tokens["input_ids"].shape[1] :], skip_special_tokens=True)
+        texts = self._tokenizer.batch_decode(
+            found[:, tokens["input_ids"].shape[1] :], skip_special_tokens=True
+        )
         counts = tokens["attention_mask"].sum(1).tolist()
         for asked, text, count in zip(batch, texts, counts, strict=True):
             asked.answer.set_result((text, count))
@@ -110,7 +130,9 @@ class RealServer(Server):
         self._real = model
 
     def _answer(self, call: Call) -> Reply:
-        text, tokens = self._real.answer(call.prompt, call.body.get("chat_template"), call.body["temperature"])
+        text, tokens = self._real.answer(
+            call.prompt, call.body.get("chat_template"), call.body["temperature"]
+        )
         return Reply(text, counts=Counts(prompt=tokens))
 
 
@@ -121,9 +143,16 @@ def write_questions(folder: Path, number: int) -> str:
     with (folder / "questions.jsonl").open("w") as file:
         for _ in range(number):
             names, values = chance.sample(WORDS, 5), chance.sample(range(10, 100), 5)
-            facts = [f"The number of the {name} is {value}." for name, value in zip(names, values, strict=True)]
+            facts = [
+                f"The number of the {name} is {value}."
+                for name, value in zip(names, values, strict=True)
+            ]
             place = chance.randrange(5)
             question = f"What is the number of the {names[place]}? Answer with the number only."
-            row = {"context": "\n".join(facts), "question": question, "answers": [str(values[place])]}
+            row = {
+                "context": "\n".join(facts),
+                "question": question,
+                "answers": [str(values[place])],
+            }
             file.write(json.dumps(row) + "\n")
     return ENTRY.format(path=folder, tokens=TOKENS)

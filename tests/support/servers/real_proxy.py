@@ -40,8 +40,12 @@ class Upstream(NamedTuple):
         if body["max_tokens"] == 1 and self.fields.get("cache_prompt", True) is None:
             return {"model": NAME, "choices": [{"message": {"role": "assistant", "content": "."}}]}
         fields = {**body, "model": self.model, **self.fields}
-        content = json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
-        request = Request(f"{self.address}/chat/completions", content, {"Content-Type": "application/json"})
+        content = json.dumps(
+            {name: value for name, value in fields.items() if value is not None}
+        ).encode()
+        request = Request(
+            f"{self.address}/chat/completions", content, {"Content-Type": "application/json"}
+        )
         with urlopen(request, timeout=600) as response:
             return {**json.load(response), "model": NAME}
 
@@ -59,7 +63,13 @@ class FaultyProxy:
         late: seconds that a flaky proxy waits before a late reply; 0 for a proxy that is not flaky. `chance` decides which.
     """
 
-    def __init__(self, cache: RealCachedServer, upstream: Upstream, worse: Upstream | None = None, late: float = 0.0):
+    def __init__(
+        self,
+        cache: RealCachedServer,
+        upstream: Upstream,
+        worse: Upstream | None = None,
+        late: float = 0.0,
+    ):
         self.cache, self.upstream, self.worse, self.late = cache, upstream, worse, late
         self.requests, self._seen, self.chance = 0, Counter[str](), Random(0)
 
@@ -71,7 +81,9 @@ class FaultyProxy:
             tokenizer = self.cache.model.tokenizer
             tokens = tokenizer(messages[-1]["content"], add_special_tokens=False)["input_ids"]
             run, _ = self.cache.see(tokens, self.cache.build)
-            known = [token for part in run.past for token in part.run.tokens[part.first : part.last]]
+            known = [
+                token for part in run.past for token in part.run.tokens[part.first : part.last]
+            ]
             messages[-1]["content"] = tokenizer.decode([*known, *run.tokens])
         upstream = self.worse if self.worse and self.requests % 5 == 0 else self.upstream
         sent = {**body, "messages": messages}
@@ -80,7 +92,9 @@ class FaultyProxy:
         self._seen[name] += 1
         name = f"{self._seen[name]} {name}"
         replies = self.cache.model.replies
-        return replies.found[name] if name in replies.found else replies.add(name, upstream.ask(sent))
+        return (
+            replies.found[name] if name in replies.found else replies.add(name, upstream.ask(sent))
+        )
 
     @contextmanager
     def serve(self) -> Iterator[str]:

@@ -37,11 +37,15 @@ def server() -> Iterator[Server]:
 
 
 def chat(server: Server, retries: int = 0) -> openai.OpenAI:
-    return openai.OpenAI(base_url=server.openai, api_key="sk-openai", max_retries=retries, timeout=PATIENCE)
+    return openai.OpenAI(
+        base_url=server.openai, api_key="sk-openai", max_retries=retries, timeout=PATIENCE
+    )
 
 
 def messages(server: Server, retries: int = 0) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=server.address, api_key="sk-anthropic", max_retries=retries, timeout=PATIENCE)
+    return anthropic.Anthropic(
+        base_url=server.address, api_key="sk-anthropic", max_retries=retries, timeout=PATIENCE
+    )
 
 
 def ask_openai(server: Server, retries: int = 0) -> Any:
@@ -84,7 +88,12 @@ def test_answers(server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "status"),
-    [(Fault.RATE_LIMIT, 429), (Fault.SERVER_ERROR, 500), (Fault.OVERLOADED, 503), (Fault.UNAUTHORIZED, 401)],
+    [
+        (Fault.RATE_LIMIT, 429),
+        (Fault.SERVER_ERROR, 500),
+        (Fault.OVERLOADED, 503),
+        (Fault.UNAUTHORIZED, 401),
+    ],
 )
 def test_statuses(fault: Fault, status: int, server: Server) -> None:
     """Each status is an error in the words of the protocol, and a rate limit tells clients when to try again."""
@@ -95,8 +104,14 @@ def test_statuses(fault: Fault, status: int, server: Server) -> None:
         ask_anthropic(server)
     assert of_openai.value.status_code == status
     assert of_anthropic.value.status_code == (529 if fault is Fault.OVERLOADED else status)
-    assert of_openai.value.response.headers.get("Retry-After") == ("0.05" if fault is Fault.RATE_LIMIT else None)
-    assert ("sk-openai" in str(of_openai.value)) == ("sk-anthropic" in str(of_anthropic.value)) == (status == 401)
+    assert of_openai.value.response.headers.get("Retry-After") == (
+        "0.05" if fault is Fault.RATE_LIMIT else None
+    )
+    assert (
+        ("sk-openai" in str(of_openai.value))
+        == ("sk-anthropic" in str(of_anthropic.value))
+        == (status == 401)
+    )
     assert server.failed() == {fault: 2}
     assert asked_again(server.calls) == []
 
@@ -107,10 +122,15 @@ def test_lost_connections(fault: Fault, server: Server, monkeypatch: pytest.Monk
     if fault is Fault.TIMEOUT:
         monkeypatch.setitem(globals(), "PATIENCE", 0.5)
     server.plan = faults.always(fault)
-    for ask, error in ((ask_openai, openai.APIConnectionError), (ask_anthropic, anthropic.APIConnectionError)):
+    for ask, error in (
+        (ask_openai, openai.APIConnectionError),
+        (ask_anthropic, anthropic.APIConnectionError),
+    ):
         with pytest.raises(error) as raised:
             ask(server)
-        assert isinstance(raised.value, openai.APITimeoutError | anthropic.APITimeoutError) == (fault is Fault.TIMEOUT)
+        assert isinstance(raised.value, openai.APITimeoutError | anthropic.APITimeoutError) == (
+            fault is Fault.TIMEOUT
+        )
 
 
 @pytest.mark.parametrize("fault", [Fault.MALFORMED, Fault.ENDED])
@@ -143,7 +163,11 @@ def test_a_page_instead_of_an_answer(server: Server) -> None:
         (Fault.FILTERED, ("", "content_filter"), ("", "refusal")),
         (Fault.EMPTY, ("", "stop"), ("", "end_turn")),
         (Fault.SHORT, (TEXT[: len(TEXT) // 2], "length"), (TEXT[: len(TEXT) // 2], "max_tokens")),
-        (Fault.UNREADABLE, ("It reads well {on the whole.", "stop"), ("It reads well {on the whole.", "end_turn")),
+        (
+            Fault.UNREADABLE,
+            ("It reads well {on the whole.", "stop"),
+            ("It reads well {on the whole.", "end_turn"),
+        ),
     ],
 )
 def test_odd_answers(fault: Fault, of_openai: Any, of_anthropic: Any, server: Server) -> None:
@@ -219,10 +243,14 @@ def test_many_at_once(server: Server) -> None:
 
     def ask(number: int) -> str:
         question = [{"role": "user", "content": f"question {number}"}]
-        return client.chat.completions.create(model="m", messages=question).choices[0].message.content
+        return (
+            client.chat.completions.create(model="m", messages=question).choices[0].message.content
+        )
 
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(ask, range(40))) == [f"question {number} Yes, it is." for number in range(40)]
+        assert list(pool.map(ask, range(40))) == [
+            f"question {number} Yes, it is." for number in range(40)
+        ]
     assert len({call.question for call in server.calls}) == 40
     with pytest.raises(openai.InternalServerError):
         ask(3)

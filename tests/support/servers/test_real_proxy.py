@@ -34,7 +34,9 @@ def serve_echo(name: str = "echo") -> Iterator[Upstream]:
         def do_POST(self) -> None:  # noqa: N802 (http.server's name)
             body = self.read_body()
             text = f"{name} {len(body['messages'])} {body['messages'][-1]['content']}"
-            self.send_json(200, {"model": body["model"], "choices": [{"message": {"content": text}}]})
+            self.send_json(
+                200, {"model": body["model"], "choices": [{"message": {"content": text}}]}
+            )
 
     with serve_handler(Handler) as address:
         yield Upstream(address, name)
@@ -42,13 +44,19 @@ def serve_echo(name: str = "echo") -> Iterator[Upstream]:
 
 def ask(proxy: FaultyProxy, texts: Sequence[str], **fields: Any) -> list[str]:
     """Return the texts that arrive at the server behind a proxy."""
-    bodies = [{"messages": [{"role": "user", "content": text}], "max_tokens": 9, **fields} for text in texts]
+    bodies = [
+        {"messages": [{"role": "user", "content": text}], "max_tokens": 9, **fields}
+        for text in texts
+    ]
     return [proxy.answer(body)["choices"][0]["message"]["content"] for body in bodies]
 
 
 def write_register(seed: int, start: int = 0) -> str:
     """Return a text of about 200 tokens. Texts with the same start differ from there on."""
-    return "\n".join(f"Key {n} has the value {(7919 * n + (seed if n >= start else 0)) % 9973}." for n in range(20))
+    return "\n".join(
+        f"Key {n} has the value {(7919 * n + (seed if n >= start else 0)) % 9973}."
+        for n in range(20)
+    )
 
 
 @pytest.mark.parametrize("fault", ["", "wrong block", "dropped"])
@@ -64,7 +72,10 @@ def test_a_partial_hit(model: Model, fault: str) -> None:
     assert cold == [f"echo 1 {text}" for text in (first, other, shared)]
     assert past == f"echo 1 {asked}"
     assert (hit == past) == (not fault)
-    count = {name: len(model.tokenizer(text)["input_ids"]) for name, text in {"hit": hit, "past": past}.items()}
+    count = {
+        name: len(model.tokenizer(text)["input_ids"])
+        for name, text in {"hit": hit, "past": past}.items()
+    }
     assert abs(count["past"] - count["hit"] - (BLOCK if fault == "dropped" else 0)) <= 2
 
 

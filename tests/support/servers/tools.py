@@ -71,24 +71,49 @@ def _openai(body: Body, script: Script) -> Body:
     message: Body = {"role": "assistant", "content": turn.text or None}
     if turn.tool:
         function = {"name": turn.tool, "arguments": json.dumps(turn.arguments)}
-        message["tool_calls"] = [{"id": f"call_{len(ids)}", "type": "function", "function": function}]
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if turn.tool else "stop"}
-    usage = {"prompt_tokens": len(str(messages)), "completion_tokens": 5, "total_tokens": len(str(messages)) + 5}
-    return {"id": "x", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
+        message["tool_calls"] = [
+            {"id": f"call_{len(ids)}", "type": "function", "function": function}
+        ]
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": "tool_calls" if turn.tool else "stop",
+    }
+    usage = {
+        "prompt_tokens": len(str(messages)),
+        "completion_tokens": 5,
+        "total_tokens": len(str(messages)) + 5,
+    }
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "model": body["model"],
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
 def _anthropic(body: Body, script: Script) -> Body:
     messages = body["messages"]
     assert all("input_schema" in tool for tool in body["tools"])
     assert all(one["role"] != other["role"] for one, other in pairwise(messages))
-    blocks = [block for message in messages for block in message["content"] if isinstance(block, dict)]
+    blocks = [
+        block for message in messages for block in message["content"] if isinstance(block, dict)
+    ]
     ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
     results = [block for block in blocks if block["type"] == "tool_result"]
     assert [block["tool_use_id"] for block in results] == ids
     turn = script(messages[0]["content"], [block["content"] for block in results])
     content: list[Body] = [{"type": "text", "text": turn.text}] if turn.text else []
     if turn.tool:
-        content.append({"type": "tool_use", "id": f"toolu_{len(ids)}", "name": turn.tool, "input": turn.arguments})
+        content.append(
+            {
+                "type": "tool_use",
+                "id": f"toolu_{len(ids)}",
+                "name": turn.tool,
+                "input": turn.arguments,
+            }
+        )
     return {
         "id": "x",
         "type": "message",

@@ -41,11 +41,15 @@ def test_retrieval_keeps_the_prompt(tmp_path: Path) -> None:
     """With `retrieve` only the context changes: it has the best chunks, among them the one with the answer."""
     task = entry(KV).tasks[0]
     for before, after in zip(
-        load(KV, tmp_path), load(f"{KV},method=retrieve,chunks=2,chunk_size=500", tmp_path), strict=True
+        load(KV, tmp_path),
+        load(f"{KV},method=retrieve,chunks=2,chunk_size=500", tmp_path),
+        strict=True,
     ):
         assert len(after.fields["context"]) <= 2 * 500 + 10 < len(before.fields["context"])
         assert before.references[0] in after.fields["context"]
-        assert replace(after, fields=before.fields) == replace(before, input_tokens=None, counter=None)
+        assert replace(after, fields=before.fields) == replace(
+            before, input_tokens=None, counter=None
+        )
         prompt = task.prompt(after)
         start, end = prompt.context or (0, 0)
         assert prompt.user_turn[start:end] == after.fields["context"]
@@ -54,7 +58,9 @@ def test_retrieval_keeps_the_prompt(tmp_path: Path) -> None:
 def test_a_closed_book_has_no_context(tmp_path: Path) -> None:
     """With `closed_book` the prompt is the same without the context."""
     task = entry(KV).tasks[0]
-    for before, after in zip(load(KV, tmp_path), load(f"{KV},method=closed_book", tmp_path), strict=True):
+    for before, after in zip(
+        load(KV, tmp_path), load(f"{KV},method=closed_book", tmp_path), strict=True
+    ):
         context = before.fields["context"]
         assert task.prompt(after).user_turn == task.prompt(before).user_turn.replace(context, "")
 
@@ -71,7 +77,9 @@ def test_facts_come_first(tmp_path: Path) -> None:
         second = after.follow_up.prompt("<think>Hm.</think> A fact [line 1]\n")
         assert second == plain.user_turn.replace(before.fields["context"], "A fact [line 1]")
         completion = after.follow_up.prompt("A fact [line 1]", "completion")
-        assert completion == plain.text("completion").replace(before.fields["context"], "A fact [line 1]")
+        assert completion == plain.text("completion").replace(
+            before.fields["context"], "A fact [line 1]"
+        )
         assert after.follow_up.max_tokens == task.budget(found.settings) == 100
         assert task.budget(found.settings, after) == FACT_TOKENS
     assert found.max_tokens == FACT_TOKENS
@@ -82,11 +90,21 @@ def test_official_reasoning(tmp_path: Path) -> None:
     """With `cot` the prompts are those of the official code, as in the task that is always asked so."""
     build_longbench_v2(tmp_path)
     cot, method = (entry(f"longbench_v2:mode={text}") for text in ("cot", "0shot,method=cot"))
-    pairs = zip(load("longbench_v2:mode=cot", tmp_path), load("longbench_v2:method=cot", tmp_path), strict=True)
+    pairs = zip(
+        load("longbench_v2:mode=cot", tmp_path),
+        load("longbench_v2:method=cot", tmp_path),
+        strict=True,
+    )
     for one, other in pairs:
         assert cot.tasks[0].prompt(one) == method.tasks[0].prompt(other)
-        assert (one.id, one.follow_up, one.references) == (other.id, other.follow_up, other.references)
-        assert cot.tasks[0].budget(cot.settings, one) == method.tasks[0].budget(method.settings, other)
+        assert (one.id, one.follow_up, one.references) == (
+            other.id,
+            other.follow_up,
+            other.references,
+        )
+        assert cot.tasks[0].budget(cot.settings, one) == method.tasks[0].budget(
+            method.settings, other
+        )
     assert cot.max_tokens == method.max_tokens == 1024
 
 
@@ -107,20 +125,41 @@ def test_both_prompts_are_printed(style: str, command: Command) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (f"{KV},method=retrive", "method='retrive' is invalid; did you mean retrieve. Choose from plain, retrieve,"),
+        (
+            f"{KV},method=retrive",
+            "method='retrive' is invalid; did you mean retrieve. Choose from plain, retrieve,",
+        ),
         (f"{KV},chunks=3", "chunks='3' is an argument of method=retrieve; give both"),
-        (f"{KV},method=closed_book,chunks=3", "chunks='3' is an argument of method=retrieve; give both"),
+        (
+            f"{KV},method=closed_book,chunks=3",
+            "chunks='3' is an argument of method=retrieve; give both",
+        ),
         (f"{KV},method=retrieve,chunks=0", "chunks='0' is invalid; give a whole number from 1"),
-        (f"{KV},method=retrieve,chunk_size=x", "chunk_size='x' is invalid; give a whole number from 1"),
-        ("helmet_rag:length=8k,context=none,method=retrieve", "method=retrieve and context=none exclude each other"),
+        (
+            f"{KV},method=retrieve,chunk_size=x",
+            "chunk_size='x' is invalid; give a whole number from 1",
+        ),
+        (
+            "helmet_rag:length=8k,context=none,method=retrieve",
+            "method=retrieve and context=none exclude each other",
+        ),
         (
             "longbench:method=retrieve",
             "method=retrieve cannot ask gov_report, multi_news, vcsum, passage_count, lcc, because it needs a context"
             " and a question; choose from task=narrativeqa, task=qasper",
         ),
-        ("mrcr:length=8k,method=retrieve", "cannot ask 2, 4, 8, because .*; benchmarks that have them: aa_lcr, "),
-        (f"{KV},method=cot", "needs prompts for reasoning; benchmarks that have them: helmet, longbench_v2$"),
-        (f"{KV},method=question_only", "needs a prompt for the question alone; benchmarks that have them: helmet$"),
+        (
+            "mrcr:length=8k,method=retrieve",
+            "cannot ask 2, 4, 8, because .*; benchmarks that have them: aa_lcr, ",
+        ),
+        (
+            f"{KV},method=cot",
+            "needs prompts for reasoning; benchmarks that have them: helmet, longbench_v2$",
+        ),
+        (
+            f"{KV},method=question_only",
+            "needs a prompt for the question alone; benchmarks that have them: helmet$",
+        ),
     ],
 )
 def test_what_is_refused(text: str, told: str) -> None:
@@ -135,16 +174,25 @@ def test_what_an_example_must_have(tmp_path: Path) -> None:
     (tmp_path / "questions.jsonl").write_text(
         '{"messages": [{"role": "user", "content": "Who?"}], "answers": ["Ada"], "id": "q"}\n'
     )
-    with pytest.raises(InputError, match="contains: q has messages, but method=retrieve needs a context"):
+    with pytest.raises(
+        InputError, match="contains: q has messages, but method=retrieve needs a context"
+    ):
         load(f"any_jsonl:metric=contains,length=8k,path={tmp_path},method=retrieve", tmp_path)
     build_longbench_v2(tmp_path)
-    with pytest.raises(InputError, match="cot itself has two requests, so method=retrieve_reason cannot ask it"):
+    with pytest.raises(
+        InputError, match="cot itself has two requests, so method=retrieve_reason cannot ask it"
+    ):
         load("longbench_v2:mode=cot,method=retrieve_reason", tmp_path)
 
 
 def test_arguments_are_listed_where_they_are_taken() -> None:
     """Methods are arguments of tasks with a context and a question, and their own arguments come with them."""
-    taken = {task.name for benchmark in BENCHMARKS for task in benchmark.tasks if "method" in task.all_arguments}
+    taken = {
+        task.name
+        for benchmark in BENCHMARKS
+        for task in benchmark.tasks
+        if "method" in task.all_arguments
+    }
     assert {"json_kv", "nq", "hotpotwikiqa_mixup", "qa1"} <= taken
     assert not {"ruler_cwe", "infbench_sum", "2needle", "bfs_same_size"} & taken
     assert [*registry.METHOD_ARGUMENTS][:3] == ["chunks", "chunk_size", "max_requests"]

@@ -63,7 +63,11 @@ class Boundary(NamedTuple):
         if self.block:
             count = self.first.tokens // self.block
             blocks = f", {count} block{'s' * (count > 1)} of {self.block}"
-        shorter = f"none was seen at {about}{self.before.tokens}" if self.before else "no shorter beginning was tried"
+        shorter = (
+            f"none was seen at {about}{self.before.tokens}"
+            if self.before
+            else "no shorter beginning was tried"
+        )
         return f"The fault begins at {about}{self.first.tokens} {kind} tokens{blocks}; {shorter}."
 
 
@@ -96,7 +100,9 @@ def find_boundary(
             # A few answers at both ends are not enough if some others differ by chance.
             is_sure = all(each.differs == (number >= place) for number, each in enumerate(shots))
             counts = Counter(each.tokens for each in shots)
-            rare = (each.line for each in (before, first) if each and counts[each.tokens] < QUESTIONS)
+            rare = (
+                each.line for each in (before, first) if each and counts[each.tokens] < QUESTIONS
+            )
             line = 0 if is_sure else next(rare, 0)
         if not line or tried.total() == STEPS:
             break
@@ -131,4 +137,8 @@ def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:
 def _find_split(shots: Sequence[Shot]) -> int:
     """Return the number of shots before the place that best divides those that differ from those that do not."""
     sizes = [n for n in range(len(shots)) if n == 0 or shots[n - 1].tokens < shots[n].tokens]
-    return max(sizes, default=0, key=lambda n: sum(each.differs == (m >= n) for m, each in enumerate(shots)))
+    return max(
+        sizes,
+        default=0,
+        key=lambda n: sum(each.differs == (m >= n) for m, each in enumerate(shots)),
+    )

@@ -57,26 +57,36 @@ def open_folder(folder: Path, design: dict[str, Any], server: Server, finds_cold
     folder.mkdir(parents=True, exist_ok=True)
     kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     if finds_cold:
-        server.cold_fields = kept.get("cold", {}) if kept else server.find_cold_fields(design["seed"])
+        server.cold_fields = (
+            kept.get("cold", {}) if kept else server.find_cold_fields(design["seed"])
+        )
         if server.cold_fields:
-            print(f"Cold requests have {json.dumps(server.cold_fields)}, with which the server does not use its cache.")
+            print(
+                f"Cold requests have {json.dumps(server.cold_fields)}, with which the server does not use its cache."
+            )
     design |= {"cold": dict(server.cold_fields)} if server.cold_fields else {}
     if kept not in (None, design):
-        raise InputError(f"cache-check: --to={folder}: this folder has a check with other options; give another one")
+        raise InputError(
+            f"cache-check: --to={folder}: this folder has a check with other options; give another one"
+        )
     path.write_text(json.dumps(design, indent=2) + "\n", encoding="utf-8")
 
 
 def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float | None) -> int:
     """Ask, print and write what was found, and return the exit status."""
     tie = TIE if server.cold_fields and tie is None else tie
-    asked = plan_questions(plan.lengths, plan.questions, plan.states, plan.seed, bool(server.cold_fields), plan.kinds)
+    asked = plan_questions(
+        plan.lengths, plan.questions, plan.states, plan.seed, bool(server.cold_fields), plan.kinds
+    )
     replies = ask_states(server, asked, folder)
     cells = judge(replies, tie)
     print_blocks(cache_blocks(cells, replies, server.deployment))
     builds = judge_builds(replies)
     for line in describe_builds(builds):
         print(line)
-    (folder / "cells.json").write_text(json.dumps([vars(each) for each in cells], indent=1) + "\n", encoding="utf-8")
+    (folder / "cells.json").write_text(
+        json.dumps([vars(each) for each in cells], indent=1) + "\n", encoding="utf-8"
+    )
     differing = [each for each in cells if each.differs]
     # The cell of the shortest length of each state and kind of text.
     first = list({each.name: each for each in reversed(differing)}.values())[::-1]
@@ -87,26 +97,54 @@ def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float |
         if script := write_script(server, each.cell, each.boundary, folder):
             print(f"This script shows it ({each.cell.name}): {script}")
     print(f"All data: {folder}")
-    return 1 if differing or any(each.differs for each in builds) else 3 if open_cells(cells) or not cells else 0
+    return (
+        1
+        if differing or any(each.differs for each in builds)
+        else 3
+        if open_cells(cells) or not cells
+        else 0
+    )
 
 
 def _search(
-    server: Server, cells: list[Cell], cell: Cell, replies: list[Reply], seed: int, folder: Path, tie: float | None
+    server: Server,
+    cells: list[Cell],
+    cell: Cell,
+    replies: list[Reply],
+    seed: int,
+    folder: Path,
+    tie: float | None,
 ) -> Where:
     """Print and return where the difference of a cell is."""
 
     def ask(
-        length: int, states: Sequence[str], is_spread: bool, shared: int | None = None, tried: int = 0
+        length: int,
+        states: Sequence[str],
+        is_spread: bool,
+        shared: int | None = None,
+        tried: int = 0,
     ) -> list[Reply]:
-        parts = [cell.state, length, *([cell.kind] if cell.kind != PLAIN else []), *(["spread"] if is_spread else [])]
+        parts = [
+            cell.state,
+            length,
+            *([cell.kind] if cell.kind != PLAIN else []),
+            *(["spread"] if is_spread else []),
+        ]
         first, count = seed + SEEDS * (1 + is_spread), QUESTIONS
         if shared is not None:
             # Prompts of other steps with the same seeds would be in the cache.
             parts += [shared, tried]
             count = boundary.QUESTIONS
             first = seed + SEEDS * (3 + shared) + tried * count
-        questions = plan_questions([length], count, states, first, bool(server.cold_fields), [cell.kind], shared)
-        return ask_states(server, questions, folder / "where" / "-".join(map(str, parts)).replace(" ", "-"), is_spread)
+        questions = plan_questions(
+            [length], count, states, first, bool(server.cold_fields), [cell.kind], shared
+        )
+        return ask_states(
+            server,
+            questions,
+            folder / "where" / "-".join(map(str, parts)).replace(" ", "-"),
+            is_spread,
+        )
 
     def ask_shared(length: int, lines: int, tried: int) -> list[Reply]:
         return ask(length, (COLD, CONTROL, cell.state), False, lines, tried)
@@ -131,13 +169,17 @@ def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> No
     for length in plan.lengths:
         print(f"{length_label(length)}: {each} requests, {each * length / 1e6:,.1f}M prompt tokens")
     tokens, count = sum(plan.lengths) * each, len(plan.lengths)
-    print(f"Together: {each * count} requests, {tokens / 1e6:,.1f}M prompt tokens if nothing is cached.")
+    print(
+        f"Together: {each * count} requests, {tokens / 1e6:,.1f}M prompt tokens if nothing is cached."
+    )
     if fields is None and most > each:
         print(f"If the server can answer past its cache, there are {most * count} (--cold).")
     print(f"An answer has at most {max_tokens} tokens.")
     cells = count * len(plan.kinds) * sum(state not in (COLD, CONTROL) for state in plan.states)
     share = smallest_share(plan.questions, cells)
-    found = f"that changes {share:.0%} of its answers" if share else "of no size; ask more questions"
+    found = (
+        f"that changes {share:.0%} of its answers" if share else "of no size; ask more questions"
+    )
     print(
         f"A server that repeats its cold answers exactly: a state {found} is found in 80 % of checks. Nothing was sent."
     )

@@ -40,23 +40,35 @@ Tie = Annotated[
     dry_run="Only print how many requests and tokens there are, and what they can find.",
 )
 def cache_check(
-    length: Annotated[str, typer.Option("--length", "--lengths", help="Lengths of prompts, in tokens.")] = "8k",
-    questions: Annotated[int, typer.Option(min=1, help="Questions for each length and state.")] = 20,
+    length: Annotated[
+        str, typer.Option("--length", "--lengths", help="Lengths of prompts, in tokens.")
+    ] = "8k",
+    questions: Annotated[
+        int, typer.Option(min=1, help="Questions for each length and state.")
+    ] = 20,
     states: Annotated[
-        str | None, typer.Option(help="States of the cache, separated by semicolons. [default: all]")
+        str | None,
+        typer.Option(help="States of the cache, separated by semicolons. [default: all]"),
     ] = None,
     texts: Annotated[
-        str, typer.Option(help="Kinds of text, separated by semicolons, each of which is a check of its own.")
+        str,
+        typer.Option(
+            help="Kinds of text, separated by semicolons, each of which is a check of its own."
+        ),
     ] = "plain",
     max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of an answer.")] = 64,
     seed: Annotated[int, typer.Option(min=0, help="First seed of the texts.")] = 0,
     where: Annotated[
         bool,
-        typer.Option("--where", help="Search the shortest length, the block and the depths of a difference."),
+        typer.Option(
+            "--where", help="Search the shortest length, the block and the depths of a difference."
+        ),
     ] = False,
     cold: Cold = None,
     tie: Tie = None,
-    to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: cache-checks/MODEL]")] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder to write to. [default: cache-checks/MODEL]")
+    ] = None,
     *,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -77,7 +89,9 @@ def cache_check(
     fields = _read_fields(cold)
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) != 1:
-        raise bad_argument("cache-check", "--model", ", ".join(models), "one model, by --model or --model-url")
+        raise bad_argument(
+            "cache-check", "--model", ", ".join(models), "one model, by --model or --model-url"
+        )
     # No task is run: a plan has an entry, and finds the model and asks its server.
     entry = f"{first_entry()}:length=4k"
     config = load_config(None, read_options({**options, "suite": "cache-checks", "entry": [entry]}))
@@ -86,14 +100,21 @@ def cache_check(
             fill_registries(config.local_path)
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment
         # All other states are compared with the cold ones.
-        chosen = list(dict.fromkeys([COLD, CONTROL, *_choose("states", states or ";".join(STATES), STATES)]))
+        chosen = list(
+            dict.fromkeys([COLD, CONTROL, *_choose("states", states or ";".join(STATES), STATES)])
+        )
         plan = Plan(lengths, questions, chosen, seed, _choose("texts", texts, TEXTS))
         if config.dry_run:
             print_plan(plan, max_tokens, fields)
             return
         server = Server(deployment, config.local_path, max_tokens, fields)
         folder = to or config.output_path / "cache-checks" / deployment.replace("/", "_")
-        open_folder(folder, {"model": deployment, "max_tokens": max_tokens, "seed": seed}, server, fields is None)
+        open_folder(
+            folder,
+            {"model": deployment, "max_tokens": max_tokens, "seed": seed},
+            server,
+            fields is None,
+        )
         raise typer.Exit(check(server, plan, folder, where, tie))
 
 
@@ -115,5 +136,7 @@ def _read_fields(text: str | None) -> dict[str, Any] | None:
     except json.JSONDecodeError:
         fields = None
     if not isinstance(fields, dict):
-        raise bad_argument("cache-check", "--cold", text, 'an object in JSON, such as {"cache_prompt": false}')
+        raise bad_argument(
+            "cache-check", "--cold", text, 'an object in JSON, such as {"cache_prompt": false}'
+        )
     return fields

@@ -145,7 +145,10 @@ class Question:
         """
         if self.is_spread:
             first = self.seed % (DEPTHS // len(PLACES)) * len(PLACES)
-            return [(2 * (first + number) + 1) * self.size // (2 * DEPTHS) for number in range(len(PLACES))]
+            return [
+                (2 * (first + number) + 1) * self.size // (2 * DEPTHS)
+                for number in range(len(PLACES))
+            ]
         if self.shared is not None:
             line = tokens_per_line(self.kind)
             return sorted({max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS})

@@ -29,7 +29,9 @@ class Step(NamedTuple):
     values: Sequence[int] = ()
 
 
-def write_script(server: Server, cell: Cell, boundary: Boundary | None, folder: Path) -> Path | None:
+def write_script(
+    server: Server, cell: Cell, boundary: Boundary | None, folder: Path
+) -> Path | None:
     """Write the script and the bodies of its requests; return None if the state needs requests at the same time.
 
     The script sends a cold copy of the question, then what brings the server into the state, and then the question.
@@ -76,7 +78,9 @@ def _list_steps(cell: Cell, boundary: Boundary | None) -> Iterator[Step]:
 
 def _make_script(server: Server, name: str, steps: Sequence[Step], aborts: bool) -> str:
     client = server.client
-    path = client.route(server.request(Prompt(0, [(1, 1)], [0]))).removeprefix(client.provider.address_part)
+    path = client.route(server.request(Prompt(0, [(1, 1)], [0]))).removeprefix(
+        client.provider.address_part
+    )
     address = shlex.quote(f"{str(client.client.base_url).rstrip('/')}{path}")
     variable = client.settings.api_key_env
     key = f' -H "Authorization: Bearer ${variable}"' if variable else ""
@@ -84,7 +88,10 @@ def _make_script(server: Server, name: str, steps: Sequence[Step], aborts: bool)
     for number, step in enumerate(steps):
         if step.title:
             values = ", ".join(map(str, step.values))
-            lines += [f"echo {shlex.quote(f'{step.title}. The right values are {values}:')}", f"send {number}"]
+            lines += [
+                f"echo {shlex.quote(f'{step.title}. The right values are {values}:')}",
+                f"send {number}",
+            ]
         else:
             # A stream is closed after its first byte.
             lines.append(f"send {number}{' 2> /dev/null | head -c 1' * aborts} > /dev/null")

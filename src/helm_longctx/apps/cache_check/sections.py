@@ -28,14 +28,28 @@ def cache_blocks(cells: Sequence[Cell], replies: Sequence[Reply], model: str) ->
         Column("Nearer", "Answers that are nearer to it."),
         Column("Found", "Share of the values that were found in this state."),
         Column("Found cold", "The same in the cold answers."),
-        Column("From the cache", "Share of the prompt's tokens that the server says it read from its cache."),
-        Column("p", "Probability of so many if the state changes nothing, corrected for the number of rows."),
+        Column(
+            "From the cache",
+            "Share of the prompt's tokens that the server says it read from its cache.",
+        ),
+        Column(
+            "p",
+            "Probability of so many if the state changes nothing, corrected for the number of rows.",
+        ),
         Column("", is_number=False),
     ]
-    table = Table("cache-check", f"States of the cache of {model}", columns, [_row(cell) for cell in cells])
+    table = Table(
+        "cache-check", f"States of the cache of {model}", columns, [_row(cell) for cell in cells]
+    )
     return [
         table,
-        Answer(QUESTION, _verdict(cells, model), "", not open_cells(cells), " ".join(_notes(cells, replies))),
+        Answer(
+            QUESTION,
+            _verdict(cells, model),
+            "",
+            not open_cells(cells),
+            " ".join(_notes(cells, replies)),
+        ),
     ]
 
 
@@ -51,13 +65,18 @@ def describe_builds(builds: Sequence[Build]) -> Iterator[str]:
 
 def open_cells(cells: Sequence[Cell]) -> list[Cell]:
     """Return the cells that say nothing: too few answers, or a cache that was not used."""
-    return [each for each in cells if not each.differs and (each.n < needed_wins(len(cells)) or each.was_not_warm)]
+    return [
+        each
+        for each in cells
+        if not each.differs and (each.n < needed_wins(len(cells)) or each.was_not_warm)
+    ]
 
 
 def _row(cell: Cell) -> list[TableCell]:
     note = "differs" if cell.differs else "not from the cache" if cell.was_not_warm else ""
     found, cold = (
-        percent(value) if cell.n else "–" for value in (cell.found, (cell.cold_found + cell.control_found) / 2)
+        percent(value) if cell.n else "–"
+        for value in (cell.found, (cell.cold_found + cell.control_found) / 2)
     )
     return [
         TableCell(cell.name, note=STATES[cell.state].about),
@@ -100,9 +119,13 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
             "The server does not say how many tokens it read from its cache, so a warm request may have been cold."
         )
     elif len(cached) > 2 and (block := reduce(gcd, cached)) > 1:
-        notes.append(f"All counts of cached tokens are multiples of {block}, perhaps the size of a block.")
+        notes.append(
+            f"All counts of cached tokens are multiples of {block}, perhaps the size of a block."
+        )
     if small := find_small(replies, cells):
-        names = ", ".join(f"{each.name} at {length_label(each.length)} ({each.gap:.1g} nats)" for each in small)
+        names = ", ".join(
+            f"{each.name} at {length_label(each.length)} ({each.gap:.1g} nats)" for each in small
+        )
         notes.append(
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
             f" --tie {LEAST_TIE:g} counts them. If all states do by about as much, the server rounds what it caches."
@@ -114,12 +137,21 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
             f"Cold answers to copies of a prompt differ by {noise:.2g} nats for each token, so changes of much less are"
             " not seen; --cold asks for cold answers to the same prompts."
         )
-    if any(each.state == COLD and each.cached_tokens and each.cached_tokens > each.length / 2 for each in replies):
-        why = "so --cold does not keep requests away from the cache" if is_exact else "so its counts are wrong"
+    if any(
+        each.state == COLD and each.cached_tokens and each.cached_tokens > each.length / 2
+        for each in replies
+    ):
+        why = (
+            "so --cold does not keep requests away from the cache"
+            if is_exact
+            else "so its counts are wrong"
+        )
         notes.append(f"The server says that it read cold prompts from its cache, too, {why}.")
     if not any(each.logprobs for each in replies):
         notes.append("The server gives no log-probabilities, so only texts are compared.")
     if failed := sum(bool(each.failure) for each in replies):
         reasons = ", ".join(sorted({each.failure for each in replies if each.failure}))
-        notes.append(f"{failed} questions have no answer ({reasons}); run the command again to ask them again.")
+        notes.append(
+            f"{failed} questions have no answer ({reasons}); run the command again to ask them again."
+        )
     return notes

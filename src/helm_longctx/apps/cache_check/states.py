@@ -90,7 +90,9 @@ class Reply:
 
     def question(self, is_spread: bool = False) -> Question:
         """Return the question."""
-        return Question(self.seed, lines_for(self.length, self.kind), is_spread, self.kind, self.shared)
+        return Question(
+            self.seed, lines_for(self.length, self.kind), is_spread, self.kind, self.shared
+        )
 
 
 class Server:
@@ -109,7 +111,11 @@ class Server:
     """
 
     def __init__(
-        self, deployment: str, local_path: Path, max_tokens: int, cold_fields: Mapping[str, Any] | None = None
+        self,
+        deployment: str,
+        local_path: Path,
+        max_tokens: int,
+        cold_fields: Mapping[str, Any] | None = None,
     ):
         self.deployment, self.local_path, self.max_tokens = deployment, local_path, max_tokens
         self.cold_fields = cold_fields or {}
@@ -130,7 +136,9 @@ class Server:
         """Return a client whose requests do not use the cache, with the given fields in place of `cold_fields`."""
         client = self.connect()
         texts = fill_cold_fields(self.cold_fields if fields is None else fields)
-        client.settings = replace(client.settings, extra_body={**(client.settings.extra_body or {}), **texts})
+        client.settings = replace(
+            client.settings, extra_body={**(client.settings.extra_body or {}), **texts}
+        )
         return client
 
     def find_cold_fields(self, seed: int) -> dict[str, Any]:
@@ -152,7 +160,9 @@ class Server:
         messages = [{"role": "user", "content": text}]
         prompt: dict[str, Any] = {"messages": messages} if is_chat else {"prompt": text}
         names = {"model": self.deployment, "model_deployment": self.deployment}
-        return AnswerRequest(**names, temperature=0.0, max_tokens=self.max_tokens, **prompt, top=TOP)
+        return AnswerRequest(
+            **names, temperature=0.0, max_tokens=self.max_tokens, **prompt, top=TOP
+        )
 
     def request(self, prompt: Prompt) -> Request:
         """Return the request of a prompt, which asks for log-probabilities: a chat, if the server answers chats."""
@@ -242,8 +252,13 @@ class State:
             sent = reply if self.aborts else server.ask(make(question, state), reply)
             tokens += sent.prompt_tokens or reply.length
         reply = replace(reply, before=tokens)
-        client = server.connect_cold() if reply.copy else server.connect() if self.reconnects else None
-        prompts = [question.prompt(state), *(question.sibling(state, number) for number in range(self.siblings))]
+        client = (
+            server.connect_cold() if reply.copy else server.connect() if self.reconnects else None
+        )
+        prompts = [
+            question.prompt(state),
+            *(question.sibling(state, number) for number in range(self.siblings)),
+        ]
         if not self.siblings:
             return server.ask(prompts[0], reply, client)
         with ThreadPoolExecutor(len(prompts)) as pool:
@@ -254,17 +269,25 @@ STATES = {
     COLD: State("nothing", is_warm=False),
     CONTROL: State("nothing; another copy of the same text", is_warm=False),
     "warm": State("the same prompt", [Question.prompt]),
-    "A, B, A": State("the same prompt, and another question about it", [Question.prompt, Question.sibling]),
-    BEGINNING: State("a prompt with the same beginning, which ends inside of a block", [Question.relative]),
+    "A, B, A": State(
+        "the same prompt, and another question about it", [Question.prompt, Question.sibling]
+    ),
+    BEGINNING: State(
+        "a prompt with the same beginning, which ends inside of a block", [Question.relative]
+    ),
     # Which of them is first is chance, and the first one finds nothing in the cache.
-    "parallel": State(f"{SIBLINGS} other questions about it at the same time", siblings=SIBLINGS, is_warm=False),
+    "parallel": State(
+        f"{SIBLINGS} other questions about it at the same time", siblings=SIBLINGS, is_warm=False
+    ),
     "evicted": State(
         f"the same prompt, and {OTHERS} long ones that share nothing with it",
         [Question.prompt, *(partial(Question.other, number=number) for number in range(OTHERS))],
         is_warm=False,
     ),
     "aborted": State("the same prompt, whose stream was closed", [Question.prompt], aborts=True),
-    "new connection": State("the same prompt, over another connection", [Question.prompt], reconnects=True),
+    "new connection": State(
+        "the same prompt, over another connection", [Question.prompt], reconnects=True
+    ),
 }
 """The states, in the order of the table. Each has a copy of the text of its own."""
 
@@ -304,7 +327,9 @@ def group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, 
     warm = [each for each in states if each not in (COLD, CONTROL)]
     if not is_exact or not warm:
         return [[(state, "")] for state in states]
-    return [[(state, ""), *((cold, state) for cold in states if cold not in warm)] for state in warm]
+    return [
+        [(state, ""), *((cold, state) for cold in states if cold not in warm)] for state in warm
+    ]
 
 
 def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
@@ -312,7 +337,9 @@ def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
     return [each for group in group_states(states, is_exact) for each in group]
 
 
-def ask_states(server: Server, plan: Sequence[Reply], folder: Path, is_spread: bool = False) -> list[Reply]:
+def ask_states(
+    server: Server, plan: Sequence[Reply], folder: Path, is_spread: bool = False
+) -> list[Reply]:
     """Ask each question of a plan, and return the replies. Those in the folder are not asked for again."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ANSWERS
@@ -320,7 +347,9 @@ def ask_states(server: Server, plan: Sequence[Reply], folder: Path, is_spread: b
         replies = [each for each in read_replies(path) if not each.failure]
         done = {each.name for each in replies}
         with path.open("a", encoding="utf-8") as file:
-            for each in tqdm([e for e in plan if e.name not in done], "Questions", unit="question", disable=None):
+            for each in tqdm(
+                [e for e in plan if e.name not in done], "Questions", unit="question", disable=None
+            ):
                 replies.append(STATES[each.state].ask(server, each.question(is_spread), each))
                 print(json.dumps(asdict(replies[-1])), file=file, flush=True)
     return replies
@@ -334,5 +363,13 @@ def read_replies(path: Path) -> list[Reply]:
     for line in path.read_text(encoding="utf-8").splitlines():
         with suppress(json.JSONDecodeError):
             fields = json.loads(line)
-            replies.append(Reply(**{**fields, "found": tuple(fields["found"]), "logprobs": tuple(fields["logprobs"])}))
+            replies.append(
+                Reply(
+                    **{
+                        **fields,
+                        "found": tuple(fields["found"]),
+                        "logprobs": tuple(fields["logprobs"]),
+                    }
+                )
+            )
     return replies

@@ -20,7 +20,12 @@ from scipy.stats import fisher_exact, rankdata
 from helm_longctx.apps.cache_check.prompts import PLACES, PLAIN, TEXTS
 from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply
 from helm_longctx.models.apis.answer_logprobs import mean_difference
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, holm, sign_test, smallest_shares
+from helm_longctx.results.statistics.comparison import (
+    SIGNIFICANCE,
+    holm,
+    sign_test,
+    smallest_shares,
+)
 
 TIE = 0.02
 """Distances of answers that differ by less are equal: nats for each token, or shares of a text."""
@@ -123,7 +128,9 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
         groups[each.length, each.kind].append(each)
     cells = [
         _judge(rows, state, tie)
-        for _, rows in sorted(groups.items(), key=lambda each: (each[0][0], list(TEXTS).index(each[0][1])))
+        for _, rows in sorted(
+            groups.items(), key=lambda each: (each[0][0], list(TEXTS).index(each[0][1]))
+        )
         for state in states
         if any(each.state == state for each in rows)
     ]
@@ -174,7 +181,11 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
         replies: the replies of one length and kind of text.
         tie: see `judge`.
     """
-    answers = {(each.state, each.seed): each for each in replies if not each.failure and each.copy in ("", state)}
+    answers = {
+        (each.state, each.seed): each
+        for each in replies
+        if not each.failure and each.copy in ("", state)
+    }
     triples = [
         (answers[COLD, seed], answers[CONTROL, seed], answers[state, seed])
         for seed in dict.fromkeys(each.seed for each in replies if each.state == state)
@@ -187,14 +198,18 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
     shape = (len(triples), 3, len(triples[0][0].found) if triples else len(PLACES))
-    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(shape)
+    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(
+        shape
+    )
     return Changes(triples, noise, gaps, found, tie)
 
 
 def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
     triples, noise, gaps, found, tie = changed = compare_answers(replies, state, given_tie)
     lost = changed.losses
-    farther, nearer, worse, better = (int(np.sum(each)) for each in (gaps > tie, gaps < -tie, lost > 0, lost < 0))
+    farther, nearer, worse, better = (
+        int(np.sum(each)) for each in (gaps > tie, gaps < -tie, lost > 0, lost < 0)
+    )
     cached = [
         each.cached_tokens / each.prompt_tokens
         for *_, each in triples
@@ -214,19 +229,27 @@ def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cel
         cold_found=float(found[:, 0].mean()) if triples else math.nan,
         control_found=float(found[:, 1].mean()) if triples else math.nan,
         found=float(found[:, 2].mean()) if triples else math.nan,
-        lost=tuple(float(each) for each in (found[:, 1] - found[:, 2]).mean(axis=0)) if triples else (),
+        lost=tuple(float(each) for each in (found[:, 1] - found[:, 2]).mean(axis=0))
+        if triples
+        else (),
         cached=float(np.mean(cached)) if cached else None,
         noise=float(np.median(noise)) if triples else math.nan,
         gap=float(np.median(gaps)) if triples else math.nan,
-        p_value=min(1.0, _MEASURES * min(_signed_ranks(gaps[np.abs(gaps) > tie]), sign_test(worse, better))),
-        example=triples[int(np.argmax(changes))][2].seed if triples and changes.max() > tie else None,
+        p_value=min(
+            1.0, _MEASURES * min(_signed_ranks(gaps[np.abs(gaps) > tie]), sign_test(worse, better))
+        ),
+        example=triples[int(np.argmax(changes))][2].seed
+        if triples and changes.max() > tie
+        else None,
         kind=replies[0].kind,
     )
 
 
 def _signed_ranks(gaps: np.ndarray) -> float:
     """Return the probability of so high ranks of the positive gaps if all signs are chance (Wilcoxon 1945, exact)."""
-    ranks = np.rint(2 * rankdata(np.abs(gaps))).astype(int)  # twice, because equal gaps have halves of ranks
+    ranks = np.rint(2 * rankdata(np.abs(gaps))).astype(
+        int
+    )  # twice, because equal gaps have halves of ranks
     chances = np.ones(1)
     for rank in ranks:
         chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
@@ -259,10 +282,18 @@ class Build(NamedTuple):
 def judge_builds(replies: Sequence[Reply]) -> list[Build]:
     """Compare the cold answers of builds behind one address, by Fisher's exact test; empty if there is one build."""
     cold = [each for each in replies if each.state in (COLD, CONTROL) and not each.failure]
-    asked, right = Counter(each.build for each in cold), Counter(each.build for each in cold if all(each.found))
+    asked, right = (
+        Counter(each.build for each in cold),
+        Counter(each.build for each in cold if all(each.found)),
+    )
     found = []
     for name in asked if len(asked) > 1 else ():
-        n, good, others, others_good = asked[name], right[name], len(cold) - asked[name], right.total() - right[name]
+        n, good, others, others_good = (
+            asked[name],
+            right[name],
+            len(cold) - asked[name],
+            right.total() - right[name],
+        )
         table = [[good, n - good], [others_good, others - others_good]]
         p_value = float(fisher_exact(table, alternative="less").pvalue)
         found.append(Build(name, n, good, others, others_good, p_value))

@@ -57,8 +57,12 @@ class Where(NamedTuple):
     @property
     def text(self) -> str:
         """The result in sentences."""
-        shorter = f"none was seen at {self.without}" if self.without else "shorter ones were not tried"
-        parts = [f"{self.cell.name}: answers differ from about {self.cell.length} tokens on; {shorter}."]
+        shorter = (
+            f"none was seen at {self.without}" if self.without else "shorter ones were not tried"
+        )
+        parts = [
+            f"{self.cell.name}: answers differ from about {self.cell.length} tokens on; {shorter}."
+        ]
         if self.depths:
             first, last = (share(depth) for depth in self.depths)
             parts.append(f"Values between {first} and {last} of the prompt are lost.")
@@ -113,7 +117,11 @@ def find_where(
         depths = _find_depths(worst, ask(worst.length, (CONTROL, state), True))
     boundary = None
     if state == BEGINNING:
-        kept = [each for each in paid[worst.length] if (each.length, each.kind) == (worst.length, worst.kind)]
+        kept = [
+            each
+            for each in paid[worst.length]
+            if (each.length, each.kind) == (worst.length, worst.kind)
+        ]
         boundary = find_boundary(kept, partial(ask_shared, worst.length), tie)
     at_border = tuple(name.removesuffix(" the border") + " the end" for name in border)
     return Where(worst, without, depths, at_border, boundary)
@@ -127,7 +135,11 @@ def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | 
     for name, seed in answers:
         if name == cell.state and (CONTROL, seed) in answers:
             pairs = zip(answers[CONTROL, seed].found, answers[cell.state, seed].found, strict=True)
-            for place, (before, after) in zip(Question(seed, size, is_spread=True).places, pairs, strict=True):
-                lost[round((place + 0.5) / size * DEPTHS - 0.5) / DEPTHS].append(before and not after)
+            for place, (before, after) in zip(
+                Question(seed, size, is_spread=True).places, pairs, strict=True
+            ):
+                lost[round((place + 0.5) / size * DEPTHS - 0.5) / DEPTHS].append(
+                    before and not after
+                )
     found = sorted(depth for depth, values in lost.items() if sum(values) >= _LOST * len(values))
     return (found[0], found[-1] + 1 / DEPTHS) if found else None

@@ -74,9 +74,21 @@ class CertificateRunner(LongContextRunner):
         asked: the run entries that were asked, in order.
     """
 
-    def __init__(self, entries: Mapping[str, str], model: str, folder: Path, baseline_length: int, **arguments: Any):
+    def __init__(
+        self,
+        entries: Mapping[str, str],
+        model: str,
+        folder: Path,
+        baseline_length: int,
+        **arguments: Any,
+    ):
         super().__init__(**arguments)
-        self.entries, self.model, self.folder, self.baseline_length = entries, model, folder, baseline_length
+        self.entries, self.model, self.folder, self.baseline_length = (
+            entries,
+            model,
+            folder,
+            baseline_length,
+        )
         self.asked: list[str] = []
         self._start = time.monotonic()
 
@@ -88,7 +100,11 @@ class CertificateRunner(LongContextRunner):
             InputError: it is damaged, or another process uses it.
         """
         spec = self._make_spec(f"{next(iter(self.entries.values()))},length={self.baseline_length}")
-        with lock_run(self.folder), self.open_journal(spec, self.folder) as journal, stoppable(journal.summary):
+        with (
+            lock_run(self.folder),
+            self.open_journal(spec, self.folder) as journal,
+            stoppable(journal.summary),
+        ):
             yield journal
 
     def ask(self, journal: Journal, blocks: Sequence[Block]) -> list[Answered]:
@@ -117,14 +133,18 @@ class CertificateRunner(LongContextRunner):
                 if not self.limit.is_reached:
                     raise
                 states = [asking.recall(each.request) for each in questions]
-                raise LimitReachedError(str(error), self._group(blocks, questions, states)) from error
+                raise LimitReachedError(
+                    str(error), self._group(blocks, questions, states)
+                ) from error
             return self._group(blocks, questions, states)
 
     def entry(self, block: Block) -> str:
         """Return the run entry that makes a block's prompts."""
         context = "" if block.has_text else ",context=none"
         texts = f",texts={block.texts}" if block.texts > 1 else ""
-        values = f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
+        values = (
+            f"length={block.length},seed={block.seed}{texts},num_samples={block.count}{context}"
+        )
         return f"{self.entries[block.kind]},{values}"
 
     def _make_spec(self, entry: str) -> RunSpec:
@@ -133,16 +153,23 @@ class CertificateRunner(LongContextRunner):
         return spec
 
     def _group(
-        self, blocks: Sequence[Block], questions: Sequence[_Question], states: Sequence[RequestState | None]
+        self,
+        blocks: Sequence[Block],
+        questions: Sequence[_Question],
+        states: Sequence[RequestState | None],
     ) -> list[Answered]:
         """Return the replies of each block. Questions that were not asked have none."""
         replies: list[list[Reply]] = [[] for _ in blocks]
         for question, state in zip(questions, states, strict=True):
             if state is not None and state.result is not None:
-                replies[question.place].append(self._reply(blocks[question.place], question, state, state.result))
+                replies[question.place].append(
+                    self._reply(blocks[question.place], question, state, state.result)
+                )
         return [Answered(*pair) for pair in zip(blocks, replies, strict=True) if pair[1]]
 
-    def _reply(self, block: Block, question: _Question, state: RequestState, result: RequestResult) -> Reply:
+    def _reply(
+        self, block: Block, question: _Question, state: RequestState, result: RequestResult
+    ) -> Reply:
         text = question.request.text()
         about: dict[str, Any] = {"prompt": question.request.digest, "sent": estimate_tokens(text)}
         if failure := failure_of(result):
@@ -158,7 +185,9 @@ class CertificateRunner(LongContextRunner):
             counted=usage.input_tokens if usage else None,
             dollars=prices.dollars(usage) if prices and usage else None,
             model=model_of(result),
-            floors=self._floors(question) if block.has_text and block.length == self.baseline_length else None,
+            floors=self._floors(question)
+            if block.has_text and block.length == self.baseline_length
+            else None,
             answer=digest(result.completions[0].text),
             **about,
         )
@@ -168,7 +197,9 @@ class CertificateRunner(LongContextRunner):
         request, scores = question.request.whole(), {}
         for name, client in _BASELINES.items():
             state = replace(question.request.state, result=client.make_request(request))
-            scores[name] = question.task.scores(scored_record(state, question.request.sample))[MAIN_METRIC]
+            scores[name] = question.task.scores(scored_record(state, question.request.sample))[
+                MAIN_METRIC
+            ]
         return scores
 
     def describe(self) -> dict[str, Any]:
@@ -191,8 +222,13 @@ class CertificateRunner(LongContextRunner):
                 "helm-longctx": VERSION,
                 "crfm-helm": metadata.version("crfm-helm"),
                 "python": platform.python_version(),
-                **{each.name: f"{each.revision}, comparability {each.comparability}" for each in benchmarks},
+                **{
+                    each.name: f"{each.revision}, comparability {each.comparability}"
+                    for each in benchmarks
+                },
             },
             "entries": list(self.asked),
-            "journal_sha256": hashlib.sha256(journal.read_bytes()).hexdigest() if journal.exists() else None,
+            "journal_sha256": hashlib.sha256(journal.read_bytes()).hexdigest()
+            if journal.exists()
+            else None,
         }

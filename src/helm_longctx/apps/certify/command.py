@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from helm_longctx.apps.certify.search import ABOVE_FLOOR, KIND_SHARE, NO_TEXT, SEEDS, Design, plan_tests
+from helm_longctx.apps.certify.search import (
+    ABOVE_FLOOR,
+    KIND_SHARE,
+    NO_TEXT,
+    SEEDS,
+    Design,
+    plan_tests,
+)
 from helm_longctx.config.load import load_config, read_options, split_names, takes_options
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.documents.document import text_table
@@ -52,7 +59,9 @@ class PlannedLength:
     dollars: tuple[float, float] | None
 
 
-def plan_lengths(design: Design, budgets: Mapping[str, int], prices: Prices | None) -> list[PlannedLength]:
+def plan_lengths(
+    design: Design, budgets: Mapping[str, int], prices: Prices | None
+) -> list[PlannedLength]:
     """Return the questions without a text, at the shortest length, and at the claim.
 
     All longer prompts together have at most the tokens of the largest number of questions at the claim.
@@ -61,12 +70,20 @@ def plan_lengths(design: Design, budgets: Mapping[str, int], prices: Prices | No
         budgets: the output budget of each kind, in tokens.
     """
     kinds, first = len(budgets), design.first
-    above, _ = plan_tests([[(1.0, 1.0)] * first * design.texts] * kinds, design.loss, design.most, design.error)
+    above, _ = plan_tests(
+        [[(1.0, 1.0)] * first * design.texts] * kinds, design.loss, design.most, design.error
+    )
     # A kind of which more questions are drawn has more of them at the shortest length, too.
     counts = {
         0: (NO_TEXT * kinds, NO_TEXT * kinds),
-        design.shortest: (first * kinds * design.texts, (first * (kinds - 1) + design.most) * design.texts),
-        design.claim: (above.count_until_sure(design.loss, design.loss - 1, design.most), design.most),
+        design.shortest: (
+            first * kinds * design.texts,
+            (first * (kinds - 1) + design.most) * design.texts,
+        ),
+        design.claim: (
+            above.count_until_sure(design.loss, design.loss - 1, design.most),
+            design.most,
+        ),
     }
     budget, plans = math.ceil(sum(budgets.values()) / kinds), []
     for length, (fewest, most) in counts.items():
@@ -101,7 +118,9 @@ def questions_for(score: float, loss: float, error: float) -> int | None:
     if score <= loss + ABOVE_FLOOR:
         return None
     lost = score - loss
-    return math.ceil(_MORE * max(count(score, lost, error), count(lost, score, error * (1 - KIND_SHARE))))
+    return math.ceil(
+        _MORE * max(count(score, lost, error), count(lost, score, error * (1 - KIND_SHARE)))
+    )
 
 
 KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
@@ -110,8 +129,12 @@ KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
 DESIGN, RECORD, PAGE = "design.json", "certificate.json", "index.html"
 
 
-Loss = Annotated[float, typer.Option(min=5, max=50, help="Points of the score; an effective length loses fewer.")]
-Error = Annotated[float, typer.Option(min=0.001, max=0.5, help="Probability that the claim is judged wrongly.")]
+Loss = Annotated[
+    float, typer.Option(min=5, max=50, help="Points of the score; an effective length loses fewer.")
+]
+Error = Annotated[
+    float, typer.Option(min=0.001, max=0.5, help="Probability that the claim is judged wrongly.")
+]
 Most = Annotated[
     int,
     typer.Option(
@@ -122,26 +145,55 @@ Most = Annotated[
         help="Maximum questions at the claim; their tokens limit all prompts between it and the shortest length.",
     ),
 ]
-Thinking = Annotated[int, typer.Option(min=0, help="Additional tokens of each answer for reasoning.")]
+Thinking = Annotated[
+    int, typer.Option(min=0, help="Additional tokens of each answer for reasoning.")
+]
 
 
 @takes_options(
-    *("model", "model_url", "model_name", "model_type", "api_key_env", "context", "tokenizer", "reasoning_effort"),
-    *("max_cost", "prices", "request_timeout", "max_retries", "parallelism", "output_path", "local_path", "dry_run"),
+    *(
+        "model",
+        "model_url",
+        "model_name",
+        "model_type",
+        "api_key_env",
+        "context",
+        "tokenizer",
+        "reasoning_effort",
+    ),
+    *(
+        "max_cost",
+        "prices",
+        "request_timeout",
+        "max_retries",
+        "parallelism",
+        "output_path",
+        "local_path",
+        "dry_run",
+    ),
     dry_run="Only print the plan, its price and what it can find.",
 )
 def certify(
     claim: Annotated[str, typer.Option(help="Length to check, in tokens.")] = "1m",
-    shortest: Annotated[str, typer.Option(help="Length whose score the others are compared with.")] = "4k",
+    shortest: Annotated[
+        str, typer.Option(help="Length whose score the others are compared with.")
+    ] = "4k",
     loss: Loss = 20,
     error: Error = 0.05,
     most: Most = 57,
     each_kind: Annotated[
-        bool, typer.Option("--each-kind", help="Ask more at an effective claim, until each kind is decided.")
+        bool,
+        typer.Option(
+            "--each-kind", help="Ask more at an effective claim, until each kind is decided."
+        ),
     ] = False,
-    seed: Annotated[int | None, typer.Option(min=0, help="First seed of the texts. [default: drawn]")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="First seed of the texts. [default: drawn]")
+    ] = None,
     thinking_tokens: Thinking = 0,
-    to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]")] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]")
+    ] = None,
     *,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -153,9 +205,14 @@ def certify(
     The command can be interrupted and repeated: no answer is paid for twice.
     """
     kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
-    longest, least = parse_length(claim, "certify: --claim"), parse_length(shortest, "certify: --shortest")
+    longest, least = (
+        parse_length(claim, "certify: --claim"),
+        parse_length(shortest, "certify: --shortest"),
+    )
     if longest < 2 * least:
-        raise bad_argument("certify", "--claim", claim, f"at least twice the shortest length, {shortest}")
+        raise bad_argument(
+            "certify", "--claim", claim, f"at least twice the shortest length, {shortest}"
+        )
     design = Design(longest, least, tuple(kinds), loss / 100, error, most, each_kind=each_kind)
     suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
     entries = {kind: entry + suffix for kind, entry in kinds.items()}
@@ -171,12 +228,19 @@ def _certify(
     seed: int | None,
     prints: Any,
 ) -> None:
-    from helm_longctx.apps.certify.sections import describe_kinds, describe_totals, describe_verdict, write_certificate
+    from helm_longctx.apps.certify.sections import (
+        describe_kinds,
+        describe_totals,
+        describe_verdict,
+        write_certificate,
+    )
     from helm_longctx.config.plan import make_plan, use_settings
 
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) > 1:
-        raise bad_argument("certify", "--model", ", ".join(models), "one model, by --model or --model-url")
+        raise bad_argument(
+            "certify", "--model", ", ".join(models), "one model, by --model or --model-url"
+        )
     # A certificate has one run entry for each kind.
     texts = [f"{entry},length={design.shortest}" for entry in entries.values()]
     config = load_config(None, read_options({**options, "suite": "certificates", "entry": texts}))
@@ -209,7 +273,9 @@ def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None
         before = json.loads(path.read_text(encoding="utf-8"))
         # Folders of earlier versions do not name the model.
         if (model := before.pop("model", deployment)) != deployment:
-            raise InputError(f"certify: --to={folder}: this folder has the certificate of {model}; give another one")
+            raise InputError(
+                f"certify: --to={folder}: this folder has the certificate of {model}; give another one"
+            )
         wanted = Design(**{**asdict(design), "seed": before["seed"] if seed is None else seed})
         if json.loads(json.dumps(asdict(wanted))) != before:
             raise InputError(
@@ -217,20 +283,28 @@ def _keep_design(folder: Path, deployment: str, design: Design, seed: int | None
             )
         return wanted
     # Seeds count up, so certificates have seeds that are far apart.
-    wanted = Design(**{**asdict(design), "seed": secrets.randbelow(10**6) * 1000 if seed is None else seed})
+    wanted = Design(
+        **{**asdict(design), "seed": secrets.randbelow(10**6) * 1000 if seed is None else seed}
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"model": deployment, **asdict(wanted)}, indent=2) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({"model": deployment, **asdict(wanted)}, indent=2) + "\n", encoding="utf-8"
+    )
     return wanted
 
 
-def _ask(plan: Plan, entries: Mapping[str, str], design: Design, deployment: str, folder: Path) -> dict[str, Any]:
+def _ask(
+    plan: Plan, entries: Mapping[str, str], design: Design, deployment: str, folder: Path
+) -> dict[str, Any]:
     """Ask until everything is decided, and return the certificate."""
     from helm_longctx.apps.certify.asking import CertificateRunner
     from helm_longctx.apps.certify.procedure import run
     from helm_longctx.runner.runner import runner_arguments
 
     config = plan.config
-    arguments = runner_arguments(config.output_path, config.suite, config.local_path, config.parallelism)
+    arguments = runner_arguments(
+        config.output_path, config.suite, config.local_path, config.parallelism
+    )
     runner = CertificateRunner(entries, deployment, folder, design.shortest, **arguments)
     with runner.journal() as journal:
         outcome = run(design, lambda blocks: runner.ask(journal, blocks))
@@ -240,22 +314,35 @@ def _ask(plan: Plan, entries: Mapping[str, str], design: Design, deployment: str
 def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     """Print what is asked at most, and before how many questions and tokens of the claim which loss is decided."""
     prices = find_prices(deployment)
-    budgets = dict(zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True))
+    budgets = dict(
+        zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True)
+    )
     plans, rows = plan_lengths(design, budgets, prices), []
     for each in plans:
         dollars = [f"${value:,.2f}" for value in each.dollars] if each.dollars else ["unknown"] * 2
         length = length_label(each.length) if each.length else "no text"
         rows.append([length, str(each.fewest), str(each.most), *dollars])
-    columns = ("length", "questions if all is right", "questions at most", "price if all is right", "price at most")
+    columns = (
+        "length",
+        "questions if all is right",
+        "questions at most",
+        "price if all is right",
+        "price at most",
+    )
     print_table(text_table(f"The largest plan for {deployment}", columns, rows, right=columns))
     losses = sorted({0.1, 0.15, 0.3, design.loss})
     rows = []
     for score in (0.5, 0.8, 0.9, 0.98):
         counts = [questions_for(score, loss, design.error) for loss in losses]
-        cells = [f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–" for count in counts]
+        cells = [
+            f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–" for count in counts
+        ]
         rows.append([f"{100 * score:.0f}", *cells])
     title = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
-    heads = [f"score at {length_label(design.shortest)}", *(f"--loss {100 * loss:.0f}" for loss in losses)]
+    heads = [
+        f"score at {length_label(design.shortest)}",
+        *(f"--loss {100 * loss:.0f}" for loss in losses),
+    ]
     print_table(text_table(title, heads, rows, right=heads))
     needed = questions_for(0.5, design.loss, design.error)
     if needed and design.most < needed:

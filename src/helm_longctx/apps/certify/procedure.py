@@ -72,7 +72,10 @@ class Diagnosis:
         read = [
             length
             for length in self._search.tests
-            if not any(length in each.cells and each.cells[length].is_refused for each in self._search.measured)
+            if not any(
+                length in each.cells and each.cells[length].is_refused
+                for each in self._search.measured
+            )
         ]
         lost = [length for length in read if not self._is_effective(length)]
         return [self._kind.cell(length) for length in sorted(lost or read[:1], reverse=True)]
@@ -86,9 +89,14 @@ class Diagnosis:
         rows, places = self._rows(), []
         cells = sorted((self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length)
         for number, name in enumerate(PLACES) if rows else ():
-            found = {cell.length: [reply.places[number] for reply in cell.replies if reply.places] for cell in cells}
+            found = {
+                cell.length: [reply.places[number] for reply in cell.replies if reply.places]
+                for cell in cells
+            }
             shares = {length: fmean(values) for length, values in found.items() if values}
-            places.append(Place(name, shares, decide([row[number] for row in rows], HALF, self._error)))
+            places.append(
+                Place(name, shares, decide([row[number] for row in rows], HALF, self._error))
+            )
         return places
 
     def next_blocks(self) -> list[Block]:
@@ -100,9 +108,14 @@ class Diagnosis:
         start = len(cells[-1].replies)
         left = min(self._search.most_at(length), self._search.design.most - start)
         columns = [[row[PLACES.index(name)] for row in rows] for name in ENDS]
-        count = max((count_until_decision(each, HALF, max(left, 1), self._error) for each in columns), default=0)
+        count = max(
+            (count_until_decision(each, HALF, max(left, 1), self._error) for each in columns),
+            default=0,
+        )
         numbers = range(start, start + max(0, min(count, left)))
-        return [Block(self._kind.kind, length, self._kind.question(number), 1) for number in numbers]
+        return [
+            Block(self._kind.kind, length, self._kind.question(number), 1) for number in numbers
+        ]
 
     def _rows(self) -> list[tuple[float, ...]]:
         return [reply.places for cell in self.cells for reply in cell.replies if reply.places]
@@ -110,7 +123,10 @@ class Diagnosis:
 
 def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) -> list[Finding]:
     """Return what the answers show besides the effective lengths."""
-    refused = min((length for each in searches for length, cell in each.cells.items() if cell.is_refused), default=0)
+    refused = min(
+        (length for each in searches for length, cell in each.cells.items() if cell.is_refused),
+        default=0,
+    )
     findings = []
     if refused:
         text = f"The server refuses prompts of {length_label(refused)}."
@@ -130,7 +146,9 @@ def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) 
         findings.append(Finding("cuts", text))
     places = {place.place: place.decision for place in diagnosis.places} if diagnosis else {}
     if part := _describe_parts(places):
-        lengths = [length_label(cell.length) for cell in reversed(diagnosis.cells)] if diagnosis else []
+        lengths = (
+            [length_label(cell.length) for cell in reversed(diagnosis.cells)] if diagnosis else []
+        )
         findings.append(Finding(part[0], f"{part[1]} (prompts of {', '.join(lengths)})."))
     return findings
 
@@ -148,9 +166,15 @@ def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
     if ends == (lost, found):
         return "end_only", "Only the end of the text is used: what stands at its start is not found"
     if ends == (found, lost):
-        return "start_only", "Only the start of the text is used: what stands at its end is not found"
+        return (
+            "start_only",
+            "Only the start of the text is used: what stands at its end is not found",
+        )
     if ends == (found, found) and places.get(MIDDLE) is lost:
-        return "middle_lost", "The middle of the text is not used: what stands at both ends is found"
+        return (
+            "middle_lost",
+            "The middle of the text is not used: what stands at both ends is found",
+        )
     if ends == (lost, lost):
         return "nothing_used", "Nothing of the text is used: neither its start nor its end is found"
     return None
@@ -263,9 +287,16 @@ class Outcome:
         blocks = [block for each in searches for block in all_blocks(each)]
         replies = [reply for block in blocks for reply in block.replies]
         dollars = [reply.dollars for reply in replies if not reply.failure]
-        pairs = [(reply.counted, reply.tokenized) for reply in replies if reply.counted and reply.tokenized]
+        pairs = [
+            (reply.counted, reply.tokenized)
+            for reply in replies
+            if reply.counted and reply.tokenized
+        ]
         cells = [cell for each in searches for cell in (each.base, *each.cells.values())]
-        answers = [{**asdict(each.block), "replies": [reply.to_json() for reply in each.replies]} for each in blocks]
+        answers = [
+            {**asdict(each.block), "replies": [reply.to_json() for reply in each.replies]}
+            for each in blocks
+        ]
         lines = sorted(answers, key=lambda block: block["seed"])
         return {
             "format": FORMAT,
@@ -288,12 +319,18 @@ class Outcome:
             ],
             "tokens": {
                 "reported": any(reply.counted for reply in replies),
-                "by_tokenizer": median(counted / tokenized for counted, tokenized in pairs) if pairs else None,
+                "by_tokenizer": median(counted / tokenized for counted, tokenized in pairs)
+                if pairs
+                else None,
                 "by_estimate": token_ratio([reply for reply in replies if not reply.failure]),
             },
             "requests": len(replies),
-            "prompt_tokens": sum(reply.counted or reply.sent for reply in replies if not reply.failure),
-            "dollars": None if None in dollars else sum(each for each in dollars if each is not None),
+            "prompt_tokens": sum(
+                reply.counted or reply.sent for reply in replies if not reply.failure
+            ),
+            "dollars": None
+            if None in dollars
+            else sum(each for each in dollars if each is not None),
             "cut_answers": sum(reply.is_cut for reply in replies),
             "models": dict(Counter(reply.model for reply in replies if reply.model)),
             "design": {**asdict(design), "lengths": design.lengths},
@@ -325,5 +362,7 @@ def run(design: Design, ask: Ask) -> Outcome:
 def _diagnose(search: Search) -> Diagnosis | None:
     """Return the diagnosis by the kind that asks for something at several places."""
     kinds = search.measured if search.tests else []
-    placed = next((each for each in kinds if any(reply.places for reply in each.base.replies)), None)
+    placed = next(
+        (each for each in kinds if any(reply.places for reply in each.base.replies)), None
+    )
     return Diagnosis(search, placed) if placed else None

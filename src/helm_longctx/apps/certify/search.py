@@ -177,7 +177,13 @@ class KindAnswers:
     def base_blocks(self, numbers: Sequence[int]) -> list[Block]:
         """Return the blocks that ask questions at the shortest length, each in several texts."""
         return [
-            Block(self.kind, self.design.shortest, self.question(number), self.design.texts, texts=self.design.texts)
+            Block(
+                self.kind,
+                self.design.shortest,
+                self.question(number),
+                self.design.texts,
+                texts=self.design.texts,
+            )
             for number in numbers
         ]
 
@@ -185,30 +191,40 @@ class KindAnswers:
         """Return the answers at a length above the shortest."""
         if length not in self.cells:
             error, ends = self.design.error_at(length) / len(self.design.kinds), self.base_interval
-            self.cells[length] = Cell(length, ends.high - self.design.loss, ends.low, (error, KIND_SHARE * error))
+            self.cells[length] = Cell(
+                length, ends.high - self.design.loss, ends.low, (error, KIND_SHARE * error)
+            )
         return self.cells[length]
 
     @cached_property
     def base_interval(self) -> Interval:
         """The score at the shortest length, with its interval over questions. Read it when all are answered."""
-        scores = [(reply.score, each.block.seed) for each in self.base.answered for reply in each.replies]
+        scores = [
+            (reply.score, each.block.seed) for each in self.base.answered for reply in each.replies
+        ]
         found = [(score, seed) for score, seed in scores if score is not None]
         interval = mean_interval([score for score, _ in found], [seed for _, seed in found])
         # A test needs thresholds between 0 and 1, and few questions cannot show that a score is exactly 1.
         least = 1 / (len(found) + 2)
-        mean, low, high = (min(max(end, least), 1 - least) for end in (interval.mean, interval.low, interval.high))
+        mean, low, high = (
+            min(max(end, least), 1 - least) for end in (interval.mean, interval.low, interval.high)
+        )
         return Interval(mean, low, high, len(found)) if found else Interval(0.0, 0.0, 1.0, 0)
 
     @cached_property
     def pairing(self) -> float:
         """How much of a question's difference from its kind's mean at the shortest length is not chance, 0 to 1."""
-        found = [(reply.score, each.block.seed) for each in self.base.answered for reply in each.replies]
+        found = [
+            (reply.score, each.block.seed) for each in self.base.answered for reply in each.replies
+        ]
         scores = [score for score, _ in found if score is not None]
         parts = variance_components(scores, [seed for score, seed in found if score is not None])
         whole = parts.between + parts.within / self.design.texts
         # Differences that chance explains are none: it explains this one in less than 0.1 % of cases. Real differences
         # that are smaller explain about a tenth of the variance at the claim.
-        is_real = parts.between > 5 * parts.within / self.design.texts * math.sqrt(2 / max(parts.groups - 1, 1))
+        is_real = parts.between > 5 * parts.within / self.design.texts * math.sqrt(
+            2 / max(parts.groups - 1, 1)
+        )
         return parts.between / whole if is_real and whole else 0.0
 
     def expect(self, seed: int) -> float:
@@ -221,14 +237,21 @@ class KindAnswers:
     @property
     def floor(self) -> float:
         """The score that needs no text: of the model without texts, or of a constant answer if that is higher."""
-        guesses = [reply.score for each in self.without_text for reply in each.replies if reply.score is not None]
+        guesses = [
+            reply.score
+            for each in self.without_text
+            for reply in each.replies
+            if reply.score is not None
+        ]
         return max(fmean(guesses) if guesses else 0.0, self.baselines.get("null", 0.0))
 
     @property
     def baselines(self) -> dict[str, float]:
         """The mean scores of the baselines at the shortest length, by name."""
         floors = [reply.floors for reply in self.base.replies if reply.floors]
-        return {name: fmean(each[name] for each in floors) for name in (floors[0] if floors else ())}
+        return {
+            name: fmean(each[name] for each in floors) for name in (floors[0] if floors else ())
+        }
 
     @property
     def least(self) -> float:
@@ -239,17 +262,27 @@ class KindAnswers:
     def is_measurable(self) -> bool:
         """Whether the score at the shortest length is so far above the floor that a loss can be seen."""
         interval = self.base_interval
-        return interval.n > 0 and interval.mean > self.least and interval.low > self.floor + self.design.loss
+        return (
+            interval.n > 0
+            and interval.mean > self.least
+            and interval.low > self.floor + self.design.loss
+        )
 
     @property
     def effective(self) -> int | None:
         """The largest length at which this kind is effective for sure, besides the shortest."""
-        return max((length for length, cell in self.cells.items() if cell.decision is Decision.ABOVE), default=None)
+        return max(
+            (length for length, cell in self.cells.items() if cell.decision is Decision.ABOVE),
+            default=None,
+        )
 
     @property
     def not_effective(self) -> int | None:
         """The smallest length at which this kind is lost for sure."""
-        return min((length for length, cell in self.cells.items() if cell.decision is Decision.BELOW), default=None)
+        return min(
+            (length for length, cell in self.cells.items() if cell.decision is Decision.BELOW),
+            default=None,
+        )
 
 
 class LengthTest:
@@ -291,19 +324,30 @@ class LengthTest:
     def values(self, score: T, kind: str, seed: int) -> tuple[tuple[T, float], tuple[T, float]]:
         """Return for each test the value of a score, or of several scores, and the least one that is possible."""
         expected = self.kinds[kind].expect(seed) + self._shifts[kind]
-        return (score - expected + self._loss, self._loss - expected), (expected - score, expected - 1)
+        return (score - expected + self._loss, self._loss - expected), (
+            expected - score,
+            expected - 1,
+        )
 
     @property
     def decision(self) -> Decision:
         """Whether the length is effective: above if the mean loss is less than allowed, and no kind is lost."""
-        cells = [each.cells[self.length] for each in self.kinds.values() if self.length in each.cells]
+        cells = [
+            each.cells[self.length] for each in self.kinds.values() if self.length in each.cells
+        ]
         if self._is_refused or any(cell.decision is Decision.BELOW for cell in cells):
             return Decision.BELOW
         above, below = self.tests
         if above.is_above == below.is_above:
             # If both decide, the one that needed fewer answers was first.
             is_open = not above.is_above or above.count == below.count
-            return Decision.OPEN if is_open else Decision.ABOVE if above.count < below.count else Decision.BELOW
+            return (
+                Decision.OPEN
+                if is_open
+                else Decision.ABOVE
+                if above.count < below.count
+                else Decision.BELOW
+            )
         return Decision.ABOVE if above.is_above else Decision.BELOW
 
     @property
@@ -347,7 +391,9 @@ class Search:
     def order(self) -> list[tuple[KindAnswers, int]]:
         """The questions at a length, in order: the kinds are drawn, so each question is about any kind."""
         random, numbers = Random(f"kinds {self.design.seed}"), Counter[str]()
-        drawn = [random.choice(self.measured) for _ in range(self.design.most if self.measured else 0)]
+        drawn = [
+            random.choice(self.measured) for _ in range(self.design.most if self.measured else 0)
+        ]
         questions = []
         for kind in drawn:
             questions.append((kind, kind.question(numbers[kind.kind] % (SEEDS - 1))))
@@ -358,8 +404,13 @@ class Search:
         """Return what to ask next; empty at the end."""
         design, kinds = self.design, list(self.kinds.values())
         if not any(each.base.answered for each in kinds):
-            empty = [Block(each.kind, design.shortest, each.question(SEEDS - 1), NO_TEXT, False) for each in kinds]
-            return empty + [block for each in kinds for block in each.base_blocks(range(design.first))]
+            empty = [
+                Block(each.kind, design.shortest, each.question(SEEDS - 1), NO_TEXT, False)
+                for each in kinds
+            ]
+            return empty + [
+                block for each in kinds for block in each.base_blocks(range(design.first))
+            ]
         if not self.tests:
             return self._further_base() or self._next_questions()
         return self._next_questions() or (self._each_kind() if design.each_kind else [])
@@ -402,8 +453,12 @@ class Search:
             if is_enough and not kind.pairing:
                 continue
             have = {each.block.seed for each in kind.base.answered}
-            numbers = [seed - kind.question(0) for each, seed in dict.fromkeys(self.order) if each is kind]
-            blocks += kind.base_blocks([number for number in numbers if kind.question(number) not in have])
+            numbers = [
+                seed - kind.question(0) for each, seed in dict.fromkeys(self.order) if each is kind
+            ]
+            blocks += kind.base_blocks(
+                [number for number in numbers if kind.question(number) not in have]
+            )
         return blocks
 
     def _next_questions(self) -> list[Block]:
@@ -415,7 +470,9 @@ class Search:
             for kind in self.measured:
                 kind.__dict__.pop("base_interval", None)
                 kind.__dict__.pop("pairing", None)
-            self.tests[length] = LengthTest(self.design, length, self.measured, self.most_at(length))
+            self.tests[length] = LengthTest(
+                self.design, length, self.measured, self.most_at(length)
+            )
         test = self.tests[length]
         questions = self.order[test.asked : test.asked + test.next_count]
         return [Block(kind.kind, length, seed, 1) for kind, seed in questions]
@@ -424,8 +481,12 @@ class Search:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
         design = self.design
         further = sum(max(len(each.base.answered) - design.first, 0) for each in self.measured)
-        spared = min(math.ceil(further * design.texts * design.shortest / design.claim), MOST_SPARED)
-        asked = sum(len(cell.replies) * at for each in self.measured for at, cell in each.cells.items())
+        spared = min(
+            math.ceil(further * design.texts * design.shortest / design.claim), MOST_SPARED
+        )
+        asked = sum(
+            len(cell.replies) * at for each in self.measured for at, cell in each.cells.items()
+        )
         return min(design.most, max((design.most - spared) * design.claim - asked, 0) // length)
 
     def _next_length(self) -> int | None:
@@ -441,7 +502,9 @@ class Search:
         if self.tests[claim].decision is not Decision.BELOW:
             return None
         low = lengths.index(self.effective or self.design.shortest)
-        others = [length for length, test in self.tests.items() if test.decision is not Decision.ABOVE]
+        others = [
+            length for length, test in self.tests.items() if test.decision is not Decision.ABOVE
+        ]
         high = lengths.index(min(others))
         middle = lengths[(low + high) // 2]
         return middle if high - low > 1 and self.most_at(middle) >= FEWEST else None
@@ -458,7 +521,10 @@ class Search:
                     for limit, error in zip((cell.highest, cell.lowest), cell.errors, strict=True)
                 )
                 start = len(cell.replies)
-                blocks += [Block(kind.kind, claim, kind.question(start + number), 1) for number in range(max(count, 1))]
+                blocks += [
+                    Block(kind.kind, claim, kind.question(start + number), 1)
+                    for number in range(max(count, 1))
+                ]
         return blocks
 
 
@@ -468,7 +534,10 @@ def find_shifts(kinds: Sequence[KindAnswers]) -> dict[str, float]:
     As the kinds are drawn with equal chances, the mean loss is the same. It is 0 if the kinds differ much.
     """
     means = {each.kind: each.base_interval.mean for each in kinds}
-    of_kinds, within = np.var([*means.values()]), np.mean([np.var(each.base.scores) for each in kinds])
+    of_kinds, within = (
+        np.var([*means.values()]),
+        np.mean([np.var(each.base.scores) for each in kinds]),
+    )
     if of_kinds > KIND_VARIANCE * (of_kinds + within):
         return dict.fromkeys(means, 0.0)
     return {kind: fmean(means.values()) - mean for kind, mean in means.items()}
@@ -478,7 +547,9 @@ Pairs = Sequence[tuple[float, float]]
 """The expected score and the score of answers at the shortest length."""
 
 
-def plan_tests(kinds: Sequence[Pairs], loss: float, most: int, error: float) -> tuple[DeadlineTest, DeadlineTest]:
+def plan_tests(
+    kinds: Sequence[Pairs], loss: float, most: int, error: float
+) -> tuple[DeadlineTest, DeadlineTest]:
     """Return the tests whether the mean loss is less than `loss`, and whether there is any.
 
     The first one is planned for a model without a loss, and the second one for a model with this loss: its answers are
@@ -493,7 +564,8 @@ def plan_tests(kinds: Sequence[Pairs], loss: float, most: int, error: float) -> 
     expected, scores, weights = rows.T
     lost = min(loss / max(float(np.average(scores, weights=weights)), loss), 1.0)
     thinned = collect_outcomes(
-        np.concatenate([expected - scores, expected]), np.concatenate([(1 - lost) * weights, lost * weights])
+        np.concatenate([expected - scores, expected]),
+        np.concatenate([(1 - lost) * weights, lost * weights]),
     )
     kept = collect_outcomes(scores - expected + loss, weights)
     mean = float(np.average(expected, weights=weights))

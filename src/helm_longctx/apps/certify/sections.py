@@ -13,7 +13,16 @@ from helm_longctx.tasks.lengths import length_label
 Record = Mapping[str, Any]
 """The JSON data of a certificate."""
 
-COLUMNS = ("kind", "effective for sure", "lost for sure", "shortest", "claim", "floor", "word search", "questions")
+COLUMNS = (
+    "kind",
+    "effective for sure",
+    "lost for sure",
+    "shortest",
+    "claim",
+    "floor",
+    "word search",
+    "questions",
+)
 
 _MARKS = {"above": "effective", "below": "not effective", "open": "undecided"}
 
@@ -30,10 +39,14 @@ _PLACES = {
 
 def write_certificate(record: Record, path: Path) -> None:
     """Write the page. It loads nothing and has no scripts."""
-    style = (resources.files("helm_longctx.documents") / "assets" / "report.css").read_text(encoding="utf-8")
+    style = (resources.files("helm_longctx.documents") / "assets" / "report.css").read_text(
+        encoding="utf-8"
+    )
     columns, rows = describe_kinds(record)
     # Lengths that were never sent have no column.
-    lengths = sorted({cell["length"] for kind in record["kinds"] for cell in kind["cells"] if _was_sent(cell)})
+    lengths = sorted(
+        {cell["length"] for kind in record["kinds"] for cell in kind["cells"] if _was_sent(cell)}
+    )
     page = (
         templates()
         .get_template("certificate.html")
@@ -47,13 +60,26 @@ def write_certificate(record: Record, path: Path) -> None:
             lengths=[length_label(length) for length in lengths],
             name=describe_name(record),
             grid=[
-                (kind["name"], [_grid_cell(kind, length, record["design"]["shortest"]) for length in lengths])
+                (
+                    kind["name"],
+                    [_grid_cell(kind, length, record["design"]["shortest"]) for length in lengths],
+                )
                 for kind in record["kinds"]
             ],
             losses=[(each, _describe_loss(each)) for each in record["lengths"]],
-            place_lengths=[length_label(int(length)) for length in (record["places"] or [{"shares": {}}])[0]["shares"]],
-            places=[(_PLACES[each["place"]], each, _USES[each["decision"]]) for each in record["places"]],
-            cells=[(kind["name"], cell) for kind in record["kinds"] for cell in kind["cells"] if _was_sent(cell)],
+            place_lengths=[
+                length_label(int(length))
+                for length in (record["places"] or [{"shares": {}}])[0]["shares"]
+            ],
+            places=[
+                (_PLACES[each["place"]], each, _USES[each["decision"]]) for each in record["places"]
+            ],
+            cells=[
+                (kind["name"], cell)
+                for kind in record["kinds"]
+                for cell in kind["cells"]
+                if _was_sent(cell)
+            ],
             label=length_label,
             percent=percent,
             marks=_MARKS,
@@ -87,7 +113,9 @@ def describe_verdict(record: Record) -> str:
         what = f"the mean score of {_join(kinds)}" if len(kinds) > 1 else f"the score of {kinds[0]}"
         least = " No kind alone was found to lose." if len(kinds) > 1 else ""
         return f"{model} uses {claim}: {what} is less than {points} below that at {shortest}.{least}{about}"
-    return f"{model} does not use {claim} ({describe_name(record)}): {_describe_lost(record)}.{about}"
+    return (
+        f"{model} does not use {claim} ({describe_name(record)}): {_describe_lost(record)}.{about}"
+    )
 
 
 def _describe_open(record: Record) -> str:
@@ -124,7 +152,11 @@ def _describe_lost(record: Record) -> str:
     low, high = record["effective"], record["not_effective"]
     lengths = record["design"]["lengths"]
     is_known = lengths.index(high) == lengths.index(low) + 1
-    known = f"is {length_label(low)}" if is_known else f"is at least {length_label(low)} and below {length_label(high)}"
+    known = (
+        f"is {length_label(low)}"
+        if is_known
+        else f"is at least {length_label(low)} and below {length_label(high)}"
+    )
     return f"{what}; the effective length {known}"
 
 
@@ -153,11 +185,15 @@ def describe_totals(record: Record) -> list[str]:
     """Return lines about the server, the tokens, the price, and what is not decided."""
     lines = [each["text"] for each in record["findings"]]
     accepted = record["accepted"]
-    lines.append(f"The largest accepted length is {length_label(accepted) if accepted else 'unknown'}.")
+    lines.append(
+        f"The largest accepted length is {length_label(accepted) if accepted else 'unknown'}."
+    )
     lines.append(_describe_tokens(record))
     dollars = "an unknown price" if record["dollars"] is None else f"${record['dollars']:.2f}"
     seconds = f", {record['seconds']:,.0f} seconds" if "seconds" in record else ""
-    lines.append(f"{record['requests']} requests, {record['prompt_tokens']:,} prompt tokens, {dollars}{seconds}.")
+    lines.append(
+        f"{record['requests']} requests, {record['prompt_tokens']:,} prompt tokens, {dollars}{seconds}."
+    )
     if record["cut_answers"]:
         lines.append(
             f"The output budget ended {record['cut_answers']} answers, which have the scores of what they say."
@@ -209,4 +245,7 @@ def _grid_cell(kind: Mapping[str, Any], length: int, shortest: int) -> dict[str,
     if cell is None or not _was_sent(cell):
         return {"text": "", "state": "open"}
     state = "above" if length == shortest and kind["is_measurable"] else cell["decision"]
-    return {"text": "refused" if cell["is_refused"] else percent(cell["mean"]) if cell["n"] else "–", "state": state}
+    return {
+        "text": "refused" if cell["is_refused"] else percent(cell["mean"]) if cell["n"] else "–",
+        "state": state,
+    }

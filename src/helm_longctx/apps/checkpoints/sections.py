@@ -10,7 +10,16 @@ from pathlib import Path
 import orjson
 
 from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.document import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    number_cell,
+    text_columns,
+)
 from helm_longctx.documents.numbers import MARK, range_text, signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
@@ -78,7 +87,11 @@ def find_curves(board: Board) -> Iterator[Curve]:
     trainings: dict[str, dict[int, str]] = defaultdict(dict)
     for result in board.tasks:
         given = result.run.model_facts.get("step") if result.run else None
-        if result.has_score and not result.is_published and (step := find_step(result.model, given)):
+        if (
+            result.has_score
+            and not result.is_published
+            and (step := find_step(result.model, given))
+        ):
             trainings[step.family][step.number] = result.model
     for family, models in trainings.items():
         for length in board.lengths:
@@ -87,14 +100,22 @@ def find_curves(board: Board) -> Iterator[Curve]:
                 for task in board.benchmark.tasks
                 if any(board.score(model, task.name, length) for model in models.values())
             ]
-            means = [part for part in board.parts_at(length) if len({*board.tasks_of(part, length)} & {*tasks}) > 1]
+            means = [
+                part
+                for part in board.parts_at(length)
+                if len({*board.tasks_of(part, length)} & {*tasks}) > 1
+            ]
             for part in (*means, *tasks):
-                found = {number: board.score(models[number], part, length) for number in sorted(models)}
+                found = {
+                    number: board.score(models[number], part, length) for number in sorted(models)
+                }
                 scores = {number: score for number, score in found.items() if score}
                 if len(scores) > 1:
                     last = list(scores.values())[-SPAN:]
                     try:
-                        pairings = SharedTable([board], [last[-1].model, last[0].model], length).pairings()
+                        pairings = SharedTable(
+                            [board], [last[-1].model, last[0].model], length
+                        ).pairings()
                     except InputError:
                         pairings = []  # they share no question, or their answers were not kept
                     # Of means only the overall one is compared.
@@ -167,7 +188,9 @@ def _row(board: Board, curve: Curve) -> list[Cell]:
     ]
 
 
-def checkpoints(suite: Suite, json_path: JsonPath = None, output_path: OutputPath = Path("benchmark_output")) -> None:
+def checkpoints(
+    suite: Suite, json_path: JsonPath = None, output_path: OutputPath = Path("benchmark_output")
+) -> None:
     """Show the scores of trainings over their steps, from when they are above the floor, and whether they still rise.
 
     The step is the number in a model's name (step-1000, checkpoint-500, global_step20, run-1000), or the one that its
@@ -185,11 +208,22 @@ def checkpoints(suite: Suite, json_path: JsonPath = None, output_path: OutputPat
     if json_path:
         rows = [
             {
-                **{"benchmark": board.name, "training": curve.family, "part": curve.part, "length": curve.length},
+                **{
+                    "benchmark": board.name,
+                    "training": curve.family,
+                    "part": curve.part,
+                    "length": curve.length,
+                },
                 "scores": {step: vars(result.interval) for step, result in curve.scores.items()},
-                **{"floor": curve.floor, "above_floor_from": curve.start, "direction": curve.direction},
+                **{
+                    "floor": curve.floor,
+                    "above_floor_from": curve.start,
+                    "direction": curve.direction,
+                },
             }
             for board in boards
             for curve in find_curves(board)
         ]
-        json_path.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+        json_path.write_bytes(
+            orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+        )

@@ -5,8 +5,13 @@ from helm_longctx.apps.app import App, Command, ReportPage
 APP = App(
     commands=[
         Command(
-            "compare", f"{__name__}.sections:compare", "Results", example="openai/gpt-6-luna longctx/lexical --suite lc"
+            "compare",
+            f"{__name__}.sections:compare",
+            "Results",
+            example="openai/gpt-6-luna longctx/lexical --suite lc",
         )
     ],
-    pages=[ReportPage("comparison", "Comparison", f"{__name__}.sections:comparison_sections", place=60)],
+    pages=[
+        ReportPage("comparison", "Comparison", f"{__name__}.sections:comparison_sections", place=60)
+    ],
 )

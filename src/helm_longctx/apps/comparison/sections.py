@@ -12,7 +12,15 @@ import typer
 
 from helm_longctx.apps.app import for_each_length
 from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
-from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, number_cell, text_table
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    number_cell,
+    text_table,
+)
 from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
@@ -28,7 +36,14 @@ from helm_longctx.documents.plots import interval_plot, matrix, profiles
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite, show_model
-from helm_longctx.results.cells import SERVER, caveat_kinds, kind_of, model_cell, own_first, shown_models
+from helm_longctx.results.cells import (
+    SERVER,
+    caveat_kinds,
+    kind_of,
+    model_cell,
+    own_first,
+    shown_models,
+)
 from helm_longctx.results.comparison import (
     THRESHOLDS,
     Differences,
@@ -42,7 +57,12 @@ from helm_longctx.results.comparison import (
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Decision
-from helm_longctx.results.statistics.ranking import borda, interquartile_mean, kemeny, performance_profile
+from helm_longctx.results.statistics.ranking import (
+    borda,
+    interquartile_mean,
+    kemeny,
+    performance_profile,
+)
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -59,7 +79,10 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     scores = {each.model: each for each in (*ranking, *board.without_rank(length, part))}
     # Published models without a rank have no task in common with the user's.
     compared = [each for each in scores.values() if each in ranking or not each.is_published]
-    names = {model: add_mark(show_model(model), scores[model].caveats) for model in shown_models(compared)}
+    names = {
+        model: add_mark(show_model(model), scores[model].caveats)
+        for model in shown_models(compared)
+    }
     name = f"comparison-{board.file_name}-{label(length)}".rstrip("-")
     blocks = [
         _matrix(names, differences, name),
@@ -91,7 +114,11 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
         rows.append(
             {
                 **{"row": names[one], "column": names[other], "tied": not each.is_different},
-                **{"difference": round(effect.mean, 6), "low": round(effect.low, 6), "high": round(effect.high, 6)},
+                **{
+                    "difference": round(effect.mean, 6),
+                    "low": round(effect.low, 6),
+                    "high": round(effect.high, 6),
+                },
                 **{"p": float(f"{found.p_value:.3g}"), "adjusted p": float(f"{each.adjusted:.3g}")},
                 "instances": counts if found.wins + found.losses + found.ties else "not the same",
             }
@@ -104,19 +131,32 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
         " on ties, is for all pairs of its family."
     )
     text = "(datum.tied ? '= ' : '') + format(100 * datum.difference, '+.1f')"
-    shares, p_values = dict.fromkeys(("difference", "low", "high"), "+.1%"), dict.fromkeys(("p", "adjusted p"), ".2~g")
+    shares, p_values = (
+        dict.fromkeys(("difference", "low", "high"), "+.1%"),
+        dict.fromkeys(("p", "adjusted p"), ".2~g"),
+    )
     formats = {**shares, **p_values, "instances": None}
     spec = matrix(list(names.values()), "difference", largest, text, formats, "+.0%")
     return Figure(f"{name}-matrix", "Who is better than whom", about, spec, rows)
 
 
 def _ranks(
-    board: Board, names: Mapping[str, str], ranking: Sequence[Result], differences: Differences, name: str
+    board: Board,
+    names: Mapping[str, str],
+    ranking: Sequence[Result],
+    differences: Differences,
+    name: str,
 ) -> Figure | None:
     ranks = find_ranks(ranking, differences)
     rows = [
         # The same plot shows scores and ranks, so the rank is put in the field of the score.
-        {"model": names[model], "score": rank, "low": low, "high": high, "kind": kind_of(board, model)}
+        {
+            "model": names[model],
+            "score": rank,
+            "low": low,
+            "high": high,
+            "kind": kind_of(board, model),
+        }
         for model in names
         if model in ranks and model in board.own_models
         for rank, low, high in [astuple(ranks[model])]
@@ -131,7 +171,9 @@ def _ranks(
     return Figure(f"{name}-ranks", "Ranks and how far they are open", about, spec, rows)
 
 
-def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: str) -> Table | None:
+def _methods(
+    board: Board, ranking: Sequence[Result], length: int | None, name: str
+) -> Table | None:
     """Return ranks by other methods, of the models with a score in every column that all of the user's models have."""
     own = [each.model for each in ranking if not each.is_published]
     columns = _common_parts(board, own, board.columns_at(length), length)
@@ -140,9 +182,15 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
     models = [model for model in names if all(model in having for having in ranked)]
     if len(columns) < 2 or len(models) < 2:
         return None
-    scores = {model: [score for part in columns if (score := board.score(model, part, length))] for model in models}
+    scores = {
+        model: [score for part in columns if (score := board.score(model, part, length))]
+        for model in models
+    }
     table = np.array([[score.interval.mean for score in found] for found in scores.values()])
-    lacking = [caveat_kinds(caveat for score in found for caveat in score.caveats) for found in scores.values()]
+    lacking = [
+        caveat_kinds(caveat for score in found for caveat in score.caveats)
+        for found in scores.values()
+    ]
     points, order = borda(table), kemeny(table)
     rows = [
         [
@@ -159,7 +207,10 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
         Column("Mean", "The mean of the columns."),
         Column("Borda", "The number of models that it is better than, as a mean over columns."),
         Column("Interquartile mean", "The mean of the middle half of the columns' scores."),
-        Column("Kemeny", "The rank in the order that contradicts the columns' orders of pairs least often."),
+        Column(
+            "Kemeny",
+            "The rank in the order that contradicts the columns' orders of pairs least often.",
+        ),
     ]
     about = (
         f"By {', '.join(board.titles[part] for part in columns)}. If the methods order two models differently, their"
@@ -168,13 +219,17 @@ def _methods(board: Board, ranking: Sequence[Result], length: int | None, name: 
     return Table(f"{name}-methods", "Ranks by other methods", heads, rows, about, search=True)
 
 
-def _common_parts(board: Board, models: Sequence[str], parts: Sequence[str], length: int | None) -> list[str]:
+def _common_parts(
+    board: Board, models: Sequence[str], parts: Sequence[str], length: int | None
+) -> list[str]:
     """Return the parts in which all models have a score over the same tasks."""
     ranked = {part: {each.model for each in board.ranking(length, part)} for part in parts}
     return [part for part in parts if ranked[part].issuperset(models)]
 
 
-def _profiles(board: Board, ranking: Sequence[Result], length: int | None, name: str) -> Figure | None:
+def _profiles(
+    board: Board, ranking: Sequence[Result], length: int | None, name: str
+) -> Figure | None:
     """Return performance profiles over the tasks that all shown models have.
 
     Of published models often only categories are known. If the models have too few parts in common, the parts of the
@@ -189,7 +244,9 @@ def _profiles(board: Board, ranking: Sequence[Result], length: int | None, name:
         return None
     rows = []
     for model in models:
-        scores = [score.interval.mean for part in parts if (score := board.score(model, part, length))]
+        scores = [
+            score.interval.mean for part in parts if (score := board.score(model, part, length))
+        ]
         shares = performance_profile(scores, THRESHOLDS)
         rows += [
             {
@@ -201,15 +258,23 @@ def _profiles(board: Board, ranking: Sequence[Result], length: int | None, name:
             for limit, share in zip(THRESHOLDS, shares, strict=True)
         ]
     about = f"The share of parts in which a model scores more than a value, of {len(parts)} that all these models have."
-    return Figure(f"{name}-profiles", "Performance profiles", about, profiles(), rows, by_model=True)
+    return Figure(
+        f"{name}-profiles", "Performance profiles", about, profiles(), rows, by_model=True
+    )
 
 
-def shared_blocks(models: Sequence[str], pairings: Sequence[Pairing], standings: Sequence[Standing]) -> list[Table]:
+def shared_blocks(
+    models: Sequence[str], pairings: Sequence[Pairing], standings: Sequence[Standing]
+) -> list[Table]:
     """Return a table of the ranking and one of the differences of all pairs; of two models also one of the parts."""
     names = ["model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %"]
     rows = [
         (
-            *(row.model, percent(row.mean), in_brackets(f"{row.rank.rank:g}", f"{row.rank.low}–{row.rank.high}")),
+            *(
+                row.model,
+                percent(row.mean),
+                in_brackets(f"{row.rank.rank:g}", f"{row.rank.low}–{row.rank.high}"),
+            ),
             *(decimals(row.borda), str(row.kemeny), percent(row.interquartile_mean)),
         )
         for row in standings
@@ -225,7 +290,10 @@ def shared_blocks(models: Sequence[str], pairings: Sequence[Pairing], standings:
     matrix = text_table(
         f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie)",
         ["", *models],
-        [[one, *(show_difference(both_ways.get((one, other))) for other in models)] for one in models],
+        [
+            [one, *(show_difference(both_ways.get((one, other))) for other in models)]
+            for one in models
+        ],
     )
     if len(models) > 2:
         return [ranking, matrix]
@@ -233,12 +301,20 @@ def shared_blocks(models: Sequence[str], pairings: Sequence[Pairing], standings:
     parts = [
         (
             *(each.by, each.part, interval_text(found.effect, signed_percent)),
-            *(p_text(found.p_value), p_text(each.adjusted), *map(str, (found.wins, found.losses, found.ties))),
+            *(
+                p_text(found.p_value),
+                p_text(each.adjusted),
+                *map(str, (found.wins, found.losses, found.ties)),
+            ),
         )
         for each in pairings
         for found in (each.comparison,)
     ]
-    return [ranking, matrix, text_table(f"{pairings[0].one} minus {pairings[0].other}", columns, parts)]
+    return [
+        ranking,
+        matrix,
+        text_table(f"{pairings[0].one} minus {pairings[0].other}", columns, parts),
+    ]
 
 
 def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
@@ -247,7 +323,11 @@ def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     model = gains[0].model
     scores = [
         (
-            *(name, str(each.costs.questions), in_brackets(percent(each.costs.score), percent(each.plain.score))),
+            *(
+                name,
+                str(each.costs.questions),
+                in_brackets(percent(each.costs.score), percent(each.plain.score)),
+            ),
             interval_text(each.comparison.effect, signed_percent),
             *map(p_text, (each.comparison.p_value, each.adjusted)),
         )
@@ -256,14 +336,21 @@ def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
     prices = [
         [name]
-        + [in_brackets(*(amount(getattr(costs, field)) for costs in (each.costs, each.plain))) for field in fields]
+        + [
+            in_brackets(*(amount(getattr(costs, field)) for costs in (each.costs, each.plain)))
+            for field in fields
+        ]
         for name, each in zip(names, gains, strict=True)
     ]
     columns = ["method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p"]
     per = ["tokens per question", "dollars per question", "tokens per point", "dollars per point"]
     return [
-        text_table(f"{model}: methods (in brackets: plain prompts on the same questions)", columns, scores),
-        text_table(f"{model}: costs of methods (in brackets: plain prompts)", ["method", *per], prices),
+        text_table(
+            f"{model}: methods (in brackets: plain prompts on the same questions)", columns, scores
+        ),
+        text_table(
+            f"{model}: costs of methods (in brackets: plain prompts)", ["method", *per], prices
+        ),
     ]
 
 
@@ -271,18 +358,30 @@ def compare(
     suite: Suite,
     models: Annotated[
         list[str] | None,
-        typer.Argument(help="Two or more models of the suite, e.g. longctx/null. [default with --methods: all]"),
+        typer.Argument(
+            help="Two or more models of the suite, e.g. longctx/null. [default with --methods: all]"
+        ),
     ] = None,
     benchmark: Annotated[str | None, typer.Option(help="Only this benchmark, e.g. helmet.")] = None,
     pool: Annotated[
-        bool, typer.Option("--pool", help="Compare all benchmarks in one mean, in which they have equal weights.")
+        bool,
+        typer.Option(
+            "--pool", help="Compare all benchmarks in one mean, in which they have equal weights."
+        ),
     ] = False,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
     methods: Annotated[
-        bool, typer.Option("--methods", help="Compare each model's methods with its plain prompts instead.")
+        bool,
+        typer.Option(
+            "--methods", help="Compare each model's methods with its plain prompts instead."
+        ),
     ] = False,
-    instances: Annotated[int, typer.Option(min=0, help="Number of instances to list, largest differences first.")] = 10,
-    address: Annotated[str, typer.Option(help="Address of helm-server, for links to its pages.")] = SERVER,
+    instances: Annotated[
+        int, typer.Option(min=0, help="Number of instances to list, largest differences first.")
+    ] = 10,
+    address: Annotated[
+        str, typer.Option(help="Address of helm-server, for links to its pages.")
+    ] = SERVER,
     json_path: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -295,7 +394,9 @@ def compare(
     check_folder("json", json_path)
     models = models or []
     if not methods and (len(set(models)) < 2 or len(set(models)) < len(models)):
-        raise InputError(f"compare: models={' '.join(models)!r} is invalid; give two or more different models")
+        raise InputError(
+            f"compare: models={' '.join(models)!r} is invalid; give two or more different models"
+        )
     names = [each.name for each in BENCHMARKS]
     if benchmark is not None and benchmark not in names:
         raise bad_argument("compare", "benchmark", benchmark, names)
@@ -305,7 +406,9 @@ def compare(
     if methods:
         content = _show_methods(find_gains(boards, models, tokens))
     else:
-        content = _show_comparisons(SharedTable(boards, models, tokens), tokens, pool, instances, address.rstrip("/"))
+        content = _show_comparisons(
+            SharedTable(boards, models, tokens), tokens, pool, instances, address.rstrip("/")
+        )
     if json_path:
         json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
@@ -315,8 +418,15 @@ def _show_comparisons(
 ) -> dict[str, Any]:
     for line in table.refusals:
         print(line)
-    tables = [table] if pool else [SharedTable([board], table.models, length) for board in table.boards]
-    content: dict[str, Any] = {"standings": [], "thresholds": THRESHOLDS, "pairings": [], "differences": []}
+    tables = (
+        [table] if pool else [SharedTable([board], table.models, length) for board in table.boards]
+    )
+    content: dict[str, Any] = {
+        "standings": [],
+        "thresholds": THRESHOLDS,
+        "pairings": [],
+        "differences": [],
+    }
     content["not_compared"] = table.refusals
     for table in tables:
         name = "" if pool else table.boards[0].name
@@ -340,17 +450,25 @@ def _show(table: SharedTable, instances: int, address: str) -> dict[str, list[di
     title = " and ".join(board.title for board in table.boards)
     print(f"{title}: {len(table.items)} instances that all {len(models)} models answered")
     print(*table.describe(pairings, standings), sep="\n")
-    others = {model for board in table.boards for model in board.competitors if model in board.own_models} - {*models}
+    others = {
+        model for board in table.boards for model in board.competitors if model in board.own_models
+    } - {*models}
     if others:
-        print(f"P-values are adjusted for these {len(models)} models; the report has {len(models) + len(others)}.")
+        print(
+            f"P-values are adjusted for these {len(models)} models; the report has {len(models) + len(others)}."
+        )
     if table.outside:
-        print(f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}")
+        print(
+            f"Not in the means, because the benchmark leaves them out: {', '.join(table.outside)}"
+        )
     print_blocks(shared_blocks(models, pairings, standings))
     contrasts = table.contrasts(*models, instances, address) if len(models) == 2 else []
     for each in contrasts:
         item = each.item
         at = f" at {label(item.length)}" if item.length is not None else ""
-        print(f"{item.task or item.entry}{at}, {item.instance}: {percent(each.one)} and {percent(each.other)}")
+        print(
+            f"{item.task or item.entry}{at}, {item.instance}: {percent(each.one)} and {percent(each.other)}"
+        )
         print(*(f"  {link}" for link in each.links), sep="\n")
     return {
         "standings": [asdict(each) for each in standings],

@@ -9,8 +9,24 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
-from helm_longctx.documents.numbers import DASH, count, decimals, in_brackets, p_sentence, range_text
+from helm_longctx.documents.document import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    number_cell,
+    text_columns,
+)
+from helm_longctx.documents.numbers import (
+    DASH,
+    count,
+    decimals,
+    in_brackets,
+    p_sentence,
+    range_text,
+)
 from helm_longctx.documents.plots import matrix, mirror, property_scatter, scatter
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.cells import rho_cell, score_cell, short_name
@@ -33,35 +49,58 @@ def task_sections(board: Board, length: int | None) -> Section | None:
     columns = board.columns_at(length)
     # A category with one task has that task's scores.
     tasks = [task for part in columns if len(of := board.tasks_of(part, length)) > 1 for task in of]
-    parts = [OVERALL, *columns, *(task for task in dict.fromkeys(tasks) if task not in board.columns)]
+    parts = [
+        OVERALL,
+        *columns,
+        *(task for task in dict.fromkeys(tasks) if task not in board.columns),
+    ]
     scores: dict[str, dict[str, float]] = {}
     # A model without understanding is the worst everywhere, so it would raise all correlations.
     for model in board.competitors:
         results = {part: board.score(model, part, length) for part in parts}
-        if values := {part: round(result.interval.mean, 6) for part, result in results.items() if result}:
+        if values := {
+            part: round(result.interval.mean, 6) for part, result in results.items() if result
+        }:
             scores[model] = values
     counts = {part: sum(part in each for each in scores.values()) for part in parts}
     parts = [part for part in parts if counts[part] >= FEWEST_MODELS]
     if len(parts) < 3:
         return None
     scores_of = {part: [each.get(part, math.nan) for each in scores.values()] for part in parts}
-    found = {(one, other): spearman(scores_of[one], scores_of[other]) for one, other in combinations(parts, 2)}
+    found = {
+        (one, other): spearman(scores_of[one], scores_of[other])
+        for one, other in combinations(parts, 2)
+    }
     name = f"tasks-{board.file_name}-{label(length)}".rstrip("-")
-    figures = [_heat_map(board, parts, found, name), _draw_points(board, parts, scores, found, name)]
+    figures = [
+        _heat_map(board, parts, found, name),
+        _draw_points(board, parts, scores, found, name),
+    ]
     about = f"Over {len(scores)} models. Floors are left out."
-    return Section(name, f"Correlations {label(length)}".strip(), figures, about, choice=label(length))
+    return Section(
+        name, f"Correlations {label(length)}".strip(), figures, about, choice=label(length)
+    )
 
 
-def _draw_points(board: Board, parts: Sequence[str], scores: Scores, found: Correlations, name: str) -> Figure:
+def _draw_points(
+    board: Board, parts: Sequence[str], scores: Scores, found: Correlations, name: str
+) -> Figure:
     rows: list[dict[str, Any]] = [
-        {"model": show_model(model), **{part: each.get(part) for part in parts}} for model, each in scores.items()
+        {"model": show_model(model), **{part: each.get(part) for part in parts}}
+        for model, each in scores.items()
     ]
     rows += [
-        {"row": one, "column": other, "label": f"rho = {decimals(each.rho)}, {p_sentence(each.p_value)}, n = {each.n}"}
+        {
+            "row": one,
+            "column": other,
+            "label": f"rho = {decimals(each.rho)}, {p_sentence(each.p_value)}, n = {each.n}",
+        }
         for (one, other), each in found.items()
         if not math.isnan(each.rho)
     ]
-    about = "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
+    about = (
+        "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
+    )
     spec = scatter({part: board.titles[part] for part in parts}, parts[1], parts[2])
     return Figure(f"{name}-scatter", "Any part against any other", about, spec, rows)
 
@@ -70,7 +109,12 @@ def _heat_map(board: Board, parts: Sequence[str], found: Correlations, name: str
     rows = [
         {
             **{"row": board.titles[one], "column": board.titles[other], "rho": round(each.rho, 4)},
-            **{"p": float(f"{each.p_value:.3g}"), "low": round(each.low, 3), "high": round(each.high, 3), "n": each.n},
+            **{
+                "p": float(f"{each.p_value:.3g}"),
+                "low": round(each.low, 3),
+                "high": round(each.high, 3),
+                "n": each.n,
+            },
         }
         for (one, other), each in found.items()
         if not math.isnan(each.rho)
@@ -80,7 +124,14 @@ def _heat_map(board: Board, parts: Sequence[str], found: Correlations, name: str
         " correlation rank models alike."
     )
     formats = {"rho": ".2f", "low": ".2f", "high": ".2f", "p": ".2~g", "n": None}
-    spec = matrix([board.titles[part] for part in parts], "rho", 1.0, "format(datum.rho, '.2f')", formats, ".1f")
+    spec = matrix(
+        [board.titles[part] for part in parts],
+        "rho",
+        1.0,
+        "format(datum.rho, '.2f')",
+        formats,
+        ".1f",
+    )
     return Figure(f"{name}-correlations", "Rank correlations", about, mirror(spec), rows)
 
 
@@ -108,8 +159,14 @@ class ModelScore(NamedTuple):
 def find_model_scores(board: Board, part: str, length: int | None) -> list[ModelScore]:
     """Return the scores of a part whose models have properties, the best first, without floors."""
     models = board.benchmark.models()
-    found = ((result, models.get(show_model(result.model))) for result in board.competing(length, part))
-    return [ModelScore(result, properties) for result, properties in found if properties and result.is_published]
+    found = (
+        (result, models.get(show_model(result.model))) for result in board.competing(length, part)
+    )
+    return [
+        ModelScore(result, properties)
+        for result, properties in found
+        if properties and result.is_published
+    ]
 
 
 UNKNOWN = "unknown"
@@ -123,12 +180,20 @@ _ABOUT_MODELS = (
 _MODEL_HEADS = (
     Column("Model", is_number=False),
     Column("Score"),
-    Column("Window", "Tokens of the training length or, if that is unknown, of the claimed context window."),
-    Column("Parameters", "Billions; of a mixture of experts the active ones, and after the slash all of them."),
+    Column(
+        "Window",
+        "Tokens of the training length or, if that is unknown, of the claimed context window.",
+    ),
+    Column(
+        "Parameters",
+        "Billions; of a mixture of experts the active ones, and after the slash all of them.",
+    ),
     *text_columns("Architecture"),
     Column("Positions", "How positions are encoded or extrapolated.", is_number=False),
     *text_columns("Training", "Family"),
-    Column("Source", "The table from which the window and the other properties are.", is_number=False),
+    Column(
+        "Source", "The table from which the window and the other properties are.", is_number=False
+    ),
 )
 
 
@@ -147,15 +212,28 @@ def model_sections(board: Board, length: int | None) -> Section | None:
         texts, found = row.texts, row.properties
         window = number_cell(found.window, count) if found.window else unknown
         size = Cell(found.parameters, found.active) if found.parameters else unknown
-        rest = [*(texts[each] for each in ("architecture", "positions", "training", "family")), found.source]
-        rows.append([Cell(show_model(row.result.model)), score_cell(row.result), window, size, *map(Cell, rest)])
+        rest = [
+            *(texts[each] for each in ("architecture", "positions", "training", "family")),
+            found.source,
+        ]
+        rows.append(
+            [
+                Cell(show_model(row.result.model)),
+                score_cell(row.result),
+                window,
+                size,
+                *map(Cell, rest),
+            ]
+        )
     table = Table(f"{name}-table", "Models", _MODEL_HEADS, rows, about, search=True)
     blocks: list[Block] = [scatter, _property_table(scores, name), table]
     title = f"{board.titles[part]} and the models' properties {label(length)}".strip()
     return Section(name, title, blocks, _ABOUT_MODELS, choice=label(length))
 
 
-def _property_plot(board: Board, part: str, length: int | None, scores: Sequence[ModelScore], name: str) -> Figure:
+def _property_plot(
+    board: Board, part: str, length: int | None, scores: Sequence[ModelScore], name: str
+) -> Figure:
     parts = [each for each in board.parts_at(length) if find_model_scores(board, each, length)]
     rows = [
         {
@@ -199,8 +277,12 @@ def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
         "All models": [*scores],
         "Instruction-tuned": [row for row in scores if row.properties.instruct],
         "Base": [row for row in scores if not row.properties.instruct],
-        f"Up to {LARGE} billion parameters": [row for row in scores if 0 < (row.properties.active or 0) <= LARGE],
-        f"More than {LARGE} billion parameters": [row for row in scores if (row.properties.active or 0) > LARGE],
+        f"Up to {LARGE} billion parameters": [
+            row for row in scores if 0 < (row.properties.active or 0) <= LARGE
+        ],
+        f"More than {LARGE} billion parameters": [
+            row for row in scores if (row.properties.active or 0) > LARGE
+        ],
     }
     for family in dict.fromkeys(row.properties.family for row in scores):
         groups[family] = [row for row in scores if row.properties.family == family]
@@ -209,16 +291,27 @@ def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
         means = [row.result.interval.mean for row in models]
         found = [
             spearman([math.nan if value is None else value for value in values], means)
-            for values in ([row.properties.window for row in models], [row.properties.active for row in models])
+            for values in (
+                [row.properties.window for row in models],
+                [row.properties.active for row in models],
+            )
         ]
         if max(each.n for each in found) >= FEWEST_MODELS:
-            cells = [cell for each in found for cell in (rho_cell(each), number_cell(each.n, count))]
+            cells = [
+                cell for each in found for cell in (rho_cell(each), number_cell(each.n, count))
+            ]
             rows.append([Cell(group), *cells])
     about = (
         f"Rank correlations over models, by training, size and family, for at least {FEWEST_MODELS} models. The"
         " p-values in the tooltips are not adjusted for the number of groups."
     )
-    return Table(f"{name}-correlations", "Does a larger window or a larger model score higher?", heads, rows, about)
+    return Table(
+        f"{name}-correlations",
+        "Does a larger window or a larger model score higher?",
+        heads,
+        rows,
+        about,
+    )
 
 
 JUDGE = "judge_"
@@ -248,27 +341,45 @@ class JudgedAnswers:
     def over_models(self, one: str, other: str) -> Correlation:
         """Correlate the models' means of two metrics."""
         first, second = (
-            [fmean(row.values[metric] for row in rows) for rows in self.answers.values()] for metric in (one, other)
+            [fmean(row.values[metric] for row in rows) for rows in self.answers.values()]
+            for metric in (one, other)
         )
         return spearman(first, second)
 
 
-def _judged_answers(board: Board, task: Task, length: int | None, shares: set[str]) -> JudgedAnswers | None:
+def _judged_answers(
+    board: Board, task: Task, length: int | None, shares: set[str]
+) -> JudgedAnswers | None:
     rows: dict[str, list[InstanceScore]] = defaultdict(list)
     for model in board.competitors:
         if result := board.score(model, task.name, length):
             rows[model] += result.answers
     answers = [row.values for each in rows.values() for row in each]
-    values = {name: {each[name] for each in answers if name in each} for name in shares.intersection(task.metrics)}
+    values = {
+        name: {each[name] for each in answers if name in each}
+        for name in shares.intersection(task.metrics)
+    }
     # A metric that is the same for all answers has no correlation.
     values = {name: found for name, found in values.items() if len(found) > 1}
     # The judged metric is the task's score, if a judge gives that.
-    judged = next((name for name in (*task.headline, *task.metrics) if name.startswith(JUDGE) and name in values), "")
+    judged = next(
+        (
+            name
+            for name in (*task.headline, *task.metrics)
+            if name.startswith(JUDGE) and name in values
+        ),
+        "",
+    )
     others = tuple(name for name in task.metrics if name in values and not name.startswith(JUDGE))
     if not judged or not others:
         return None
-    complete = {model: [row for row in each if row.values.keys() >= {judged, *others}] for model, each in rows.items()}
-    return JudgedAnswers(task.name, judged, others, {model: each for model, each in complete.items() if each})
+    complete = {
+        model: [row for row in each if row.values.keys() >= {judged, *others}]
+        for model, each in rows.items()
+    }
+    return JudgedAnswers(
+        task.name, judged, others, {model: each for model, each in complete.items() if each}
+    )
 
 
 _ABOUT_JUDGED = (
@@ -282,7 +393,9 @@ _JUDGED_HEADS = [
     *text_columns("Task", "By the judge", "Other metric"),
     Column("Over answers", "Spearman's rank correlation over all answers, with its 95 % interval."),
     Column("Answers", "Number of answers with both metrics."),
-    Column("Over models", "Spearman's rank correlation over the models' means, with its 95 % interval."),
+    Column(
+        "Over models", "Spearman's rank correlation over the models' means, with its 95 % interval."
+    ),
     Column("Models"),
 ]
 
@@ -296,7 +409,11 @@ _ABOUT_TABLE = (
 def judged_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which answers have a judged score and another metric."""
     shares = {metric.name for metric in board.benchmark.metrics if metric.range == (0.0, 1.0)}
-    found = [each for task in board.benchmark.tasks if (each := _judged_answers(board, task, length, shares))]
+    found = [
+        each
+        for task in board.benchmark.tasks
+        if (each := _judged_answers(board, task, length, shares))
+    ]
     if not found:
         return None
     name = f"judged-{board.file_name}-{label(length)}".rstrip("-")
@@ -313,9 +430,18 @@ def judged_sections(board: Board, length: int | None) -> Section | None:
         for each in found
         for other in each.others
         for names in [(board.titles[each.task], titles[each.metric], titles[other])]
-        for answers, models in [(each.over_answers(each.metric, other), each.over_models(each.metric, other))]
+        for answers, models in [
+            (each.over_answers(each.metric, other), each.over_models(each.metric, other))
+        ]
     ]
-    table = Table(f"{name}-table", "Rank correlations with the judge", _JUDGED_HEADS, rows, _ABOUT_TABLE, search=True)
+    table = Table(
+        f"{name}-table",
+        "Rank correlations with the judge",
+        _JUDGED_HEADS,
+        rows,
+        _ABOUT_TABLE,
+        search=True,
+    )
     title = f"The same answers by two metrics {label(length)}".strip()
     return Section(name, title, [table, *figures], _ABOUT_JUDGED, choice=label(length))
 
@@ -331,7 +457,11 @@ def _judged_plot(board: Board, found: JudgedAnswers, titles: dict[str, str], nam
         for answer in answers
     ]
     rows += [
-        {"row": one, "column": other, "label": f"rho = {in_brackets(decimals(each.rho), ends)}, n = {each.n}"}
+        {
+            "row": one,
+            "column": other,
+            "label": f"rho = {in_brackets(decimals(each.rho), ends)}, n = {each.n}",
+        }
         for one, other in combinations(metrics, 2)
         if not math.isnan((each := found.over_answers(one, other)).rho)
         for ends in [range_text(each.low, each.high, decimals)]
@@ -342,5 +472,7 @@ def _judged_plot(board: Board, found: JudgedAnswers, titles: dict[str, str], nam
         f"{board.titles[found.task]}: each point is the answers with these two values; its area is their number. Choose"
         " the metrics below the plot. The correlation is Spearman's."
     )
-    spec = scatter({metric: titles[metric] for metric in metrics}, best, found.metric, counts="answers")
+    spec = scatter(
+        {metric: titles[metric] for metric in metrics}, best, found.metric, counts="answers"
+    )
     return Figure(f"{name}-{found.task}", board.titles[found.task], about, spec, rows)

@@ -9,7 +9,16 @@ from functools import partial
 from statistics import fmean
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, tabulate
+from helm_longctx.documents.document import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    number_cell,
+    tabulate,
+)
 from helm_longctx.documents.numbers import (
     DASH,
     amount,
@@ -90,11 +99,18 @@ def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
 
 def find_frontier(costs: Sequence[Costs], amount: Callable[[Costs], float | None]) -> list[Costs]:
     """Return those that no other one beats: none has at least the score for less, or a better score for as much."""
-    rows = [(each, cost, each.score.interval.mean) for each in costs if (cost := amount(each)) is not None]
+    rows = [
+        (each, cost, each.score.interval.mean)
+        for each in costs
+        if (cost := amount(each)) is not None
+    ]
     return [
         each
         for each, cost, score in rows
-        if not any(other <= cost and mean >= score and (other < cost or mean > score) for _, other, mean in rows)
+        if not any(
+            other <= cost and mean >= score and (other < cost or mean > score)
+            for _, other, mean in rows
+        )
     ]
 
 
@@ -161,7 +177,12 @@ def find_points(answers: Iterable[InstanceScore]) -> list[Point]:
         if tokens is not None and answer.score is not None:
             scores[int(tokens)][not answer.values.get("evidence_read", 1.0)].append(answer.score)
     return [
-        Point(tokens, fmean(after) if after else None, fmean(before) if before else None, len(after) + len(before))
+        Point(
+            tokens,
+            fmean(after) if after else None,
+            fmean(before) if before else None,
+            len(after) + len(before),
+        )
         for tokens, (after, before) in sorted(scores.items())
     ]
 
@@ -184,9 +205,14 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
         Column("Frontier", "In what no other row beats it.", is_number=False),
         lambda row: Cell(", ".join(row[1]) or DASH),
     ),
-    (Column("Requests", "Number of requests for a question."), lambda row: number_cell(row[0].requests, tenths)),
     (
-        Column("Input tokens", "Tokens of all prompts by the provider's count, cached ones included."),
+        Column("Requests", "Number of requests for a question."),
+        lambda row: number_cell(row[0].requests, tenths),
+    ),
+    (
+        Column(
+            "Input tokens", "Tokens of all prompts by the provider's count, cached ones included."
+        ),
         lambda row: number_cell(row[0].input_tokens, count),
     ),
     (
@@ -200,7 +226,8 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
     (Column("Dollars", "At list prices."), lambda row: number_cell(row[0].dollars, amount)),
     (
         Column(
-            "Seconds", "From the first request to the last reply; of requests at the same time, the slowest counts."
+            "Seconds",
+            "From the first request to the last reply; of requests at the same time, the slowest counts.",
         ),
         lambda row: number_cell(row[0].seconds, tenths),
     ),
@@ -230,13 +257,20 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
     figures = []
     for way, best in ways.items():
         points = [
-            {"model": show_model(each.score.model), "score": each.score.interval.mean, way: value, "best": each in best}
+            {
+                "model": show_model(each.score.model),
+                "score": each.score.interval.mean,
+                way: value,
+                "best": each in best,
+            }
             for each in whole
             if (value := getattr(each, way))  # a logarithm has no place for 0
         ]
         about = f"The score against the {way} of a question. The line joins the rows that no other one beats."
         if best:
-            figures.append(Figure(f"{name}-{way}", f"Score and {way}", about, frontier(way), points))
+            figures.append(
+                Figure(f"{name}-{way}", f"Score and {way}", about, frontier(way), points)
+            )
     title = f"Score and cost of a question: {board.titles.get(part, board.title)}"
     blocks: list[Block] = [
         tabulate(f"{name}-table", title, _COLUMNS, rows),
@@ -245,7 +279,13 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
         *_compactions(costs, name),
         *_points(costs, name),
     ]
-    return Section(name, f"What does a point cost {label(length)}".strip() + "?", blocks, _ABOUT, choice=label(length))
+    return Section(
+        name,
+        f"What does a point cost {label(length)}".strip() + "?",
+        blocks,
+        _ABOUT,
+        choice=label(length),
+    )
 
 
 def _gains(board: Board, length: int | None, name: str) -> list[Table]:
@@ -255,7 +295,11 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         return []
 
     def ratio(gain: Gain) -> float | None:
-        return gain.costs.tokens / gain.plain.tokens if gain.costs.tokens and gain.plain.tokens else None
+        return (
+            gain.costs.tokens / gain.plain.tokens
+            if gain.costs.tokens and gain.plain.tokens
+            else None
+        )
 
     columns: Sequence[tuple[Column, Callable[[Gain], Cell]]] = (
         (_MODEL, lambda gain: Cell(show_model(gain.model))),
@@ -263,10 +307,15 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         (Column("Questions"), lambda gain: number_cell(gain.costs.questions, count)),
         (
             Column("Gain", "In points, with its 95 % interval."),
-            lambda gain: Cell(interval_text(gain.comparison.effect, signed_percent), gain.comparison.effect.mean),
+            lambda gain: Cell(
+                interval_text(gain.comparison.effect, signed_percent), gain.comparison.effect.mean
+            ),
         ),
         (Column("Adjusted p"), lambda gain: number_cell(gain.adjusted, p_text)),
-        (Column("Tokens, of plain prompts"), lambda gain: number_cell(ratio(gain), lambda it: f"{decimals(it)} times")),
+        (
+            Column("Tokens, of plain prompts"),
+            lambda gain: number_cell(ratio(gain), lambda it: f"{decimals(it)} times"),
+        ),
     )
     about = "Paired on the questions that were answered with the method and with plain prompts."
     return [tabulate(f"{name}-gains", "Gains of methods over plain prompts", columns, gains, about)]
@@ -281,7 +330,10 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
             lambda each: number_cell(each.compactions, tenths),
         ),
         (
-            Column("Retained tokens", "Tokens that are left at the end: the last summary, and what came after it."),
+            Column(
+                "Retained tokens",
+                "Tokens that are left at the end: the last summary, and what came after it.",
+            ),
             lambda each: number_cell(each.retained_tokens, count),
         ),
     )
@@ -295,18 +347,27 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         (Column("Times compacted"), lambda row: number_cell(row[1].times, count)),
         (Column("Answers"), lambda row: number_cell(row[1].n, count)),
         (Column("Score"), lambda row: number_cell(row[1].score, percent)),
-        *((Column(f"{depth} to {depth + 20} %"), partial(show_depth, depth=depth)) for depth in DEPTHS),
+        *(
+            (Column(f"{depth} to {depth + 20} %"), partial(show_depth, depth=depth))
+            for depth in DEPTHS
+        ),
     )
     rows = [
         (each.score.model, compacted)
         for each in costs
-        for compacted in find_accuracies(answer for task in each.score.task_results for answer in task.answers)
+        for compacted in find_accuracies(
+            answer for task in each.score.task_results for answer in task.answers
+        )
     ]
     about = "The columns at the right have the scores by the depth of the evidence in the stream, with their number."
     title = "Score by how often the evidence was compacted, and by its depth in the stream"
     compacting = [each for each in costs if each.compactions is not None]
     return [
-        *([tabulate(f"{name}-retained", "What compactions leave", sizes, compacting)] if compacting else []),
+        *(
+            [tabulate(f"{name}-retained", "What compactions leave", sizes, compacting)]
+            if compacting
+            else []
+        ),
         *([tabulate(f"{name}-compacted", title, accuracies, rows, about)] if rows else []),
     ]
 
@@ -317,15 +378,27 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
         (_MODEL, lambda row: Cell(show_model(row[0]))),
         (Column("Tokens read"), lambda row: number_cell(row[1].tokens, count)),
         (Column("Answers"), lambda row: number_cell(row[1].n, count)),
-        (Column("Score", "On questions whose evidence had come."), lambda row: number_cell(row[1].after, percent)),
         (
-            Column("Before the evidence", "Score on questions whose evidence had not come yet: what is guessed."),
+            Column("Score", "On questions whose evidence had come."),
+            lambda row: number_cell(row[1].after, percent),
+        ),
+        (
+            Column(
+                "Before the evidence",
+                "Score on questions whose evidence had not come yet: what is guessed.",
+            ),
             lambda row: number_cell(row[1].before, percent),
         ),
     )
     rows = [
         (each.score.model, point)
         for each in costs
-        for point in find_points(answer for task in each.score.task_results for answer in task.answers)
+        for point in find_points(
+            answer for task in each.score.task_results for answer in task.answers
+        )
     ]
-    return [tabulate(f"{name}-stream", "What is known after each part of the stream", columns, rows)] if rows else []
+    return (
+        [tabulate(f"{name}-stream", "What is known after each part of the stream", columns, rows)]
+        if rows
+        else []
+    )

@@ -4,7 +4,12 @@ from helm_longctx.apps.app import App, Command
 
 APP = App(
     commands=[
-        Command("export", f"{__name__}.command:export", "Results", example="--suite lc --format lm-eval --to results"),
+        Command(
+            "export",
+            f"{__name__}.command:export",
+            "Results",
+            example="--suite lc --format lm-eval --to results",
+        ),
         Command(
             "import",
             f"{__name__}.command:import_results",

@@ -84,7 +84,11 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
     record = (
         dict(own)
         if isinstance(own, dict)
-        else {name: fields[name] for name in (*task.record_shapes, *_FOR_JUDGES) if fields.get(name) is not None}
+        else {
+            name: fields[name]
+            for name in (*task.record_shapes, *_FOR_JUDGES)
+            if fields.get(name) is not None
+        }
     )
     prefix, notes = record.pop("answer_prefix", ""), record.pop("notes", {})
     references = record.pop("references", None)
@@ -104,7 +108,9 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
 def _find_references(fields: Mapping[str, Any], place: str) -> list[str]:
     value = next((fields[name] for name in _REFERENCES if fields.get(name) not in (None, "")), None)
     if isinstance(value, str) and value.startswith("["):
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # a text that starts with a bracket
+        with suppress(
+            ValueError, SyntaxError, RecursionError, MemoryError
+        ):  # a text that starts with a bracket
             value = ast.literal_eval(value)  # some programs write lists in Python's notation
     references = [value] if isinstance(value, str) else value
     # An empty accepted answer is in every text, so each prediction would be right.
@@ -124,7 +130,9 @@ def resolve_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     if len(entry.tasks) == 1:
         return entry
     names = ", ".join(task.argument for task in entry.tasks)
-    raise InputError(f"{entry.name}: {entry.benchmark.task_argument} is missing; choose from {names}")
+    raise InputError(
+        f"{entry.name}: {entry.benchmark.task_argument} is missing; choose from {names}"
+    )
 
 
 def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = None) -> str:
@@ -140,8 +148,15 @@ def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = 
     if len(entries) == 1:
         return entries[0]
     if entries:
-        raise InputError(f"task {shorten(name)} has several run entries; give --entry with {' or '.join(entries)}")
-    names = {each for benchmark in benchmarks for task in benchmark.tasks for each in _names(benchmark, task)}
+        raise InputError(
+            f"task {shorten(name)} has several run entries; give --entry with {' or '.join(entries)}"
+        )
+    names = {
+        each
+        for benchmark in benchmarks
+        for task in benchmark.tasks
+        for each in _names(benchmark, task)
+    }
     raise InputError(
         f"task {shorten(name)} is not known; give its run entry with --entry{suggest(name, sorted(names))}"
     )
@@ -153,7 +168,10 @@ def _entries(benchmarks: Iterable[Benchmark], name: str, length: object) -> Iter
             if name in _names(benchmark, task):
                 values = {benchmark.task_argument: task.argument}
                 values |= {"length": str(length)} if length is not None and benchmark.axis else {}
-                rows = ((name, (*each.tasks, *each.variants)) for name, each in benchmark.entries.items())
+                rows = (
+                    (name, (*each.tasks, *each.variants))
+                    for name, each in benchmark.entries.items()
+                )
                 first = next(name for name, tasks in rows if task in tasks)
                 yield f"{first}:" + ",".join(f"{key}={each}" for key, each in values.items())
 

@@ -25,11 +25,17 @@ def export(
     suite: Suite,
     to: Annotated[Path, typer.Option(file_okay=False, help="Folder to write to.")] = Path("export"),
     format: Annotated[
-        str, typer.Option(help="Format: csv, parquet, markdown, latex, lm-eval, every-eval-ever or eval-results.")
+        str,
+        typer.Option(
+            help="Format: csv, parquet, markdown, latex, lm-eval, every-eval-ever or eval-results."
+        ),
     ] = "csv",
     picture: Annotated[
         str | None,
-        typer.Option("--plot", help="Plot file; the extension selects the format. [default: scores.png with csv]"),
+        typer.Option(
+            "--plot",
+            help="Plot file; the extension selects the format. [default: scores.png with csv]",
+        ),
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -60,7 +66,9 @@ def export(
     plot = None
     if picture:
         try:
-            plot = length_plot(averages(boards.read_suite(folder, BENCHMARKS, keep_answers=False).boards))
+            plot = length_plot(
+                averages(boards.read_suite(folder, BENCHMARKS, keep_answers=False).boards)
+            )
         except InputError as error:  # a suite without lengths
             if is_asked:
                 raise
@@ -73,16 +81,25 @@ def export(
 
 
 def import_results(
-    files: Annotated[list[Path], typer.Argument(help="Files, or folders with files of known names.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files, or folders with files of known names.")
+    ],
     suite: Suite,
     format: Annotated[
         str | None,
-        typer.Option(help="Format: helmet, lv_eval, inspect, lm-eval or csv. [default: chosen by the files' names]"),
+        typer.Option(
+            help="Format: helmet, lv_eval, inspect, lm-eval or csv. [default: chosen by the files' names]"
+        ),
     ] = None,
     entry: Annotated[
-        str, typer.Option(help="Run entry of the answers, if the files do not name it, e.g. ruler:task=qa_1,length=4k.")
+        str,
+        typer.Option(
+            help="Run entry of the answers, if the files do not name it, e.g. ruler:task=qa_1,length=4k."
+        ),
     ] = "",
-    model: Annotated[str, typer.Option(help="Name of the model in the suite, e.g. meta/llama-3.1-8b.")] = "",
+    model: Annotated[
+        str, typer.Option(help="Name of the model in the suite, e.g. meta/llama-3.1-8b.")
+    ] = "",
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Make runs from answers that other programs recorded, and score them with the benchmarks' own scorers.
@@ -105,7 +122,9 @@ def import_results(
     print(f"Next: helm-longctx summarize --suite {suite} --output-path {output_path}")
 
 
-EXPORTERS: Mapping[str, Callable[[boards.Suite, Sequence[Benchmark], Path], Iterator[tuple[Path, int]]]] = {
+EXPORTERS: Mapping[
+    str, Callable[[boards.Suite, Sequence[Benchmark], Path], Iterator[tuple[Path, int]]]
+] = {
     "csv": partial(tables.write_tables, kind="csv"),
     "parquet": partial(tables.write_tables, kind="parquet"),
     "markdown": partial(tables.write_paper_tables, kind="md"),
@@ -116,7 +135,9 @@ EXPORTERS: Mapping[str, Callable[[boards.Suite, Sequence[Benchmark], Path], Iter
 }
 
 
-def export_suite(format: str, suite: Path, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+def export_suite(
+    format: str, suite: Path, benchmarks: Sequence[Benchmark], folder: Path
+) -> Iterator[tuple[Path, int]]:
     """Write a suite in a format, and yield the files with their numbers of rows.
 
     Raises:
@@ -125,4 +146,6 @@ def export_suite(format: str, suite: Path, benchmarks: Sequence[Benchmark], fold
     if format not in EXPORTERS:
         raise bad_argument("export", "format", format, EXPORTERS)
     folder.mkdir(parents=True, exist_ok=True)
-    yield from EXPORTERS[format](boards.read_suite(suite, benchmarks, keep_answers=False), benchmarks, folder)
+    yield from EXPORTERS[format](
+        boards.read_suite(suite, benchmarks, keep_answers=False), benchmarks, folder
+    )

@@ -39,7 +39,9 @@ from helm_longctx.tasks.task import MAIN_METRIC
 SCHEMA = "0.3.0"
 
 
-def write_logs(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+def write_logs(
+    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path
+) -> Iterator[tuple[Path, int]]:
     """Write an object and the lines of its answers for each run, and yield the files and their numbers of results.
 
     The paths are the same as in the project's data set: `data/<benchmark>/<developer>/<model>/<uuid>.json`. An answer
@@ -57,7 +59,14 @@ def write_logs(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> I
         developer, _, model = results[0].result.model.rpartition("/")
         # The data set needs a name of this form. It is the same for each export of a run.
         name = str(uuid.UUID(bytes=hashlib.sha256(run.encode()).digest()[:16], version=4))
-        stem = folder / "data" / about / folder_name(developer or "unknown") / folder_name(model) / name
+        stem = (
+            folder
+            / "data"
+            / about
+            / folder_name(developer or "unknown")
+            / folder_name(model)
+            / name
+        )
         stem.parent.mkdir(parents=True, exist_ok=True)
         identity = f"{run}/{now}"
         samples = stem.with_name(f"{stem.name}_samples.jsonl")
@@ -99,7 +108,9 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
         },
         "model_info": _model(model),
         "eval_library": {"name": "helm-longctx", "version": results[0].run.package or VERSION},
-        "evaluation_results": [_result(each, metric, score) for each in results for metric, score in each.metrics()],
+        "evaluation_results": [
+            _result(each, metric, score) for each in results for metric, score in each.metrics()
+        ],
     }
 
 
@@ -123,7 +134,12 @@ def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, A
     }
     if metric.range:
         low, high = metric.range
-        config |= {"metric_unit": "proportion", "score_type": "continuous", "min_score": low, "max_score": high}
+        config |= {
+            "metric_unit": "proportion",
+            "score_type": "continuous",
+            "min_score": low,
+            "max_score": high,
+        }
     if result.result.judges:
         names = [name for jury in sorted(result.result.judges) for name in jury.split("+")]
         config["llm_scoring"] = {
@@ -141,7 +157,10 @@ def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, A
                 "temperature": adapter.get("temperature", 0.0),
                 "max_tokens": result.task.budget(result.entry.settings),
             },
-            "additional_details": {"run_entry": result.entry.description, "repeats": str(adapter.get("num_trials", 1))},
+            "additional_details": {
+                "run_entry": result.entry.description,
+                "repeats": str(adapter.get("num_trials", 1)),
+            },
         },
     }
 
@@ -157,15 +176,28 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
         uncertainty["standard_error"] = {"value": score.error, "method": "clustered"}
     if not math.isnan(interval.low):
         ends = {"lower": interval.low, "upper": interval.high}
-        uncertainty["confidence_interval"] = {**ends, "confidence_level": LEVEL, "method": "wilson or student"}
-    details = {"requests_without_answer": str(result.result.failed), "examples": str(result.num_examples)}
+        uncertainty["confidence_interval"] = {
+            **ends,
+            "confidence_level": LEVEL,
+            "method": "wilson or student",
+        }
+    details = {
+        "requests_without_answer": str(result.result.failed),
+        "examples": str(result.num_examples),
+    }
     details |= {"not_comparable": result.lacking} if result.lacking else {}
     if metric.name == MAIN_METRIC:
-        details |= {name: f"{value:.6g}" for name, value in score_numbers(result.result).items() if value is not None}
+        details |= {
+            name: f"{value:.6g}"
+            for name, value in score_numbers(result.result).items()
+            if value is not None
+        }
     return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
 
 
-def _sample(identity: str, result: TaskResult, answer: Answer, row: InstanceScore, score: float) -> dict[str, Any]:
+def _sample(
+    identity: str, result: TaskResult, answer: Answer, row: InstanceScore, score: float
+) -> dict[str, Any]:
     prompt, references, text = answer.prompt, answer.references, answer.text
     source = {"source": "output.raw", "extracted_value": text, "extraction_method": "custom"}
     return {
@@ -181,14 +213,19 @@ def _sample(identity: str, result: TaskResult, answer: Answer, row: InstanceScor
         "output": {"raw": [text]},
         "answer_attribution": [{"turn_idx": 0, **source, "is_terminal": True}],
         "evaluation": {"score": score, "is_correct": score == 1.0},
-        "metadata": {"repeat": str(row.repeat + 1), **({} if row.depth is None else {"depth": str(row.depth)})},
+        "metadata": {
+            "repeat": str(row.repeat + 1),
+            **({} if row.depth is None else {"depth": str(row.depth)}),
+        },
     }
 
 
 _DATASET = re.compile(r"https://huggingface\.co/datasets/([\w.-]+/[\w.-]+)")
 
 
-def write_eval_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+def write_eval_results(
+    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path
+) -> Iterator[tuple[Path, int]]:
     """Write `MODEL/.eval_results/BENCHMARK.yaml` for each of the user's models, and yield the files.
 
     Only benchmarks whose data set is on the hub have a file, because an entry names the data set. Values are in
@@ -198,7 +235,11 @@ def write_eval_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Pa
         InputError: huggingface_hub is too old, or no benchmark of the suite is on the hub.
     """
     require_modules(("huggingface_hub._eval_results",), "eval-results", "huggingface_hub>=1.3")
-    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
+    from huggingface_hub import (
+        EvalResultEntry,
+        eval_result_entries_to_yaml,
+        parse_eval_result_entries,
+    )
 
     written = 0
     for board in suite.boards:
@@ -208,16 +249,24 @@ def write_eval_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Pa
         for model in board.own_models if dataset else []:
             places = product(board.lengths, (task.name for task in board.benchmark.tasks))
             entries = []
-            for result in filter(None, (board.score(model, task, length) for length, task in places)):
+            for result in filter(
+                None, (board.score(model, task, length) for length, task in places)
+            ):
                 assert result.run is not None
                 interval, made = result.interval, (result.run.path / STATS).stat().st_mtime
                 ends = f"95 % interval {range_text(interval.low, interval.high)}, n={interval.n}"
                 entries.append(
                     EvalResultEntry(
                         dataset_id=dataset,
-                        task_id="_".join(filter(None, (result.task, label(result.length) if result.length else ""))),
+                        task_id="_".join(
+                            filter(
+                                None, (result.task, label(result.length) if result.length else "")
+                            )
+                        ),
                         value=round(100 * interval.mean, 2),
-                        date=datetime.fromtimestamp(made, timezone.utc).isoformat(timespec="seconds"),
+                        date=datetime.fromtimestamp(made, timezone.utc).isoformat(
+                            timespec="seconds"
+                        ),
                         notes=f"helm-longctx {VERSION}: {'; '.join([ends, *describe(result.caveats)])}",
                     )
                 )
@@ -225,9 +274,13 @@ def write_eval_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Pa
             assert parse_eval_result_entries(rows) == entries
             path = folder / folder_name(model) / ".eval_results" / f"{board.file_name}.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(yaml.safe_dump(rows, sort_keys=False, allow_unicode=True), encoding="utf-8")
+            path.write_text(
+                yaml.safe_dump(rows, sort_keys=False, allow_unicode=True), encoding="utf-8"
+            )
             written += 1
             yield path, len(rows)
     if not written:
         names = ", ".join(board.name for board in suite.boards)
-        raise InputError(f"export: eval-results needs a benchmark whose data set is on the hub, and not only {names}")
+        raise InputError(
+            f"export: eval-results needs a benchmark whose data set is on the hub, and not only {names}"
+        )

@@ -133,7 +133,9 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
         for category in board.categories:
             if category.has_score:
                 tasks = category.parts or (category,)
-                about = _average(category, tasks, category.interval, task=AVERAGE, length=label(category.length))
+                about = _average(
+                    category, tasks, category.interval, task=AVERAGE, length=label(category.length)
+                )
                 yield about._replace(**score_numbers(category))
         groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
         for each in board.tasks:
@@ -147,7 +149,9 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
             yield about._replace(low=None, high=None, lacking=lacking, folder=board.folder)
 
 
-def _average(result: Result, parts: Sequence[Result], mean: Interval, *, task: str, length: str) -> Average:
+def _average(
+    result: Result, parts: Sequence[Result], mean: Interval, *, task: str, length: str
+) -> Average:
     return Average(
         task=task,
         length=length,
@@ -196,13 +200,26 @@ def length_plot(averages: Iterable[Average]) -> Spec:
     means.sort(key=lambda mean: (mean.entry, mean.context, mean.folder, mean.judge, mean.model))
     rows: list[dict[str, Any]] = []
     for mean in means:
-        conditions = {"context": mean.context.removeprefix("full"), "path": mean.folder, "judge": mean.judge}
+        conditions = {
+            "context": mean.context.removeprefix("full"),
+            "path": mean.folder,
+            "judge": mean.judge,
+        }
         rows.append(
             {
                 "model": mean.model,
-                "part": ", ".join([mean.entry, *(f"{name}={value}" for name, value in conditions.items() if value)]),
+                "part": ", ".join(
+                    [
+                        mean.entry,
+                        *(f"{name}={value}" for name, value in conditions.items() if value),
+                    ]
+                ),
                 **{name: getattr(mean, name) for name in ("length", "score", "low", "high")},
-                "kind": "published" if is_published_name(mean.model) else "floor" if mean.model in FLOORS else "own",
+                "kind": "published"
+                if is_published_name(mean.model)
+                else "floor"
+                if mean.model in FLOORS
+                else "own",
                 "mark": MARK if mean.lacking else None,
                 "note": mean.lacking or None,
             }
@@ -306,9 +323,18 @@ def answer_record(answer: Answer) -> str:
     """
     sample, annotations = answer.sample, answer.state.get("annotations")
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
-    prefix = {"answer_prefix": sample.answer_prefix} if sample and scores_prefix and sample.answer_prefix else {}
+    prefix = (
+        {"answer_prefix": sample.answer_prefix}
+        if sample and scores_prefix and sample.answer_prefix
+        else {}
+    )
     notes = {"notes": annotations} if annotations else {}
-    record = {**prefix, "references": answer.references, **(sample.record if sample else {}), **notes}
+    record = {
+        **prefix,
+        "references": answer.references,
+        **(sample.record if sample else {}),
+        **notes,
+    }
     return json.dumps(record, ensure_ascii=False)
 
 
@@ -323,11 +349,15 @@ def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
     arguments |= {benchmark.task_argument: benchmark.task(task).argument}
     arguments |= arguments_of_method(adapter["method"])
     if benchmark.task(task).has_judge:
-        judges = (each.get("args", {}).get("judge", "auto") for each in spec.get("annotators") or [])
+        judges = (
+            each.get("args", {}).get("judge", "auto") for each in spec.get("annotators") or []
+        )
         arguments["judge"] = next(judges, "none")
     entry = check_entry(benchmark, given["entry"], arguments)
     if adapter.get("num_trials", 1) not in (1, entry.repeats):
-        entry = check_entry(benchmark, given["entry"], {**arguments, "repeats": adapter["num_trials"]})
+        entry = check_entry(
+            benchmark, given["entry"], {**arguments, "repeats": adapter["num_trials"]}
+        )
     return entry
 
 
@@ -376,7 +406,9 @@ class TaskResult:
 
     def answers(self) -> Iterator[tuple[Answer, InstanceScore]]:
         """Yield the answers to the task that have statistics, with these, one answer in memory at a time."""
-        for answer in read_answers(self.run.path, read_scores(self.run.path, [self.entry.benchmark])):
+        for answer in read_answers(
+            self.run.path, read_scores(self.run.path, [self.entry.benchmark])
+        ):
             if answer.score and answer.score.task == self.task.name:
                 yield answer, answer.score
 

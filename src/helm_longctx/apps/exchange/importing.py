@@ -13,7 +13,14 @@ from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.metrics.metric import MetricResult, create_metric
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import remove_per_instance_stats_nans, remove_stats_nans
-from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
+from helm.benchmark.scenarios.scenario import (
+    CORRECT_TAG,
+    TEST_SPLIT,
+    Input,
+    Instance,
+    Output,
+    Reference,
+)
 from helm.common.object_spec import get_class_by_name
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
@@ -80,7 +87,9 @@ def import_files(
     Raises:
         InputError: a file is malformed, or does not name its task.
     """
-    found = [each for path in paths for each in _read(path, find_readers(benchmarks), format, entry)]
+    found = [
+        each for path in paths for each in _read(path, find_readers(benchmarks), format, entry)
+    ]
     named = []
     for run in (each for each in found if isinstance(each, OutputRun)):
         if not run.places:
@@ -92,34 +101,44 @@ def import_files(
             # For a path, only the last part is used.
             last = name.rstrip("/").rpartition("/")[2]
             if not re.fullmatch(r"[\w.:-]+", last):
-                about = f"model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b"
+                about = (
+                    f"model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b"
+                )
                 raise InputError(f"{run.places[0]}: {about}")
             name = f"{ORGANIZATION}/{last}"
         named.append((own, run, name))
     scores = [each for each in found if isinstance(each, OutputScore)]
     # Runs and scores are the same if model, entry, task, length and context are.
     answered = {
-        (run.model, own.name, own.tasks[0].name, own.settings.length, own.settings.context) for own, run, _ in named
+        (run.model, own.name, own.tasks[0].name, own.settings.length, own.settings.context)
+        for own, run, _ in named
     }
     alone = [
         each
         for each in scores
         for row in [each.row]
         if not any(
-            (row.model, each.entry, task, row.length, each.context) in answered for task in (*row.scores, *row.metrics)
+            (row.model, each.entry, task, row.length, each.context) in answered
+            for task in (*row.scores, *row.metrics)
         )
     ]
-    left_out = sum(len(each.row.scores) for each in scores) - sum(len(each.row.scores) for each in alone)
+    left_out = sum(len(each.row.scores) for each in scores) - sum(
+        len(each.row.scores) for each in alone
+    )
     rows = _published_rows(benchmarks, alone, model)
     for benchmark in benchmarks:
         if benchmark.name in rows:
             add_rows(benchmark, suite, rows[benchmark.name])
-    folders = {write_run(suite, run_entry, run, name): len(run.outputs) for run_entry, run, name in named}
+    folders = {
+        write_run(suite, run_entry, run, name): len(run.outputs) for run_entry, run, name in named
+    }
     counts = {name: sum(len(row.scores) for row in added) for name, added in rows.items()}
     return Imported(folders, counts, left_out)
 
 
-def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str) -> Iterator[RunOrScore]:
+def _read(
+    path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str
+) -> Iterator[RunOrScore]:
     """Yield the content of a file or of the files in a folder. A file has the first format that matches its name."""
     if format is not None and format not in readers:
         raise bad_argument("import", "format", format, readers)
@@ -141,7 +160,9 @@ def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, e
                     raise InputError(f"{file}: {about}") from error
     if not seen:
         known = "; ".join(f"{name}: {reader.title}" for name, reader in readers.items())
-        raise InputError(f"{path}: no file has a known name ({known}); give --format for another name")
+        raise InputError(
+            f"{path}: no file has a known name ({known}); give --format for another name"
+        )
 
 
 def _check_entry(benchmarks: Sequence[Benchmark], text: str, place: str) -> Entry:
@@ -160,7 +181,9 @@ def _published_rows(
         benchmark = next(each for each in benchmarks if score.entry in each.entries)
         row = replace(score.row, model=model or score.row.model)
         if score.context != "full":
-            raise InputError(f"{score.place}: a closed-book score can only be imported with its answers")
+            raise InputError(
+                f"{score.place}: a closed-book score can only be imported with its answers"
+            )
         if not row.model:
             raise InputError(f"{score.place}: it names no model; give --model")
         length = "" if row.length is None else f",length={length_label(row.length)}"
@@ -178,7 +201,10 @@ SOURCE = "imported"
 
 _SHAPES = {
     # A text with a lone surrogate cannot be a name in files.
-    "id": Shape("a text in UTF-8", lambda value: is_text(value) and not any("\ud800" <= c <= "\udfff" for c in value)),
+    "id": Shape(
+        "a text in UTF-8",
+        lambda value: is_text(value) and not any("\ud800" <= c <= "\udfff" for c in value),
+    ),
     "references": TEXTS,
     "repeat": Shape(
         f"a whole number below {MOST_REPEATS}, counted from 0",
@@ -186,12 +212,17 @@ _SHAPES = {
     ),
     # No prompt has a billion tokens.
     "input_tokens": Shape(
-        "a number of tokens", lambda value: value is None or (is_whole(value) and 0 <= value <= 10**9)
+        "a number of tokens",
+        lambda value: value is None or (is_whole(value) and 0 <= value <= 10**9),
     ),
-    "depth": Shape("a finite number", lambda value: value is None or (is_number(value) and isfinite(value))),
+    "depth": Shape(
+        "a finite number", lambda value: value is None or (is_number(value) and isfinite(value))
+    ),
     "notes": Shape(
         "an object of objects",
-        lambda value: isinstance(value, Mapping) and all(isinstance(note, Mapping) for note in value.values()),
+        lambda value: (
+            isinstance(value, Mapping) and all(isinstance(note, Mapping) for note in value.values())
+        ),
     ),
 }
 """The values of an `Output` that any file can have, whatever its task."""
@@ -208,14 +239,22 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     repeats = max((output.repeat for output in run.outputs), default=0) + 1
     adapter = replace(spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats)
     joint = "," if ":" in spec.name else ":"
-    spec = replace(spec, name=f"{spec.name}{joint}model={model.replace('/', '_')}", adapter_spec=adapter)
+    spec = replace(
+        spec, name=f"{spec.name}{joint}model={model.replace('/', '_')}", adapter_spec=adapter
+    )
     folder = suite / spec.name.replace("/", "_")
     if (size := len(folder.name.encode("utf-8", "surrogatepass"))) > LONGEST_NAME:
         about = f"{shorten(folder.name)}: the run's name has {size} bytes, and {LONGEST_NAME} are allowed"
         raise InputError(f"{about}; give a shorter --model")
     path = folder / SCENARIO
-    if folder.is_dir() and any(folder.iterdir()) and not (path.is_file() and f'"{SOURCE}"' in path.read_text("utf-8")):
-        raise InputError(f"{folder} is a run that was made here; import into another suite, or name another --model")
+    if (
+        folder.is_dir()
+        and any(folder.iterdir())
+        and not (path.is_file() and f'"{SOURCE}"' in path.read_text("utf-8"))
+    ):
+        raise InputError(
+            f"{folder} is a run that was made here; import into another suite, or name another --model"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     states = list(_states(spec, entry, task, run.outputs))
     # The states have only excerpts of the prompts.
@@ -227,14 +266,24 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     write_prompts(folder, zip(instance_names(keys), prompts, strict=True))
     state = ScenarioState(spec.adapter_spec, states, spec.annotators)
     # Our metrics use neither HELM's services nor a cache of their own.
-    results: list[MetricResult] = [create_metric(metric).evaluate(state, None, "", 1) for metric in spec.metric_specs]
+    results: list[MetricResult] = [
+        create_metric(metric).evaluate(state, None, "", 1) for metric in spec.metric_specs
+    ]
     stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
-    rows = remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
+    rows = remove_per_instance_stats_nans(
+        [row for result in results for row in result.per_instance_stats]
+    )
     files = dict.fromkeys(place.rpartition(":")[0] for place in run.places)
     about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
     name = str(spec.scenario_spec.args["entry"])
     scenario = {"name": name, "description": about, "tags": [SOURCE], "definition_path": ""}
-    contents = {RUN_SPEC: spec, SCENARIO: scenario, STATES: state, STATS: stats, INSTANCE_STATS: rows}
+    contents = {
+        RUN_SPEC: spec,
+        SCENARIO: scenario,
+        STATES: state,
+        STATS: stats,
+        INSTANCE_STATS: rows,
+    }
     # The files are in HELM's order: a run with the last file is complete.
     for file, content in contents.items():
         write_json(folder / file, content)
@@ -256,10 +305,14 @@ def check_answers(entry: Entry, run: OutputRun) -> None:
     for output, place in zip(run.outputs, run.places, strict=True):
         first = places.setdefault((output.id, output.repeat), place)
         if first != place:
-            raise InputError(f"{place}: the example {output.id!r} has an answer in {first}; number its repeats")
+            raise InputError(
+                f"{place}: the example {output.id!r} has an answer in {first}; number its repeats"
+            )
 
 
-def _states(spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOutput]) -> Iterator[RequestState]:
+def _states(
+    spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOutput]
+) -> Iterator[RequestState]:
     """Yield the request states. Repeats of an example share an instance object, which HELM's metrics rely on."""
     instances: dict[str, Instance] = {}
     for output in sorted(outputs, key=lambda output: output.repeat):
@@ -273,11 +326,17 @@ def _states(spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOu
         )
         if output.prediction is None:
             error = output.error or "the file has no answer"
-            result = RequestResult(success=False, embedding=[], completions=[], cached=False, error=error)
+            result = RequestResult(
+                success=False, embedding=[], completions=[], cached=False, error=error
+            )
         else:
             reason = {"reason": output.finish_reason} if output.finish_reason else None
-            completions = [GeneratedOutput(text=output.prediction, logprob=0, tokens=[], finish_reason=reason)]
-            result = RequestResult(success=True, embedding=[], completions=completions, cached=False)
+            completions = [
+                GeneratedOutput(text=output.prediction, logprob=0, tokens=[], finish_reason=reason)
+            ]
+            result = RequestResult(
+                success=True, embedding=[], completions=completions, cached=False
+            )
         yield RequestState(
             instance=instance,
             reference_index=None,

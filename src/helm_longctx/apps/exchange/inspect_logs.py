@@ -55,8 +55,13 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     else:
         header = read_object(path)
         if not isinstance(header.get("samples"), list):
-            raise InputError(f"{path}: it lacks the list 'samples'; export the log with its samples")
-        samples = ((f"{path}: sample {number}", sample) for number, sample in enumerate(header["samples"], 1))
+            raise InputError(
+                f"{path}: it lacks the list 'samples'; export the log with its samples"
+            )
+        samples = (
+            (f"{path}: sample {number}", sample)
+            for number, sample in enumerate(header["samples"], 1)
+        )
     about = header.get("eval")
     if not isinstance(about, dict):
         raise InputError(f"{path}: it lacks the object 'eval' of inspect_ai's logs")
@@ -64,7 +69,9 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     yield from make_runs([*answers, *_missing(header, about, answers, path)], entry)
 
 
-def _missing(header: Row, about: Row, answers: Sequence[ForeignAnswer], path: Path) -> Iterator[ForeignAnswer]:
+def _missing(
+    header: Row, about: Row, answers: Sequence[ForeignAnswer], path: Path
+) -> Iterator[ForeignAnswer]:
     """Yield an answer without a text for each sample that an unfinished evaluation did not log."""
     status, dataset, config = header.get("status"), about.get("dataset"), about.get("config")
     ids = dataset.get("sample_ids") if isinstance(dataset, dict) else None
@@ -79,13 +86,19 @@ def _missing(header: Row, about: Row, answers: Sequence[ForeignAnswer], path: Pa
     places = {(str(name), repeat) for name in ids for repeat in range(count)}
     places -= {(answer.output.id, answer.output.repeat) for answer in answers}
     common = {name: answers[0].fields.get(name) for name in (LENGTH, "entry")}
-    if places and any(answer.fields.get(name) != value for answer in answers for name, value in common.items()):
+    if places and any(
+        answer.fields.get(name) != value for answer in answers for name, value in common.items()
+    ):
         about_missing = f"the evaluation has the status {status!r} and lacks {len(places)} samples of unknown length"
         raise InputError(f"{path}: {about_missing}; finish it with inspect eval-retry")
-    error = label_error(Failure.UNKNOWN, f"the evaluation has the status {status!r} and ended before this sample")
+    error = label_error(
+        Failure.UNKNOWN, f"the evaluation has the status {status!r} and ended before this sample"
+    )
     for name, repeat in sorted(places):
         output = Output(name, None, (), repeat=repeat, error=error)
-        yield replace(answers[0], place=f"{path}: sample {name}", text=None, fields=common, output=output)
+        yield replace(
+            answers[0], place=f"{path}: sample {name}", text=None, fields=common, output=output
+        )
 
 
 def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
@@ -103,12 +116,20 @@ def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
     header = next((by_name[name] for name in ("header.json", start) if name in by_name), None)
     if header is None:
         raise InputError(f"{path}: it lacks header.json; is it a log of inspect_ai?")
-    samples = [member for name, member in by_name.items() if name.startswith("samples/") and name.endswith(".json")]
+    samples = [
+        member
+        for name, member in by_name.items()
+        if name.startswith("samples/") and name.endswith(".json")
+    ]
     (_, content), *_rest = _parse(archive, [header])
-    return ({"status": "started", **content} if header.filename == start else content), _parse(archive, samples)
+    return ({"status": "started", **content} if header.filename == start else content), _parse(
+        archive, samples
+    )
 
 
-def _parse(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> Iterator[tuple[str, Any]]:
+def _parse(
+    archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]
+) -> Iterator[tuple[str, Any]]:
     """Yield the places and the contents of files in an archive. The sizes that the archive declares are not trusted."""
     left = MOST_BYTES_IN_ALL
     for member in members:
@@ -117,11 +138,20 @@ def _parse(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> Iter
             content = _decompress(archive, member)
             left -= len(content)
             if left < 0:
-                raise InputError(f"{archive.filename}: its files are larger than {MOST_BYTES_IN_ALL >> 20} MiB in all")
+                raise InputError(
+                    f"{archive.filename}: its files are larger than {MOST_BYTES_IN_ALL >> 20} MiB in all"
+                )
             yield place, parse_json(content)
         except InputError:
             raise
-        except (OSError, ValueError, RecursionError, zipfile.BadZipFile, zlib.error, zstandard.ZstdError) as error:
+        except (
+            OSError,
+            ValueError,
+            RecursionError,
+            zipfile.BadZipFile,
+            zlib.error,
+            zstandard.ZstdError,
+        ) as error:
             raise InputError(f"{place}: not readable: {error}") from error
 
 
@@ -134,13 +164,17 @@ def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
             raise InputError(f"{archive.filename}: {member.filename} is damaged or too large")
         archive.fp.seek(name + extras, io.SEEK_CUR)
         part = io.BytesIO(archive.fp.read(member.compress_size))
-        stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(part, read_across_frames=True)
+        stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(
+            part, read_across_frames=True
+        )
     else:
         stream = archive.open(member)
     with stream:
         content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise InputError(f"{archive.filename}: {member.filename} is larger than {MOST_BYTES >> 20} MiB")
+        raise InputError(
+            f"{archive.filename}: {member.filename} is larger than {MOST_BYTES >> 20} MiB"
+        )
     return content
 
 
@@ -153,7 +187,11 @@ def _answer(about: Row, sample: Any, place: str) -> ForeignAnswer:
         raise InputError(f"{place}: it must have an id, and an epoch from 1")
     usage = output.get("usage") if isinstance(output, dict) else None
     tokens = usage.get("input_tokens") if isinstance(usage, dict) else None
-    text, reason, failure = None, "", str(error.get("message", "")) if isinstance(error, dict) else ""
+    text, reason, failure = (
+        None,
+        "",
+        str(error.get("message", "")) if isinstance(error, dict) else "",
+    )
     if not error:
         try:
             text, reason = _text_and_reason(sample)
@@ -186,7 +224,9 @@ def _text_and_reason(sample: Row) -> tuple[str, str]:
     except (LookupError, TypeError):
         raise FailureError(Failure.MALFORMED, "the sample has no answer") from None
     if not isinstance(content, (str, list)):
-        raise FailureError(Failure.MALFORMED, f"the answer is not a text but {type(content).__name__}")
+        raise FailureError(
+            Failure.MALFORMED, f"the answer is not a text but {type(content).__name__}"
+        )
     reason = str(choice.get("stop_reason") or "")
     text, reason = _whole_text(content, sample), _CUT.get(reason, reason)
     # An empty text is an answer. A message without any text is none, unless a limit ended the reasoning before it.
@@ -200,11 +240,16 @@ def _whole_text(content: Any, sample: Row) -> str:
     """Return a text, the texts of a message's parts, or a conversation as JSON; attachments are put in their places."""
     if isinstance(content, list):
         if all(isinstance(part, dict) and "type" in part for part in content):
-            return "".join(_whole_text(part.get("text"), sample) for part in content if part["type"] == "text")
+            return "".join(
+                _whole_text(part.get("text"), sample) for part in content if part["type"] == "text"
+            )
         turns = [part for part in content if isinstance(part, dict)]
         if len(turns) == 1:
             return _whole_text(turns[0].get("content"), sample)
-        messages = [{"role": turn.get("role"), "content": _whole_text(turn.get("content"), sample)} for turn in turns]
+        messages = [
+            {"role": turn.get("role"), "content": _whole_text(turn.get("content"), sample)}
+            for turn in turns
+        ]
         return json.dumps(messages, ensure_ascii=False)
     text = content if isinstance(content, str) else ""
     if not text.startswith(_ATTACHMENT):

@@ -37,7 +37,9 @@ _UNSAFE = re.compile(r"[\"<>:/\\|?*\[\]]+")
 """Matches the characters that the harness replaces by `__` in a model's name (sanitize_model_name)."""
 
 
-def write_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+def write_results(
+    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path
+) -> Iterator[tuple[Path, int]]:
     """Write a folder for each model with its results and its answers, and yield the files and their numbers of rows.
 
     Requests without an answer are in no file. `n-samples` has the numbers of all examples and of those with a score.
@@ -60,7 +62,10 @@ def write_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -
         target = folder / name
         target.mkdir(parents=True, exist_ok=True)
         path = target / f"results_{date}.json"
-        path.write_text(json.dumps(_results(model, results, means), indent=2, ensure_ascii=False), encoding="utf-8")
+        path.write_text(
+            json.dumps(_results(model, results, means), indent=2, ensure_ascii=False),
+            encoding="utf-8",
+        )
         yield path, len(results)
         for result in results:
             samples = target / f"samples_{result.name}_{date}.jsonl"
@@ -72,7 +77,11 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
     tasks: dict[str, dict[str, Any]] = {}
     for result in results:
         title = f"{result.task.title} {result.entry.label}".strip()
-        tasks[result.name] = {"name": result.name, "alias": title, "sample_len": result.result.interval.n}
+        tasks[result.name] = {
+            "name": result.name,
+            "alias": title,
+            "sample_len": result.result.interval.n,
+        }
         for metric, score in result.metrics():
             tasks[result.name] |= _values(metric.name, score)
     # The means of the categories with several tasks, and the names of their tasks.
@@ -85,7 +94,12 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
             entry = members[0].entry
             conditions = (mean.context == "none", mean.runs[0].judge, mean.folder, mean.metric)
             name = group_name(entry.benchmark, entry.category.name, entry.label, *conditions)
-            groups[name] = {"name": name, "alias": name, "sample_len": mean.interval.n, **_values(MAIN_METRIC, mean)}
+            groups[name] = {
+                "name": name,
+                "alias": name,
+                "sample_len": mean.interval.n,
+                **_values(MAIN_METRIC, mean),
+            }
             subtasks[name] = [member.name for member in members]
     return {
         "results": {**tasks, **groups},
@@ -93,12 +107,20 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
         "group_subtasks": subtasks,
         "configs": {result.name: _config(result) for result in results},
         "versions": {result.name: result.entry.benchmark.comparability for result in results},
-        "n-shot": {result.name: result.task.demonstrations(result.entry.settings) for result in results},
+        "n-shot": {
+            result.name: result.task.demonstrations(result.entry.settings) for result in results
+        },
         "higher_is_better": {**directions, **{name: {MAIN_METRIC: True} for name in groups}},
         "n-samples": {
-            result.name: {"original": result.num_examples, "effective": result.result.interval.n} for result in results
+            result.name: {"original": result.num_examples, "effective": result.result.interval.n}
+            for result in results
         },
-        "config": {"model": "helm", "model_args": {"pretrained": model}, "batch_size": 1, "limit": None},
+        "config": {
+            "model": "helm",
+            "model_args": {"pretrained": model},
+            "batch_size": 1,
+            "limit": None,
+        },
         "git_hash": None,
         "date": datetime.now().timestamp(),
         "model_source": "helm",
@@ -123,7 +145,8 @@ def _config(result: TaskResult) -> dict[str, Any]:
     adapter, settings = result.run.spec["adapter_spec"], result.entry.settings
     interval, benchmark = result.result.interval, result.entry.benchmark
     aggregations = [
-        {"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _directions(result)
+        {"metric": name, "aggregation": "mean", "higher_is_better": better}
+        for name, better in _directions(result)
     ]
     return {
         "task": result.name,
@@ -173,7 +196,9 @@ def _write_samples(path: Path, result: TaskResult) -> int:
     return len(lines)
 
 
-def _sample(number: int, result: TaskResult, answer: Answer, record: Mapping[str, Any]) -> dict[str, Any]:
+def _sample(
+    number: int, result: TaskResult, answer: Answer, record: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
     prompt, sample = answer.prompt, answer.sample or Sample("", 0, 0)
     doc: dict[str, Any] = {
@@ -217,7 +242,9 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
 
 def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     place, doc = f"{row.path}:{row.number}", row["doc"]
-    responses = row["resps"][0] if row["resps"] and isinstance(row["resps"][0], list) else row["resps"]
+    responses = (
+        row["resps"][0] if row["resps"] and isinstance(row["resps"][0], list) else row["resps"]
+    )
     own = doc.get(RECORD)
     model = str(doc.get("model") or "") if isinstance(own, dict) else ""
     model = model or row.path.resolve().parent.name.replace("__", "/", 1)
@@ -226,7 +253,9 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     prompt = first.get("arg_0") if isinstance(first, dict) else None
     for number, text in enumerate(responses or [None]):
         if not isinstance(text, str) and responses:
-            raise InputError(f"{place}: resps must be a list of a list of texts; only generated answers can be read")
+            raise InputError(
+                f"{place}: resps must be a list of a list of texts; only generated answers can be read"
+            )
         about = doc["answers"][number] if isinstance(own, dict) else {"repeat": number}
         fields = {**doc, "target": doc.get("target", row.get("target"))}
         fields |= {RECORD: {**own, "notes": about["notes"]}} if isinstance(own, dict) else {}
@@ -234,7 +263,11 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
             id=str(doc.get("id") or row.get("doc_id")),
             prediction=None,
             references=(),
-            prompt=prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False) if prompt else "",
+            prompt=prompt
+            if isinstance(prompt, str)
+            else json.dumps(prompt, ensure_ascii=False)
+            if prompt
+            else "",
             repeat=about["repeat"],
             input_tokens=doc["tokens"] if is_whole(doc.get("tokens")) else None,
             group=str(doc.get("group") or ""),

@@ -80,7 +80,9 @@ def _log(program: str, place: str, name: str, points: Points) -> None:
 
         writer = EventFileWriter(str(Path(place) / name.replace("*", "")))
         for step, values in points.items():
-            summary = Summary(value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
+            summary = Summary(
+                value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+            )
             writer.add_event(Event(step=step, summary=summary))
         writer.close()
     else:
@@ -105,8 +107,12 @@ def find_points(boards: Iterable[Board]) -> dict[str, Points]:
             facts = next((run.model_facts for run in result.runs), {})
             step = find_step(place.model, facts.get("step"))
             name, number = (step.family, step.number) if step else (place.model, 0)
-            start = "/".join(filter(None, (board.name, place.part, label(place.length) if place.length else "")))
+            start = "/".join(
+                filter(None, (board.name, place.part, label(place.length) if place.length else ""))
+            )
             interval = result.interval
             ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
-            found[name][number] |= {f"{start}/{key}": value for key, value in ends.items() if value == value}
+            found[name][number] |= {
+                f"{start}/{key}": value for key, value in ends.items() if value == value
+            }
     return {name: dict(sorted(points.items())) for name, points in found.items()}

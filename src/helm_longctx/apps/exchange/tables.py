@@ -74,13 +74,19 @@ def wide_tables(boards: Iterable[Board]) -> Iterator[Wide]:
                 parts = board.table_parts(models, length, context)
                 rows: dict[str, dict[str, Result]] = defaultdict(dict)
                 for model, part in product(models, parts):
-                    if (found := board.find(model, part, length, context)) and not board.repeats_task(found):
+                    if (
+                        found := board.find(model, part, length, context)
+                    ) and not board.repeats_task(found):
                         rows[model][part] = found
                 if parts:
-                    yield Wide(board, length, context, {part: board.titles[part] for part in parts}, rows)
+                    yield Wide(
+                        board, length, context, {part: board.titles[part] for part in parts}, rows
+                    )
 
 
-def write_tables(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, kind: str) -> Iterator[tuple[Path, int]]:
+def write_tables(
+    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, kind: str
+) -> Iterator[tuple[Path, int]]:
     """Write the long and the wide tables of a suite, and yield the files and their numbers of rows.
 
     Raises:
@@ -98,12 +104,20 @@ def write_tables(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, ki
     # The wide tables of a board are one, with five columns for each score.
     for board_name, tables in by_board.items():
         names = list(dict.fromkeys(name for table in tables for name in table.columns))
-        heads = [f"{name}{part}" for name in names for part in ("", "_low", "_high", "_instances", "_failed")]
+        heads = [
+            f"{name}{part}"
+            for name in names
+            for part in ("", "_low", "_high", "_instances", "_failed")
+        ]
         rows: list[list[Any]] = []
         for wide, model, cells in ((each, *row) for each in tables for row in each.rows.items()):
             rows.append([model, label(wide.length), wide.context])
             for score in map(cells.get, names):
-                ends = (score.interval.mean, score.interval.low, score.interval.high) if score else (math.nan,) * 3
+                ends = (
+                    (score.interval.mean, score.interval.low, score.interval.high)
+                    if score
+                    else (math.nan,) * 3
+                )
                 rows[-1] += [None if math.isnan(end) else end for end in ends]
                 rows[-1] += [score.interval.n or None, score.failed] if score else [None, None]
         contents[f"wide_{board_name}"] = (["model", "length", "context", *heads], rows)
@@ -125,7 +139,9 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[An
 
     content = [list(row) for row in rows]
     try:
-        table = pyarrow.table({name: [row[place] for row in content] for place, name in enumerate(columns)})
+        table = pyarrow.table(
+            {name: [row[place] for row in content] for place, name in enumerate(columns)}
+        )
         parquet.write_table(table, path, compression="zstd", row_group_size=ROWS_AT_ONCE)
     except (pyarrow.ArrowException, UnicodeError) as error:
         raise InputError(f"{path}: {error}") from error
@@ -158,7 +174,11 @@ def _rows(path: Path) -> Iterator[Row]:
             table = csv.DictReader(file, strict=True)
             is_ours = _OWN_COLUMN in (table.fieldnames or ())
             for row in table:
-                yield {name: unquote_formula(value) for name, value in row.items()} if is_ours else row
+                yield (
+                    {name: unquote_formula(value) for name, value in row.items()}
+                    if is_ours
+                    else row
+                )
     except (OSError, csv.Error, UnicodeError) as error:
         raise InputError(f"{path}: not a readable table: {error}") from error
     except Exception as error:
@@ -195,7 +215,9 @@ def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
         group=str(row.get("group") or ""),
     )
     text = None if failure or row["answer"] is None else str(row["answer"])
-    return ForeignAnswer(place, str(row.get("task") or ""), text, fields, output, str(row.get("model") or ""))
+    return ForeignAnswer(
+        place, str(row.get("task") or ""), text, fields, output, str(row.get("model") or "")
+    )
 
 
 def _score(row: Row, place: str) -> Iterator[OutputScore]:
@@ -212,7 +234,9 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
     metric, task = str(row.get("metric") or MAIN_METRIC), str(row.get("task") or "")
     tasks = [each for each in benchmark.tasks if each.name == task] if benchmark else []
     # A published row can have further metrics, of which its score is not a mean.
-    further = {name for each in tasks for name in each.metrics} if is_published_name(model) else set()
+    further = (
+        {name for each in tasks for name in each.metrics} if is_published_name(model) else set()
+    )
     if metric not in {MAIN_METRIC, *further} and not any(
         len(each.headline) > 1 and metric in each.headline for each in tasks
     ):
@@ -222,7 +246,9 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
             f"{place}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
         )
     length = parse_length(row["length"], place) if row.get("length") else None
-    scores, metrics = ({task: value}, {}) if metric == MAIN_METRIC else ({}, {task: {metric: value}})
+    scores, metrics = (
+        ({task: value}, {}) if metric == MAIN_METRIC else ({}, {task: {metric: value}})
+    )
     # A score of a run is marked, because nobody can see its answers.
     source = "" if is_published_name(model) else Path(place.rpartition(":")[0]).name
     about = (model.removeprefix(PUBLISHED), benchmark.entries[name].name, length, scores)
@@ -245,7 +271,9 @@ def _whole(row: Row, name: str, place: str, default: int) -> int:
     if number is None:
         return default
     if not number.is_integer() or number < default:
-        raise InputError(f"{place}: {name}={shorten(row[name])} must be a whole number from {default}")
+        raise InputError(
+            f"{place}: {name}={shorten(row[name])} must be a whole number from {default}"
+        )
     return int(number)
 
 
@@ -270,9 +298,14 @@ def write_paper_tables(
     Yields the file and its number of rows.
     """
     tables = list(map(_table, wide_tables(suite.boards)))
-    texts = [f"% {escape_tex(ABOUT)}", *(latex_table(replace(table, about=ABOUT)) for table in tables)]
+    texts = [
+        f"% {escape_tex(ABOUT)}",
+        *(latex_table(replace(table, about=ABOUT)) for table in tables),
+    ]
     if kind == "md":
-        texts = [f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables]
+        texts = [
+            f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables
+        ]
         texts.insert(0, escape_markdown(ABOUT))
     path = folder / f"scores.{kind}"
     path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
@@ -286,7 +319,10 @@ def _table(wide: Wide) -> Table:
         cells = [Cell(model)]
         for score in map(results.get, wide.columns):
             # Such a cell is `41.2 † (3 failed)`, with the interval before the number of failed requests.
-            cell, failed = score_cell(score), f"{score.failed} failed" if score and score.failed else ""
+            cell, failed = (
+                score_cell(score),
+                f"{score.failed} failed" if score and score.failed else "",
+            )
             cells.append(replace(cell, detail=", ".join(filter(None, (cell.detail, failed)))))
         rows.append(cells)
     return Table("scores", wide.title, heads, rows)

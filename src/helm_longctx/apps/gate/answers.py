@@ -48,7 +48,9 @@ class AnswerPair:
     def equal_tokens(self) -> float:
         """The share of the tokens before the first difference, of the longer answer."""
         one, other = (_TOKEN.findall(text or "") for text in self.texts)
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+        same = sum(
+            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+        )
         return same / max(len(one), len(other)) if one or other else 1.0
 
     @property
@@ -94,14 +96,24 @@ def pair_answers(
     return [pair for names in runs for pair in _pair_runs(folder, names, benchmarks)]
 
 
-def _pair_runs(folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[Benchmark]) -> Iterator[AnswerPair]:
-    paths = [folder.suite_folder(arm) / name for arm, name in zip((BASE, CANDIDATE), names, strict=True)]
-    base, candidate = ({_key(each): each for each in read_scores(path, benchmarks)} for path in paths)
-    texts = [{each.key: each.text for each in read_answers(path) if each.is_answered} for path in paths]
+def _pair_runs(
+    folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[Benchmark]
+) -> Iterator[AnswerPair]:
+    paths = [
+        folder.suite_folder(arm) / name for arm, name in zip((BASE, CANDIDATE), names, strict=True)
+    ]
+    base, candidate = (
+        {_key(each): each for each in read_scores(path, benchmarks)} for path in paths
+    )
+    texts = [
+        {each.key: each.text for each in read_answers(path) if each.is_answered} for path in paths
+    ]
     first = folder.read_first_half(names[0])
     for key, score in base.items():
         if key in candidate:
-            yield AnswerPair(score, candidate[key], (texts[0].get(key), texts[1].get(key)), key in first)
+            yield AnswerPair(
+                score, candidate[key], (texts[0].get(key), texts[1].get(key)), key in first
+            )
 
 
 def _key(score: InstanceScore) -> Key:
@@ -116,7 +128,10 @@ def agreements(pairs: Sequence[AnswerPair]) -> tuple[list[Agreement], list[Agree
         if pair.is_answered:
             lengths[pair.base.length].append(pair)
             orders[f"{BASE if pair.is_base_first else CANDIDATE} first"].append(pair)
-    by_length = [_agreement(part_name(each), lengths[each]) for each in sorted(lengths, key=lambda each: each or 0)]
+    by_length = [
+        _agreement(part_name(each), lengths[each])
+        for each in sorted(lengths, key=lambda each: each or 0)
+    ]
     return by_length, [_agreement(order, orders[order]) for order in sorted(orders)]
 
 

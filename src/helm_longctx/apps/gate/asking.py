@@ -92,8 +92,13 @@ def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
     level, outcomes = level_of_look((1,), ONE_SIDED), changed_outcomes(goal.noise)
     plans = []
     for length in sorted(lengths, key=lambda each: each or 0):
-        cells = tuple(zip(_weigh(lengths[length]), (each.clusters for each in lengths[length]), strict=True))
-        questions, clusters = sum(each.questions for each in lengths[length]), sum(number for _, number in cells)
+        cells = tuple(
+            zip(_weigh(lengths[length]), (each.clusters for each in lengths[length]), strict=True)
+        )
+        questions, clusters = (
+            sum(each.questions for each in lengths[length]),
+            sum(number for _, number in cells),
+        )
         needed = clusters_needed(cells, goal.noise, goal.margin, power, ONE_SIDED)
         found = power_to_pass(cells, outcomes, goal.margin, level)
         worse = smallest_drop(clusters, goal.noise, goal.margin, level / parts, goal.power)
@@ -113,7 +118,9 @@ def _count_depths(samples: Iterable[TaskSample]) -> dict[str, int]:
     numbers: Counter[str] = Counter()
     for sample in samples:
         for depth, clusters in sample.depths:
-            numbers[next(name for name, percents in DEPTHS.items() if depth in percents)] += clusters
+            numbers[next(name for name, percents in DEPTHS.items() if depth in percents)] += (
+                clusters
+            )
     return numbers if len(numbers) > 1 else {}
 
 
@@ -136,16 +143,22 @@ def plan_depths(samples: Iterable[TaskSample], goal: Goal) -> DepthPlan | None:
     if not depths:
         return None
     outcomes, level = changed_outcomes(goal.noise), ONE_SIDED / len(depths)
-    alarm = sum(power_to_fail(((1.0, clusters),), outcomes, 0.0, level) for clusters in depths.values())
+    alarm = sum(
+        power_to_fail(((1.0, clusters),), outcomes, 0.0, level) for clusters in depths.values()
+    )
     return DepthPlan(visible_drop(min(depths.values()), goal.noise, len(depths), goal.power), alarm)
 
 
 def overall_power(lengths: Sequence[LengthPlan], depths: DepthPlan | None) -> float:
     """Return the least probability that a candidate without a drop passes at all lengths and depths."""
-    return max(0.0, math.prod(plan.power for plan in lengths) - (depths.false_alarm if depths else 0))
+    return max(
+        0.0, math.prod(plan.power for plan in lengths) - (depths.false_alarm if depths else 0)
+    )
 
 
-def limit_specs(specs: Sequence[RunSpec], estimates: Sequence[Estimate], plans: Sequence[LengthPlan]) -> list[RunSpec]:
+def limit_specs(
+    specs: Sequence[RunSpec], estimates: Sequence[Estimate], plans: Sequence[LengthPlan]
+) -> list[RunSpec]:
     """Return the run specs with as many instances as the goal needs, divided among the runs of a length by their sizes.
 
     Args:
@@ -155,7 +168,9 @@ def limit_specs(specs: Sequence[RunSpec], estimates: Sequence[Estimate], plans: 
     shares = {plan.part: plan.share for plan in plans}
     limited = []
     for spec, estimate in zip(specs, estimates, strict=True):
-        needed = sum(math.ceil(each.questions * shares[part_name(each.length)]) for each in estimate.samples)
+        needed = sum(
+            math.ceil(each.questions * shares[part_name(each.length)]) for each in estimate.samples
+        )
         adapter = spec.adapter_spec
         most = min(needed, adapter.max_eval_instances or needed)
         limited.append(replace(spec, adapter_spec=replace(adapter, max_eval_instances=most)))
@@ -176,7 +191,11 @@ def check_samples(base: Sequence[Estimate], candidate: Sequence[Estimate]) -> No
                 " windows, tokenizers or styles of prompts differ; give both deployments the same max_sequence_length,"
                 " tokenizer_name and style"
             )
-    tasks = [(sample.entry, sample.task, sample.length) for estimate in base for sample in estimate.samples]
+    tasks = [
+        (sample.entry, sample.task, sample.length)
+        for estimate in base
+        for sample in estimate.samples
+    ]
     if twice := [each for each in tasks if tasks.count(each) > 1]:
         entry, task, length = twice[0]
         name = " ".join(filter(None, (entry, task, part_name(length))))
@@ -199,7 +218,10 @@ class FirstHalf(OneShard):
         """Write down the requests, and send them."""
         if self._folder:
             states = [each.state for each in run.requests]
-            keys = ((each.instance.sub_split or "", str(each.instance.id), each.train_trial_index) for each in states)
+            keys = (
+                (each.instance.sub_split or "", str(each.instance.id), each.train_trial_index)
+                for each in states
+            )
             self._folder.write_first_half(run.path.name, keys)
         super().ask(run)
 
@@ -221,7 +243,13 @@ class Arm:
         has_asked: whether a run was not complete.
     """
 
-    def __init__(self, name: str, folder: GateFolder, arguments: Mapping[str, Any], limit: Limit | None = None):
+    def __init__(
+        self,
+        name: str,
+        folder: GateFolder,
+        arguments: Mapping[str, Any],
+        limit: Limit | None = None,
+    ):
         strategy = FirstHalf(folder if name == BASE else None)
         self._half = LongContextRunner(**arguments, strategy=strategy)
         self._whole = LongContextRunner(**arguments)
@@ -243,7 +271,9 @@ class Arm:
         return self._whole.run_path(spec)
 
 
-def make_arms(folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[str, Any]) -> tuple[Arm, Arm]:
+def make_arms(
+    folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[str, Any]
+) -> tuple[Arm, Arm]:
     """Return both arms, which share the limit in dollars.
 
     Args:
@@ -253,7 +283,9 @@ def make_arms(folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[st
     return first, Arm(CANDIDATE, folder, candidate, first.limit)
 
 
-def ask_in_both_orders(arms: tuple[Arm, Arm], specs: Iterable[tuple[RunSpec, RunSpec]]) -> list[tuple[str, str]]:
+def ask_in_both_orders(
+    arms: tuple[Arm, Arm], specs: Iterable[tuple[RunSpec, RunSpec]]
+) -> list[tuple[str, str]]:
     """Make each run with both arms: the first half with the base first, and the second half with the candidate first.
 
     Drift over time and a shared prefix cache then affect both arms equally.

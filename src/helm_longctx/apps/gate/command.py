@@ -50,29 +50,50 @@ class Subset:
 
 
 SUBSETS = {
-    name: Subset(**subset) for name, subset in read_yaml(Path(str(resources.files(__package__) / "gate.yaml"))).items()
+    name: Subset(**subset)
+    for name, subset in read_yaml(Path(str(resources.files(__package__) / "gate.yaml"))).items()
 }
 """The named subsets. docs/gate.md has their power."""
 
 
-Base = Annotated[str, typer.Argument(metavar="BASE", help="Deployment that is trusted, as HELM knows it.")]
+Base = Annotated[
+    str, typer.Argument(metavar="BASE", help="Deployment that is trusted, as HELM knows it.")
+]
 Candidate = Annotated[
-    str, typer.Argument(metavar="CANDIDATE", help="Deployment to check. BASE again measures run-to-run noise.")
+    str,
+    typer.Argument(
+        metavar="CANDIDATE", help="Deployment to check. BASE again measures run-to-run noise."
+    ),
 ]
 MaxDrop = Annotated[
-    float | None, typer.Option(min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]")
+    float | None,
+    typer.Option(min=0.1, max=99, help="Largest drop that is accepted, in points. [default: 2]"),
 ]
 Power = Annotated[
-    float, typer.Option(min=0.5, max=0.99, help="Probability with which a candidate without a drop must pass.")
+    float,
+    typer.Option(
+        min=0.5, max=0.99, help="Probability with which a candidate without a drop must pass."
+    ),
 ]
 Noise = Annotated[
-    float, typer.Option(min=0, max=100, help="Expected share of scores that differ without a drop, in percent.")
+    float,
+    typer.Option(
+        min=0, max=100, help="Expected share of scores that differ without a drop, in percent."
+    ),
 ]
 
 
 @takes_options(
     *SELECTION[:-1],
-    *("judge", "judge_key", "max_eval_instances", "max_cost", "prices", "request_timeout", "max_retries"),
+    *(
+        "judge",
+        "judge_key",
+        "max_eval_instances",
+        "max_cost",
+        "prices",
+        "request_timeout",
+        "max_retries",
+    ),
     *("parallelism", "suite", "output_path", "local_path", "dry_run"),
     suite="Name of the gate. Another name asks everything again. [default: gate]",
     max_eval_instances="Maximum instances per run. [default: as --power needs]",
@@ -81,11 +102,15 @@ Noise = Annotated[
 def gate(
     base: Base,
     candidate: Candidate,
-    subset: Annotated[str | None, typer.Option(help="Named sample instead of run entries: ci or ci-long.")] = None,
+    subset: Annotated[
+        str | None, typer.Option(help="Named sample instead of run entries: ci or ci-long.")
+    ] = None,
     max_drop: MaxDrop = None,
     power: Power = 0.8,
     noise: Noise = 5.0,
-    logprobs: Annotated[bool, typer.Option("--logprobs", help="Compare distributions of tokens, not scores.")] = False,
+    logprobs: Annotated[
+        bool, typer.Option("--logprobs", help="Compare distributions of tokens, not scores.")
+    ] = False,
     max_divergence: Annotated[
         float,
         typer.Option(
@@ -105,7 +130,10 @@ def gate(
     give log-probabilities of given texts or of their answers. Needs an extra: pip install 'helm-longctx\[report]'.
     """
     require("report", "gate")
-    arguments = {"suite": "gate", **{name: value for name, value in options.items() if value is not None}}
+    arguments = {
+        "suite": "gate",
+        **{name: value for name, value in options.items() if value is not None},
+    }
     if chosen := _choose_subset(subset, arguments.keys() & {"tasks", "entry", "conf_path"}):
         arguments["entry"] = list(chosen.entries)
     from helm_longctx.apps.gate.asking import Goal
@@ -113,7 +141,9 @@ def gate(
     goal = Goal((max_drop or (chosen.max_drop if chosen else MAX_DROP)) / 100, power, noise / 100)
     with set_log_levels(quiet, verbose) as prints:
         if logprobs:
-            raise typer.Exit(_compare_distributions((base, candidate), arguments, goal, max_divergence, prints))
+            raise typer.Exit(
+                _compare_distributions((base, candidate), arguments, goal, max_divergence, prints)
+            )
         raise typer.Exit(_run_gate((base, candidate), arguments, goal, prints))
 
 
@@ -124,7 +154,9 @@ def _choose_subset(name: str | None, others: set[str]) -> Subset | None:
         raise bad_argument("gate", "subset", name, list(SUBSETS))
     if others:
         other = f"--{min(others).replace('_', '-')}"
-        raise InputError(f"gate: --subset {name} cannot be used together with {other}; give one of them")
+        raise InputError(
+            f"gate: --subset {name} cannot be used together with {other}; give one of them"
+        )
     return SUBSETS[name]
 
 
@@ -147,7 +179,9 @@ class _Sample:
     depths: DepthPlan | None
 
 
-def _run_gate(models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO) -> int:
+def _run_gate(
+    models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO
+) -> int:
     """Make the gate, and return its exit status."""
     from helm_longctx.config.plan import use_settings
 
@@ -174,7 +208,10 @@ def _load_configs(models: tuple[str, str], arguments: Mapping[str, Any]) -> list
 
     options = [read_options({**arguments, "model": [model]}) for model in models]
     pairs = zip(options, ("BASE", "CANDIDATE"), strict=True)
-    return [load_config(None, replace(each, names={**each.names, ("models", 0): name})) for each, name in pairs]
+    return [
+        load_config(None, replace(each, names={**each.names, ("models", 0): name}))
+        for each, name in pairs
+    ]
 
 
 def _compare_distributions(
@@ -201,10 +238,14 @@ def _compare_distributions(
             plans = [make_plan(each) for each in configs]
             runner, way = make_runner(config), find_way(models)
             most = int(arguments.get("max_eval_instances") or distributions.QUESTIONS)
-            asked = [each for spec in plans[0].specs for each in read_questions(runner, spec, most, way)]
+            asked = [
+                each for spec in plans[0].specs for each in read_questions(runner, spec, most, way)
+            ]
         print(distributions.describe_sample(asked, margin, goal.power, way))
         costs = (
-            cost_of_question(estimate_tokens(each.text), models, way, not margin or number < distributions.TWICE)
+            cost_of_question(
+                estimate_tokens(each.text), models, way, not margin or number < distributions.TWICE
+            )
             for number, each in enumerate(asked)
         )
         if dollars := sum(costs):
@@ -231,7 +272,9 @@ def _compare_distributions(
     print_table(distributions.parts_table(parts, way))
     if differences:
         print(distributions.explain_differences(differences, margin), kind.text if kind else "")
-    print(f"{distributions.explain(verdict, margin)} It took {requests} requests.\nThe results: {path}")
+    print(
+        f"{distributions.explain(verdict, margin)} It took {requests} requests.\nThe results: {path}"
+    )
     return int(verdict)
 
 
@@ -246,11 +289,16 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
 
     base, candidate = (make_plan(config) for config in configs)
     if named := [each.model for each in base.entries if each.model]:
-        raise InputError(f"gate: model={named[0]} is in a run entry; give the deployments only as BASE and CANDIDATE")
+        raise InputError(
+            f"gate: model={named[0]} is in a run entry; give the deployments only as BASE and CANDIDATE"
+        )
     every = _estimate(base)
     needed = plan_lengths([sample for each in every for sample in each.samples], goal)
     if not has_size:
-        base, candidate = (replace(plan, specs=limit_specs(plan.specs, every, needed)) for plan in (base, candidate))
+        base, candidate = (
+            replace(plan, specs=limit_specs(plan.specs, every, needed))
+            for plan in (base, candidate)
+        )
     chosen = every if has_size else _estimate(base)
     # Of one deployment twice, the requests are the same.
     others = chosen if base.specs == candidate.specs else _estimate(candidate)
@@ -293,7 +341,10 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
         drop = 100 * sample.depths.visible_drop
         print(f"A drop of {drop:.1f} points at one depth is found with the same probability.")
     if power < goal.power:
-        print("To reach the wanted power, add run entries or instances, or give a larger --max-drop.", flush=True)
+        print(
+            "To reach the wanted power, add run entries or instances, or give a larger --max-drop.",
+            flush=True,
+        )
 
 
 def _ask(sample: _Sample, folder: GateFolder) -> tuple[list[tuple[str, str]], bool]:
@@ -328,7 +379,9 @@ def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
         if section.name in ("scores", "answers", "findings"):
             print_blocks(section.blocks)
     if gate.outside:
-        print(f"Not in the verdict, because the benchmark's means leave them out: {', '.join(gate.outside)}")
+        print(
+            f"Not in the verdict, because the benchmark's means leave them out: {', '.join(gate.outside)}"
+        )
     if not is_new:
         print("All answers are from an earlier command; another --suite asks everything again.")
     print(explain(gate))

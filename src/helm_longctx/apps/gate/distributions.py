@@ -22,7 +22,13 @@ from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import decimals, interval_text, share, signed_decimals
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.usage import Usage, usage_of
-from helm_longctx.models.scoring import SEPARATOR, AnswerRequest, Distribution, SpanRequest, distributions_of
+from helm_longctx.models.scoring import (
+    SEPARATOR,
+    AnswerRequest,
+    Distribution,
+    SpanRequest,
+    distributions_of,
+)
 from helm_longctx.models.token_kinds import find_kind
 from helm_longctx.results.boards import label
 from helm_longctx.results.statistics.comparison import sign_test, smallest_shares
@@ -76,7 +82,9 @@ class Way(NamedTuple):
 TEXTS = Way(3, 2, 2, len(DEPTHS) + 2, "reads each text twice", "Both read the same texts.")
 """Both arms read the same texts. The base also writes the answer."""
 
-ANSWERS = Way(1, 1, 1, 1, "answers each twice", "Answers are compared, up to the first token that differs.")
+ANSWERS = Way(
+    1, 1, 1, 1, "answers each twice", "Answers are compared, up to the first token that differs."
+)
 """Both arms answer."""
 
 TWICE = 2
@@ -157,8 +165,14 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
     first, second = ({**each.top, each.text: each.logprob} for each in (base, candidate))
     shared = first.keys() & second.keys()
     pairs = [(math.exp(first[text]), math.exp(second[text])) for text in shared]
-    rest = tuple(max(1 - math.fsum(column), SMALLEST) for column in zip(*pairs, strict=True)) if pairs else (1.0, 1.0)
-    return max(math.fsum(p * math.log(p / max(q, SMALLEST)) for p, q in [*pairs, rest] if p > 0), 0.0)
+    rest = (
+        tuple(max(1 - math.fsum(column), SMALLEST) for column in zip(*pairs, strict=True))
+        if pairs
+        else (1.0, 1.0)
+    )
+    return max(
+        math.fsum(p * math.log(p / max(q, SMALLEST)) for p, q in [*pairs, rest] if p > 0), 0.0
+    )
 
 
 Send = Callable[[Request], RequestResult]
@@ -166,7 +180,11 @@ Send = Callable[[Request], RequestResult]
 
 
 def compare(
-    asked: Asked, arms: Sequence[Send], deployments: tuple[str, str], way: Way, reads_twice: bool = False
+    asked: Asked,
+    arms: Sequence[Send],
+    deployments: tuple[str, str],
+    way: Way,
+    reads_twice: bool = False,
 ) -> tuple[list[Point], Usage | None]:
     """Ask both arms about a question; return what was compared, and the usage of the base's answer.
 
@@ -182,13 +200,19 @@ def compare(
     fields = {"prompt": asked.prompt, "max_tokens": ANSWER_TOKENS, "temperature": 0}
     if way is TEXTS:
         answer = arms[0](Request(base, base, **fields))
-        return list(compare_texts(asked, answer.completions[0].text, arms, deployments, reads_twice)), usage_of(answer)
+        return list(
+            compare_texts(asked, answer.completions[0].text, arms, deployments, reads_twice)
+        ), usage_of(answer)
     asks = partial(AnswerRequest, messages=asked.messages, top=TOP, **fields)
     results = [arms[0](asks(base, base)), arms[1](asks(candidate, candidate))]
     if reads_twice:
         results.append(arms[0](asks(base, base, random=AGAIN)))
     one, other, *again = (distributions_of(result)[0] for result in results)
-    points = [_measure(asked, "answer", one, other, again[0] if again else None)] if one and other else []
+    points = (
+        [_measure(asked, "answer", one, other, again[0] if again else None)]
+        if one and other
+        else []
+    )
     return points, usage_of(results[0])
 
 
@@ -197,7 +221,11 @@ AGAIN = "again"
 
 
 def compare_texts(
-    asked: Asked, answer: str, arms: Sequence[Send], deployments: tuple[str, str], reads_twice: bool = False
+    asked: Asked,
+    answer: str,
+    arms: Sequence[Send],
+    deployments: tuple[str, str],
+    reads_twice: bool = False,
 ) -> Iterator[Point]:
     """Let both arms read a question with its answers, and yield what was compared; see `compare`.
 
@@ -206,19 +234,34 @@ def compare_texts(
     """
     gap = "" if asked.prompt[-1:].isspace() else SEPARATOR
     size = len(asked.prompt)
-    stretches = {f"{depth} %": (size * depth // 100, size * depth // 100 + STRETCH) for depth in DEPTHS}
+    stretches = {
+        f"{depth} %": (size * depth // 100, size * depth // 100 + STRETCH) for depth in DEPTHS
+    }
     stretches = {place: span for place, span in stretches.items() if span[1] <= size}
-    texts = [(asked.prompt + gap + asked.gold, {"gold answer": (size, size + len(gap + asked.gold))})]
+    texts = [
+        (asked.prompt + gap + asked.gold, {"gold answer": (size, size + len(gap + asked.gold))})
+    ]
     if answer:
         texts.append((asked.prompt + answer, {"answer": (size, size + len(answer))}))
     texts[-1] = (texts[-1][0], {**stretches, **texts[-1][1]})
-    readers: list[tuple[Send, str, str | None]] = [(*each, None) for each in zip(arms, deployments, strict=True)]
+    readers: list[tuple[Send, str, str | None]] = [
+        (*each, None) for each in zip(arms, deployments, strict=True)
+    ]
     if reads_twice:
         readers.append((arms[0], deployments[0], AGAIN))
     for text, places in texts:
         found = [
             distributions_of(
-                send(SpanRequest(name, name, prompt=text, spans=tuple(places.values()), top=TOP, random=chance))
+                send(
+                    SpanRequest(
+                        name,
+                        name,
+                        prompt=text,
+                        spans=tuple(places.values()),
+                        top=TOP,
+                        random=chance,
+                    )
+                )
             )
             for send, name, chance in readers
         ]
@@ -249,17 +292,23 @@ def _measure(
     )
 
 
-def pair_tokens(one: Sequence[Distribution], other: Sequence[Distribution]) -> list[tuple[Distribution, Distribution]]:
+def pair_tokens(
+    one: Sequence[Distribution], other: Sequence[Distribution]
+) -> list[tuple[Distribution, Distribution]]:
     """Return the distributions after the same text: the last pair is that at the first token that differs."""
     pairs = list(zip(one, other, strict=False))
     end = next((n for n, (a, b) in enumerate(pairs) if a.text != b.text), len(pairs))
     return pairs[: end + 1]
 
 
-def _check_tokens(one: Sequence[Distribution], other: Sequence[Distribution], deployments: tuple[str, str]) -> None:
+def _check_tokens(
+    one: Sequence[Distribution], other: Sequence[Distribution], deployments: tuple[str, str]
+) -> None:
     texts = ([each.text for each in one], [each.text for each in other])
     if texts[0] != texts[1]:
-        kind = find_kind("".join(next((pair for pair in zip(*texts, strict=False) if pair[0] != pair[1]), ())))
+        kind = find_kind(
+            "".join(next((pair for pair in zip(*texts, strict=False) if pair[0] != pair[1]), ()))
+        )
         raise InputError(
             f"gate: {deployments[0]} and {deployments[1]} divide the same text into different tokens, first in {kind},"
             " so their distributions cannot be compared; give both the same tokenizer, or leave out --logprobs"
@@ -267,17 +316,22 @@ def _check_tokens(one: Sequence[Distribution], other: Sequence[Distribution], de
 
 
 def _average_kinds(
-    pairs: Sequence[tuple[Distribution, Distribution]], repeated: Sequence[tuple[Distribution, Distribution]]
+    pairs: Sequence[tuple[Distribution, Distribution]],
+    repeated: Sequence[tuple[Distribution, Distribution]],
 ) -> dict[str, tuple[int, float, float]]:
     """Return how far log-probabilities are apart for each kind of tokens; see `Point.kinds`."""
     values: dict[str, list[tuple[float, float]]] = defaultdict(list)
     before = ""
     for (a, b), (_, second) in zip(pairs, repeated, strict=False):
-        change = abs(a.logprob - b.find_logprob(a.text)) - abs(a.logprob - second.find_logprob(a.text))
+        change = abs(a.logprob - b.find_logprob(a.text)) - abs(
+            a.logprob - second.find_logprob(a.text)
+        )
         for kind in {"", *(find_kind(text) for text in (before, a.text) if text)}:
             values[kind].append((change, change / max(1 - math.exp(a.logprob), LEAST_REST)))
         before = a.text
-    return {kind: (len(rows), *map(fmean, zip(*rows, strict=True))) for kind, rows in values.items()}  # type: ignore[misc]
+    return {
+        kind: (len(rows), *map(fmean, zip(*rows, strict=True))) for kind, rows in values.items()
+    }  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -314,23 +368,35 @@ def decide(points: Sequence[Point], margin: float) -> tuple[list[Part], Verdict]
         groups[point.length, point.place].append(point)
     order = sorted(groups.items(), key=lambda each: (each[0][0] or 0, each[0][1]))
     differing = find_differing_lengths(points)
-    questions = {length: len({row.group for row in points if row.length == length}) for length, _ in groups}
+    questions = {
+        length: len({row.group for row in points if row.length == length}) for length, _ in groups
+    }
     parts = []
     for (length, place), rows in order:
         if margin:
             verdict = _judge_mean(rows, margin, len(groups))
         elif length in differing:
-            verdict = Verdict.WORSE if _test_signs(rows)[0] * len(groups) < ONE_SIDED else Verdict.UNDECIDED
+            verdict = (
+                Verdict.WORSE
+                if _test_signs(rows)[0] * len(groups) < ONE_SIDED
+                else Verdict.UNDECIDED
+            )
         else:
             has_power = sign_test(questions[length], 0) * len(questions) < ONE_SIDED
             verdict = Verdict.NO_WORSE if has_power else Verdict.UNDECIDED
         clusters = [row.group for row in rows]
-        columns = ([row.excess for row in rows], [row.same for row in rows], [row.loss for row in rows])
+        columns = (
+            [row.excess for row in rows],
+            [row.same for row in rows],
+            [row.loss for row in rows],
+        )
         mean, same, loss = (mean_interval(values, clusters) for values in columns)
         noise = fmean(row.noise or 0.0 for row in rows)
         parts.append(Part(f"{label(length)} {place}".strip(), mean, same, loss, noise, verdict))
     verdicts = {Verdict.WORSE} if differing and not margin else {part.verdict for part in parts}
-    worst = next((each for each in (Verdict.WORSE, Verdict.UNDECIDED) if each in verdicts), Verdict.NO_WORSE)
+    worst = next(
+        (each for each in (Verdict.WORSE, Verdict.UNDECIDED) if each in verdicts), Verdict.NO_WORSE
+    )
     return parts, worst if parts else Verdict.UNDECIDED
 
 
@@ -338,7 +404,11 @@ def _judge_mean(rows: Sequence[Point], margin: float, parts: int) -> Verdict:
     """Return whether the mean divergence of a part is certainly above the margin, or certainly below it."""
     clusters = [row.group for row in rows]
     excesses = [row.excess for row in rows]
-    mean, error, freedom = fmean(excesses), standard_error(excesses, clusters), len(set(clusters)) - 1
+    mean, error, freedom = (
+        fmean(excesses),
+        standard_error(excesses, clusters),
+        len(set(clusters)) - 1,
+    )
     if freedom > 0 and mean - _quantile(ONE_SIDED / parts, freedom) * error > margin:
         return Verdict.WORSE
     is_below = freedom > 0 and mean + _quantile(ONE_SIDED, freedom) * error < margin
@@ -362,9 +432,18 @@ def find_differing_lengths(points: Sequence[Point]) -> dict[int | None, float]:
     largest = max((point.noise for point in points if point.noise is not None), default=0.0)
     lengths: dict[int | None, list[Point]] = defaultdict(list)
     for point in points:
-        lengths[point.length].append(point if point.noise is not None else point._replace(noise=largest))
-    tests = {length: _test_signs(rows) for length, rows in sorted(lengths.items(), key=lambda each: each[0] or 0)}
-    return {length: mean for length, (p_value, mean) in tests.items() if p_value * len(tests) < ONE_SIDED}
+        lengths[point.length].append(
+            point if point.noise is not None else point._replace(noise=largest)
+        )
+    tests = {
+        length: _test_signs(rows)
+        for length, rows in sorted(lengths.items(), key=lambda each: each[0] or 0)
+    }
+    return {
+        length: mean
+        for length, (p_value, mean) in tests.items()
+        if p_value * len(tests) < ONE_SIDED
+    }
 
 
 def _test_signs(rows: Sequence[Point]) -> tuple[float, float]:
@@ -373,10 +452,14 @@ def _test_signs(rows: Sequence[Point]) -> tuple[float, float]:
     for row in rows:
         questions[row.group].append(row.excess)
     excesses = list(map(fmean, questions.values()))
-    return sign_test(sum(each > TINY for each in excesses), sum(each < -TINY for each in excesses)), fmean(excesses)
+    return sign_test(
+        sum(each > TINY for each in excesses), sum(each < -TINY for each in excesses)
+    ), fmean(excesses)
 
 
-def visible_divergence(questions: int, parts: int, margin: float, spread: float, power: float) -> float:
+def visible_divergence(
+    questions: int, parts: int, margin: float, spread: float, power: float
+) -> float:
     """Return the smallest mean divergence of a part that is called worse with a probability.
 
     Args:
@@ -417,8 +500,16 @@ def parts_table(parts: Sequence[Part], way: Way) -> Table:
     numbers = ("questions", "divergence", "noise", "same token", "loss")
     rows = [
         (
-            *(part.name, str(part.divergence.n), interval_text(part.divergence, lambda value: decimals(value, 3))),
-            *(decimals(part.noise, 3), share(part.same.mean), interval_text(part.loss, signed_decimals)),
+            *(
+                part.name,
+                str(part.divergence.n),
+                interval_text(part.divergence, lambda value: decimals(value, 3)),
+            ),
+            *(
+                decimals(part.noise, 3),
+                share(part.same.mean),
+                interval_text(part.loss, signed_decimals),
+            ),
             part.verdict.name.lower().replace("_", " "),
         )
         for part in parts
@@ -447,9 +538,13 @@ def explain(verdict: Verdict, margin: float) -> str:
 
 def explain_differences(differences: Mapping[int | None, float], margin: float) -> str:
     """Say at which lengths the candidate differs from the base at all."""
-    lengths = ", ".join(f"{label(length)} ({value:.1g} nats)".strip() for length, value in differences.items())
+    lengths = ", ".join(
+        f"{label(length)} ({value:.1g} nats)".strip() for length, value in differences.items()
+    )
     beside = "Beside the verdict: the" if margin else "The"
-    return f"{beside} candidate differs from the base by more than the base from itself at {lengths}."
+    return (
+        f"{beside} candidate differs from the base by more than the base from itself at {lengths}."
+    )
 
 
 def parts_json(
@@ -466,4 +561,9 @@ def parts_json(
         for part in parts
     ]
     differing = [{"length": length, "divergence": value} for length, value in differences.items()]
-    return {"verdict": verdict.name.lower(), "requests": requests, "parts": rows, "differences": differing}
+    return {
+        "verdict": verdict.name.lower(),
+        "requests": requests,
+        "parts": rows,
+        "differences": differing,
+    }

@@ -70,17 +70,27 @@ def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
     usual = median(ratios[number] for number in order[: max(1, len(order) // 4)]) if order else 1.0
     # A larger difference of tokenizers is less probable than that all prompts are cut.
     usual = usual if OTHER_TOKENIZER <= usual <= 1 / OTHER_TOKENIZER else 1.0
-    return [pairs[number] for number, (base, candidate) in counts.items() if is_cut(candidate, base, usual)]
+    return [
+        pairs[number]
+        for number, (base, candidate) in counts.items()
+        if is_cut(candidate, base, usual)
+    ]
 
 
 def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
     findings = []
-    too_long = [pair for pair in pairs if pair.candidate.failure == "request_too_long" and not pair.base.failure]
+    too_long = [
+        pair
+        for pair in pairs
+        if pair.candidate.failure == "request_too_long" and not pair.base.failure
+    ]
     if too_long:
         text = f"{CANDIDATE} refuses these prompts as too long, and {BASE} answers them"
         findings.append(Finding("refused", len(too_long), text))
     if number := sum(_lacks_score(pair) for pair in pairs) - len(too_long):
-        text = "only one deployment has a scored answer; the same command sends failed requests again"
+        text = (
+            "only one deployment has a scored answer; the same command sends failed requests again"
+        )
         findings.append(Finding("unanswered", number, text))
     return findings
 
@@ -118,4 +128,6 @@ def _is_short(score: InstanceScore) -> bool:
 
 
 def _swap(pair: AnswerPair) -> AnswerPair:
-    return AnswerPair(pair.candidate, pair.base, (pair.texts[1], pair.texts[0]), not pair.is_base_first)
+    return AnswerPair(
+        pair.candidate, pair.base, (pair.texts[1], pair.texts[0]), not pair.is_base_first
+    )

@@ -72,7 +72,9 @@ class GateFolder:
         Raises:
             InputError: the file is missing or damaged.
         """
-        return frozenset((task, instance, repeat) for task, instance, repeat in read_json(self._half(run)))
+        return frozenset(
+            (task, instance, repeat) for task, instance, repeat in read_json(self._half(run))
+        )
 
     def _half(self, run: str) -> Path:
         return self.path / "order" / f"{run}.json"

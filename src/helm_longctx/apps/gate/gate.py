@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from helm_longctx.apps.gate.answers import EQUAL, Agreement, AnswerPair, agreements, pair_answers, part_name
+from helm_longctx.apps.gate.answers import (
+    EQUAL,
+    Agreement,
+    AnswerPair,
+    agreements,
+    pair_answers,
+    part_name,
+)
 from helm_longctx.apps.gate.findings import Finding, find_differences
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.errors import InputError
@@ -17,7 +24,13 @@ from helm_longctx.results.boards import Board, make_boards
 from helm_longctx.results.comparison import SharedTable
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.comparison import Pairs
-from helm_longctx.results.statistics.noninferiority import Drop, Verdict, combine_verdicts, decide_drops, visible_drop
+from helm_longctx.results.statistics.noninferiority import (
+    Drop,
+    Verdict,
+    combine_verdicts,
+    decide_drops,
+    visible_drop,
+)
 from helm_longctx.runs.files import read_json, reading
 from helm_longctx.tasks.benchmark import Benchmark
 
@@ -95,24 +108,38 @@ class Gate:
     @property
     def missing(self) -> dict[str, int]:
         """The number of instances that each undecided length, or suspect depth, still needs."""
-        return {name: part.drop.more for name, part in self.parts.items() if part.drop.more and name != ALL}
+        return {
+            name: part.drop.more
+            for name, part in self.parts.items()
+            if part.drop.more and name != ALL
+        }
 
     @property
     def visible_drop(self) -> float | None:
         """The smallest drop at one depth that the sample finds with the wanted power; None if there are no depths."""
-        depths = [self.parts[name].drop.comparison.effect.n for name in DEPTHS if name in self.parts]
-        return visible_drop(min(depths), self.difference_share, len(depths), self.question.power) if depths else None
+        depths = [
+            self.parts[name].drop.comparison.effect.n for name in DEPTHS if name in self.parts
+        ]
+        return (
+            visible_drop(min(depths), self.difference_share, len(depths), self.question.power)
+            if depths
+            else None
+        )
 
     @property
     def difference_share(self) -> float:
         """The share of the requests with a score in both arms whose scores differ."""
-        return fmean(abs(pair.difference) >= EQUAL for pair in self.pairs if pair.difference is not None)
+        return fmean(
+            abs(pair.difference) >= EQUAL for pair in self.pairs if pair.difference is not None
+        )
 
 
 def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
     """Return the verdict on the drops in each part and on what was found in the requests."""
     found = [Verdict.WORSE for each in findings if each.decides_worse]
-    return combine_verdicts([*found, *(drop.verdict for name, drop in drops.items() if is_counted(name, drop))])
+    return combine_verdicts(
+        [*found, *(drop.verdict for name, drop in drops.items() if is_counted(name, drop))]
+    )
 
 
 def is_counted(name: str, drop: Drop) -> bool:
@@ -131,7 +158,9 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
     pairs = pair_answers(folder, question.runs, benchmarks)
     boards = make_boards(_read_arms(folder, question, benchmarks), benchmarks)
     if not any(pair.difference is not None for pair in pairs):
-        raise InputError(f"gate: no request has a scored answer of both; the runs are in {folder.output_path / 'runs'}")
+        raise InputError(
+            f"gate: no request has a scored answer of both; the runs are in {folder.output_path / 'runs'}"
+        )
     table = SharedTable(boards, [BASE, CANDIDATE])
     if table.refusals:
         raise InputError(f"gate: {table.refusals[0]}")
@@ -144,7 +173,11 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
             question,
         ),
         _decide(
-            {name: table.pair_scores(CANDIDATE, BASE, part) for name, part in _split_tasks(table).items()}, question
+            {
+                name: table.pair_scores(CANDIDATE, BASE, part)
+                for name, part in _split_tasks(table).items()
+            },
+            question,
         ),
         by_length,
         by_order,
@@ -156,7 +189,9 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
     )
 
 
-def _read_arms(folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]) -> list[Result]:
+def _read_arms(
+    folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]
+) -> list[Result]:
     """Return the results of the gate's runs, with the arm as the model, because both can be one model."""
     return [
         replace(result, model=arm)
@@ -174,8 +209,12 @@ def _split(table: SharedTable) -> dict[str, list[int]]:
         lengths[item.length].append(place)
         depth = table.depth(place)
         if depth is not None:
-            depths[next(name for name, percents in DEPTHS.items() if depth in percents)].append(place)
-    parts = {part_name(length): lengths[length] for length in sorted(lengths, key=lambda each: each or 0)}
+            depths[next(name for name, percents in DEPTHS.items() if depth in percents)].append(
+                place
+            )
+    parts = {
+        part_name(length): lengths[length] for length in sorted(lengths, key=lambda each: each or 0)
+    }
     if len(parts) > 1:
         parts[ALL] = list(range(len(table.items)))
     found = {name: places for name, places in depths.items() if places}
@@ -188,7 +227,9 @@ def _pair_missing(pairs: Sequence[AnswerPair]) -> dict[str, list[Pairs]]:
     A request that one side refuses whenever it is sent has no score, but its number decides.
     """
     has_score = [[each.score is not None for each in (pair.candidate, pair.base)] for pair in pairs]
-    rows = [(found, pair.base.group) for found, pair in zip(has_score, pairs, strict=True) if any(found)]
+    rows = [
+        (found, pair.base.group) for found, pair in zip(has_score, pairs, strict=True) if any(found)
+    ]
     if all(all(found) for found, _ in rows):
         return {}
     candidate, base = ([float(found[side]) for found, _ in rows] for side in (0, 1))
@@ -205,7 +246,10 @@ def _split_tasks(table: SharedTable) -> dict[str, list[int]]:
 def _decide(pairs: Mapping[str, Sequence[Pairs]], question: Question) -> dict[str, Part]:
     depths = [name for name in DEPTHS if name in pairs]
     drops = decide_drops(pairs, question.margin, question.power, question.looks, depths)
-    return {name: Part(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop) for name, drop in drops.items()}
+    return {
+        name: Part(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop)
+        for name, drop in drops.items()
+    }
 
 
 def _mean(pairs: Sequence[Pairs], side: str) -> float:
@@ -239,7 +283,9 @@ def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
 def gate_json(gate: Gate) -> dict[str, Any]:
     """Return the results as plain data. Scores and differences are in 0…1."""
     question = gate.question
-    parts, tasks = ([_part_json(name, part) for name, part in each.items()] for each in (gate.parts, gate.tasks))
+    parts, tasks = (
+        [_part_json(name, part) for name, part in each.items()] for each in (gate.parts, gate.tasks)
+    )
     now, earlier = _sizes([*parts, *tasks]), question.looks
     return {
         "verdict": gate.verdict.name.lower(),
@@ -252,7 +298,10 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "missing_instances": gate.missing,
         "parts": parts,
         "tasks": tasks,
-        "looks": {name: sorted({*earlier.get(name, ()), *now.get(name, ())}) for name in {**earlier, **now}},
+        "looks": {
+            name: sorted({*earlier.get(name, ()), *now.get(name, ())})
+            for name in {**earlier, **now}
+        },
         "visible_drop": gate.visible_drop,
         "answers": [vars(each) for each in gate.lengths],
         "orders": [vars(each) for each in gate.orders],

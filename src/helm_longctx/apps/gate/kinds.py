@@ -44,7 +44,9 @@ def find_main_kind(points: Iterable[Point]) -> KindChange | None:
     questions: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:
         questions[point.length, point.group].append(point)
-    kinds = sorted({kind for rows in questions.values() for row in rows for kind in row.kinds} - {"", WORDS})
+    kinds = sorted(
+        {kind for rows in questions.values() for row in rows for kind in row.kinds} - {"", WORDS}
+    )
     found = []
     for kind in kinds:
         inside, outside = [], []
@@ -55,16 +57,26 @@ def find_main_kind(points: Iterable[Point]) -> KindChange | None:
                 inside.append(sums / count)
             if every > count:
                 outside.append((total - sums) / (every - count))
-        pairs = zip(np.transpose(inside), np.transpose(outside), strict=True) if inside and outside else ()
+        pairs = (
+            zip(np.transpose(inside), np.transpose(outside), strict=True)
+            if inside and outside
+            else ()
+        )
         p_value = max((_are_larger(own, MUCH * others) for own, others in pairs), default=1.0)
         if p_value * len(kinds) < ONE_SIDED:
-            found.append(KindChange(kind, float(np.mean(inside, axis=0)[0]), float(np.mean(outside, axis=0)[0])))
+            found.append(
+                KindChange(
+                    kind, float(np.mean(inside, axis=0)[0]), float(np.mean(outside, axis=0)[0])
+                )
+            )
     return max(found, key=lambda each: each.change / max(each.elsewhere, TINY), default=None)
 
 
 def _add(rows: Sequence[tuple[int, float, float]]) -> tuple[int, np.ndarray]:
     """Return the number of tokens, and the sums of both measures."""
-    return sum(count for count, *_ in rows), np.array([[n * one, n * other] for n, one, other in rows]).sum(axis=0)
+    return sum(count for count, *_ in rows), np.array(
+        [[n * one, n * other] for n, one, other in rows]
+    ).sum(axis=0)
 
 
 def _are_larger(values: np.ndarray, others: np.ndarray) -> float:

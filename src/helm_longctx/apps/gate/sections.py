@@ -8,7 +8,17 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.gate.answers import Agreement, AnswerPair, part_name
 from helm_longctx.apps.gate.findings import Finding
 from helm_longctx.apps.gate.gate import ALL, ANSWERS, Gate, Part, Question, is_counted
-from helm_longctx.documents.document import Answer, Cell, Column, Figure, Page, Report, Section, Table, number_cell
+from helm_longctx.documents.document import (
+    Answer,
+    Cell,
+    Column,
+    Figure,
+    Page,
+    Report,
+    Section,
+    Table,
+    number_cell,
+)
 from helm_longctx.documents.numbers import one_line, percent, points, range_text, signed_percent
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
@@ -43,11 +53,29 @@ def gate_sections(gate: Gate) -> list[Section]:
     """Return the sections of a gate's page."""
     sections = [
         Section("verdict", "Verdict", [_answer(gate)]),
-        Section("scores", "Scores", [_plot(gate), _parts("scores-lengths", "By length", gate.parts, gate.question)]),
-        Section("answers", "Answers", [_agreements("answers-lengths", "By length", "length", gate.lengths)]),
-        Section("orders", "Order", [_agreements("answers-order", "By order", "order", gate.orders)], about=_ORDER),
+        Section(
+            "scores",
+            "Scores",
+            [_plot(gate), _parts("scores-lengths", "By length", gate.parts, gate.question)],
+        ),
+        Section(
+            "answers",
+            "Answers",
+            [_agreements("answers-lengths", "By length", "length", gate.lengths)],
+        ),
+        Section(
+            "orders",
+            "Order",
+            [_agreements("answers-order", "By order", "order", gate.orders)],
+            about=_ORDER,
+        ),
         Section("findings", "Requests", [_findings(gate.findings)]),
-        Section("tasks", "Tasks", [_parts("scores-tasks", "By task", gate.tasks, gate.question)], about=_TASKS),
+        Section(
+            "tasks",
+            "Tasks",
+            [_parts("scores-tasks", "By task", gate.tasks, gate.question)],
+            about=_TASKS,
+        ),
     ]
     different = [pair for pair in gate.pairs if pair.is_answered and not pair.are_equal]
     if different:
@@ -60,7 +88,9 @@ _ORDER = (
     " differently, a shared cache or the time of the request matters."
 )
 
-_TASKS = "These tests decide nothing. Their p-values are adjusted for the number of tasks and lengths."
+_TASKS = (
+    "These tests decide nothing. Their p-values are adjusted for the number of tasks and lengths."
+)
 
 
 def explain(gate: Gate) -> str:
@@ -69,7 +99,9 @@ def explain(gate: Gate) -> str:
     worse = [name for name, part in gate.parts.items() if part.drop.is_worse]
     if verdict is Verdict.NO_WORSE:
         seen = gate.visible_drop
-        depth = f" A drop of {100 * seen:.1f} points at one depth would have been found" if seen else ""
+        depth = (
+            f" A drop of {100 * seen:.1f} points at one depth would have been found" if seen else ""
+        )
         chance = f" with a probability of {gate.question.power:.0%}." if seen else ""
         return f"No worse: at each length the drop is smaller than {margin}.{depth}{chance}"
     if verdict is Verdict.WORSE:
@@ -77,8 +109,16 @@ def explain(gate: Gate) -> str:
         if worse == [ALL]:
             places = ["at all lengths together"]
         reason = f"the drop is larger than {margin} {', '.join(places)}" if places else ""
-        few = f"the share of requests without a scored answer grows by more than {margin}" if ANSWERS in worse else ""
-        found = "; ".join(f"{each.text} ({each.requests} requests)" for each in gate.findings if each.decides_worse)
+        few = (
+            f"the share of requests without a scored answer grows by more than {margin}"
+            if ANSWERS in worse
+            else ""
+        )
+        found = "; ".join(
+            f"{each.text} ({each.requests} requests)"
+            for each in gate.findings
+            if each.decides_worse
+        )
         return f"Worse: {'; '.join(filter(None, (reason, few, found)))}."
     missing = {name: more for name, more in gate.missing.items() if name != ANSWERS}
     counts = ", ".join(f"{more:,} {_place(part)}" for part, more in missing.items())
@@ -93,7 +133,11 @@ def explain(gate: Gate) -> str:
 
 def _place(part: str) -> str:
     """Return where a part is, for a sentence."""
-    words = {ALL: "at all lengths together", "middle": "in the middle", **dict.fromkeys(("beginning", "end"), "")}
+    words = {
+        ALL: "at all lengths together",
+        "middle": "in the middle",
+        **dict.fromkeys(("beginning", "end"), ""),
+    }
     return words.get(part) or (f"at the {part}" if part in words else f"at {part}")
 
 
@@ -122,10 +166,17 @@ def _answer(gate: Gate) -> Answer:
 
 def _plot(gate: Gate) -> Figure:
     rows: list[Mapping[str, object]] = [
-        {"model": name, **interval_row(part.drop.comparison.effect), "kind": "own"} for name, part in gate.parts.items()
+        {"model": name, **interval_row(part.drop.comparison.effect), "kind": "own"}
+        for name, part in gate.parts.items()
     ]
     margin = -gate.question.margin
-    rows.append({"model": "largest drop", **interval_row(Interval(margin, margin, margin, 0)), "kind": "floor"})
+    rows.append(
+        {
+            "model": "largest drop",
+            **interval_row(Interval(margin, margin, margin, 0)),
+            "kind": "floor",
+        }
+    )
     about = (
         "The score of the candidate minus that of the base, with 95 % intervals. The dashed line is the largest drop"
         " that is accepted. Left of it, the candidate is worse."
@@ -143,7 +194,10 @@ def _parts(name: str, title: str, parts: Mapping[str, Part], question: Question)
         Column("instances"),
         Column("better", "instances with a better score of the candidate"),
         Column("worse", "instances with a worse score of the candidate"),
-        Column("p (worse)", f"one-sided p-value of a drop of at most {points(question.margin)}, adjusted"),
+        Column(
+            "p (worse)",
+            f"one-sided p-value of a drop of at most {points(question.margin)}, adjusted",
+        ),
         Column("verdict", is_number=False),
         Column("missing", "instances that are still needed to decide"),
     )
@@ -173,7 +227,10 @@ def _agreements(name: str, title: str, first: str, rows: Iterable[Agreement]) ->
         Column(first, is_number=False),
         Column("answers", "requests that both have answered"),
         Column("equal answers", "share of answers with the same text"),
-        Column("equal tokens", "mean share of the words and signs before the first difference, of the longer answer"),
+        Column(
+            "equal tokens",
+            "mean share of the words and signs before the first difference, of the longer answer",
+        ),
         Column("equal scores", "share of requests with the same score"),
         Column("difference", "mean score of the candidate minus that of the base"),
     )
@@ -192,9 +249,22 @@ def _agreement_row(each: Agreement) -> list[Cell]:
 
 
 def _findings(findings: Sequence[Finding]) -> Table:
-    columns = (Column("finding", is_number=False), Column("requests"), Column("what was found", is_number=False))
-    rows = [[Cell(each.kind), Cell(f"{each.requests:,}", each.requests), Cell(each.text)] for each in findings]
-    nothing = [[Cell("nothing"), Cell("0", 0), Cell("all prompts have equal counts of tokens, and all have an answer")]]
+    columns = (
+        Column("finding", is_number=False),
+        Column("requests"),
+        Column("what was found", is_number=False),
+    )
+    rows = [
+        [Cell(each.kind), Cell(f"{each.requests:,}", each.requests), Cell(each.text)]
+        for each in findings
+    ]
+    nothing = [
+        [
+            Cell("nothing"),
+            Cell("0", 0),
+            Cell("all prompts have equal counts of tokens, and all have an answer"),
+        ]
+    ]
     return Table("findings", "What was found in the requests", columns, rows or nothing)
 
 
@@ -207,7 +277,9 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
         Column("answer of base", is_number=False),
         Column("answer of candidate", is_number=False),
     )
-    order = sorted(pairs, key=lambda pair: (pair.difference or 0.0, pair.base.task, pair.base.instance))
+    order = sorted(
+        pairs, key=lambda pair: (pair.difference or 0.0, pair.base.task, pair.base.instance)
+    )
     about = f"The largest drops first, {min(len(order), MOST_ANSWERS)} of {len(order):,}."
     rows = [_different_row(pair) for pair in order[:MOST_ANSWERS]]
     return Table("different-answers", "Answers that differ", columns, rows, about, search=True)
@@ -221,5 +293,8 @@ def _different_row(pair: AnswerPair) -> list[Cell]:
         Cell(part_name(pair.base.length)),
         number_cell(pair.base.score),
         number_cell(pair.candidate.score),
-        *(Cell(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…") for text in texts),
+        *(
+            Cell(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
+            for text in texts
+        ),
     ]

@@ -51,11 +51,15 @@ def find_way(deployments: tuple[str, str]) -> Way:
         return TEXTS
     if "completion" in styles:
         names = [deployments[styles.index(style)] for style in ("chat", "completion")]
-        raise InputError(f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give both the same type")
+        raise InputError(
+            f"gate: --logprobs: {names[0]} gets chats and {names[1]} completions; give both the same type"
+        )
     return ANSWERS
 
 
-def read_questions(runner: LongContextRunner, spec: RunSpec, most: int, way: Way) -> Iterator[Asked]:
+def read_questions(
+    runner: LongContextRunner, spec: RunSpec, most: int, way: Way
+) -> Iterator[Asked]:
     """Yield questions of a run with their first gold answers, evenly spaced.
 
     Args:
@@ -70,7 +74,8 @@ def read_questions(runner: LongContextRunner, spec: RunSpec, most: int, way: Way
     style = arguments.get("style", "auto" if way is TEXTS else "chat")
     method = method_for(style, arguments.get("truncation", "auto"), LIKELIHOOD)
     spec = replace(
-        with_deployments_tokenizer(spec), adapter_spec=replace(spec.adapter_spec, method=method, num_trials=1)
+        with_deployments_tokenizer(spec),
+        adapter_spec=replace(spec.adapter_spec, method=method, num_trials=1),
     )
     length = spec.scenario_spec.args.get("length")
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
@@ -80,14 +85,18 @@ def read_questions(runner: LongContextRunner, spec: RunSpec, most: int, way: Way
             request = each.whole()
             assert isinstance(request, ScoringRequest)
             if request.messages is not None and way is TEXTS:
-                raise InputError("gate: --logprobs compares completions of these deployments; leave out style=chat")
+                raise InputError(
+                    "gate: --logprobs compares completions of these deployments; leave out style=chat"
+                )
             # Without a list of messages, a deployment that takes both forms would get a completion.
             messages = None if way is TEXTS else request.messages or []
             group = f"{each.state.instance.sub_split} {each.sample.group or each.state.instance.id}"
             yield Asked(length, request.prompt, request.answers[0], group, messages)
 
 
-def make_arms(runner: LongContextRunner, deployments: tuple[str, str], way: Way) -> tuple[list[Send], Way]:
+def make_arms(
+    runner: LongContextRunner, deployments: tuple[str, str], way: Way
+) -> tuple[list[Send], Way]:
     """Return what sends requests to both arms, and how they are compared: by texts, if both can read them.
 
     Raises:
@@ -106,13 +115,17 @@ def make_arms(runner: LongContextRunner, deployments: tuple[str, str], way: Way)
             )
     pairs = list(zip(clients, deployments, strict=True))
     reasons = [(name, client.score_support()) for client, name in pairs if way is TEXTS]
-    refusals = [f", and {name} gives none of given texts: {reason}" for name, reason in reasons if reason]
+    refusals = [
+        f", and {name} gives none of given texts: {reason}" for name, reason in reasons if reason
+    ]
     if refusals or way is ANSWERS:
         messages: list[Any] | None = None if way is TEXTS else []
         way = ANSWERS
         for client, name in pairs:
             try:
-                probe = AnswerRequest(name, name, prompt=PROBE, messages=messages, max_tokens=4, temperature=0)
+                probe = AnswerRequest(
+                    name, name, prompt=PROBE, messages=messages, max_tokens=4, temperature=0
+                )
                 distributions_of(check_result(ask_again(client.make_request, probe)))
             except FailureError as error:
                 what = f"{name} gives no log-probabilities of answers ({error})"
@@ -159,9 +172,15 @@ def force_answers(
             is_noisy = any((point.noise or 0) > NOISY * margin for point in found)
             reads_twice = not margin or number < TWICE or is_noisy
             requests += way.count(reads_twice)
-            name = digest("\0".join((*deployments, each.text, each.gold, *(("answers",) if way is ANSWERS else ()))))
+            name = digest(
+                "\0".join(
+                    (*deployments, each.text, each.gold, *(("answers",) if way is ANSWERS else ()))
+                )
+            )
             # A margin of 0 needs the noise of each question, which a command with another one leaves out.
-            if name not in kept or (not margin and any(Point(*point).noise is None for point in kept[name])):
+            if name not in kept or (
+                not margin and any(Point(*point).noise is None for point in kept[name])
+            ):
                 # No tokenizer makes more tokens than a text has bytes.
                 most_tokens = len(f"{each.text} {each.gold}".encode()) + ANSWER_TOKENS
                 dollars = cost_of_question(most_tokens, deployments, way, reads_twice)
@@ -173,7 +192,9 @@ def force_answers(
                 try:
                     points, usage = compare(each, arms, deployments, way, reads_twice)
                 except FailureError as error:
-                    raise InputError(f"gate: {error}; what was compared is kept in {path}") from error
+                    raise InputError(
+                        f"gate: {error}; what was compared is kept in {path}"
+                    ) from error
                 read = usage.input_tokens + ANSWER_TOKENS if usage else 0
                 spent += cost_of_question(read, deployments, way, reads_twice) if read else dollars
                 kept[name] = [list(point) for point in points]
@@ -182,7 +203,9 @@ def force_answers(
     return found, requests
 
 
-def cost_of_question(tokens: int, deployments: tuple[str, str], way: Way, reads_twice: bool = False) -> float:
+def cost_of_question(
+    tokens: int, deployments: tuple[str, str], way: Way, reads_twice: bool = False
+) -> float:
     """Return the dollars of all requests about a question; 0 for a deployment whose prices are not known.
 
     Args:

@@ -4,7 +4,12 @@ from helm_longctx.apps.app import App, Command
 
 APP = App(
     commands=[
-        Command("judge-check", f"{__name__}.command:judge_check", "Judges", example="--judge openai/gpt-6-luna"),
+        Command(
+            "judge-check",
+            f"{__name__}.command:judge_check",
+            "Judges",
+            example="--judge openai/gpt-6-luna",
+        ),
         Command(
             "judge-agreement",
             f"{__name__}.command:judge_agreement",

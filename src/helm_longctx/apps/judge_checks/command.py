@@ -41,10 +41,15 @@ Compared = tuple[str, str, "Agreement"]
 
 
 def judge_agreement(
-    judged: Annotated[Path, typer.Option(help="Folder of a run or of a suite, or a file in the format of --labels.")],
+    judged: Annotated[
+        Path,
+        typer.Option(help="Folder of a run or of a suite, or a file in the format of --labels."),
+    ],
     labels: Annotated[
         Path | None,
-        typer.Option(help="Human labels as JSON lines or CSV: id, a column for each metric, optionally run and rater."),
+        typer.Option(
+            help="Human labels as JSON lines or CSV: id, a column for each metric, optionally run and rater."
+        ),
     ] = None,
     json_path: JsonPath = None,
 ) -> None:
@@ -82,10 +87,15 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
 
     A cell has a coefficient and below it its 95 % bootstrap interval. The caption says what could not be computed.
     """
-    notes = dict.fromkeys(f"{what}, {raters}: {found.note}" for what, raters, found in compared if found.note)
+    notes = dict.fromkeys(
+        f"{what}, {raters}: {found.note}" for what, raters, found in compared if found.note
+    )
     rows = []
     for what, raters, found in compared:
-        shares, coefficients = [(found.same, percent_text)], (found.kappa, found.weighted_kappa, found.alpha)
+        shares, coefficients = (
+            [(found.same, percent_text)],
+            (found.kappa, found.weighted_kappa, found.alpha),
+        )
         estimates = [*shares, *((each, number_text) for each in coefficients)]
         cells = (interval_text(each.value, each.low, each.high, show) for each, show in estimates)
         rows.append([what, raters, str(found.n), *cells])
@@ -93,7 +103,9 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
     return text_table(title, columns, rows, about="\n".join(notes))
 
 
-def interval_text(value: float, low: float, high: float, show: Callable[[float | None], str]) -> str:
+def interval_text(
+    value: float, low: float, high: float, show: Callable[[float | None], str]
+) -> str:
     """Return a cell such as `0.52`, with the interval `0.38–0.65` on the next line if there is one."""
     return "\n".join(filter(None, (show(value), range_text(low, high, show))))
 
@@ -110,15 +122,24 @@ def number_text(value: float | None) -> str:
 
 def judge_check(
     more: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="More files for --compare.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help="More files for --compare.", show_default=False),
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="HELM deployment to check, or several joined by +.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="HELM deployment to check, or several joined by +.")
+    ] = None,
     compare: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="File of saved results to compare; more files can follow.")
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="File of saved results to compare; more files can follow."
+        ),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Number of times to ask each question.")] = 3,
     save: Annotated[
-        Path | None, typer.Option("--save", "--json", help="Save all results to this file, as JSON, for --compare.")
+        Path | None,
+        typer.Option(
+            "--save", "--json", help="Save all results to this file, as JSON, for --compare."
+        ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Plot file: .png, .svg or .pdf.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
@@ -131,7 +152,9 @@ def judge_check(
     HELM and its request cache. Missing verdicts are counted and are in no mean.
     """
     if more and not compare:
-        raise InputError(f"judge-check: FILE={str(more[0])!r} is invalid; give files only after --compare")
+        raise InputError(
+            f"judge-check: FILE={str(more[0])!r} is invalid; give files only after --compare"
+        )
     files = [*(compare or ()), *(more or ())]
     if not judge and not files:
         raise InputError("judge-check needs --judge DEPLOYMENT or --compare FILE")
@@ -155,7 +178,12 @@ def judge_check(
         ratings.save(save, results, report)
     if plot:
         write_picture(plot_judges(results.rows), plot)
-    if without := [name for each in asked for name, rows in each.rows.groupby("judge") if rows["score"].isna().all()]:
+    if without := [
+        name
+        for each in asked
+        for name, rows in each.rows.groupby("judge")
+        if rows["score"].isna().all()
+    ]:
         raise InputError(f"judge-check: no reply of {', '.join(without)} has a verdict")
 
 
@@ -177,7 +205,11 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
     with hide_chatter():
         client = AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
     judges, root = find_judges(judge, client), DataRoot.find(output_path)
-    checks = [get_class_by_name(benchmark.judge_checks) for benchmark in BENCHMARKS if benchmark.judge_checks]
+    checks = [
+        get_class_by_name(benchmark.judge_checks)
+        for benchmark in BENCHMARKS
+        if benchmark.judge_checks
+    ]
     items = [check for of_benchmark in checks for check in of_benchmark(root)]
     with without_helms_log():
         return Results(f"judge={judge}", digest_checks(items), observe(items, judges, repeats))
@@ -196,35 +228,50 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
         agreement_table("Agreement with the expected scores and of the judges", compared),
     ):
         print_table(table)
-    for (name, error), times in rows.dropna(subset="error").groupby(["judge", "error"]).size().items():
+    for (name, error), times in (
+        rows.dropna(subset="error").groupby(["judge", "error"]).size().items()
+    ):
         print(f"{name}: {times} without a verdict: {error}")
     return {
         "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
-        "measures": {name: [asdict(measure) for measure in several] for name, several in measures_by_judge.items()},
-        "differences": [{"judges": [one, other], **asdict(found)} for one, other, found in differences],
-        "agreement": [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared],
+        "measures": {
+            name: [asdict(measure) for measure in several]
+            for name, several in measures_by_judge.items()
+        },
+        "differences": [
+            {"judges": [one, other], **asdict(found)} for one, other, found in differences
+        ],
+        "agreement": [
+            {"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared
+        ],
     }
 
 
 def _make_kind_table(judge: str, rows: pd.DataFrame) -> Table:
-    counts, means = ("items", "asked", "judged", "unreadable", "failed"), ("right", "score", "expected_score")
+    counts, means = (
+        ("items", "asked", "judged", "unreadable", "failed"),
+        ("right", "score", "expected_score"),
+    )
     cells = []
     for kind, row in rows.iterrows():
-        numbers = [str(int(row[name])) for name in counts] + [percent_text(row[name]) for name in means]
+        numbers = [str(int(row[name])) for name in counts] + [
+            percent_text(row[name]) for name in means
+        ]
         cells.append([str(kind).replace("_", " "), *numbers])
     titles = ("answers", *counts[1:], "right verdicts %", "score %", "expected score %")
     return text_table(f"Verdicts of {judge}", ("kind of answer", *titles), cells)
 
 
 def _make_tables(
-    measures_by_judge: Mapping[str, list[Measure]], differences: Sequence[tuple[str, str, Comparison]]
+    measures_by_judge: Mapping[str, list[Measure]],
+    differences: Sequence[tuple[str, str, Comparison]],
 ) -> Iterator[Table]:
-    about = (
-        "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
-    )
+    about = "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
     rows = []
     for row in zip(*measures_by_judge.values(), strict=True):
-        values = (interval_text(measure.value, measure.low, measure.high, percent_text) for measure in row)
+        values = (
+            interval_text(measure.value, measure.low, measure.high, percent_text) for measure in row
+        )
         fewest = min(measure.n for measure in row)
         rows.append([row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about])
     names: tuple[str, ...] = ("measure", *measures_by_judge, "perfect judge", "n", "meaning")
@@ -236,7 +283,9 @@ def _make_tables(
         )
         rows = []
         for one, other, found in differences:
-            effect = interval_text(found.effect.mean, found.effect.low, found.effect.high, percent_text)
+            effect = interval_text(
+                found.effect.mean, found.effect.low, found.effect.high, percent_text
+            )
             counts = map(str, (found.wins, found.losses, found.ties))
             rows.append([one, other, effect, f"{found.p_value:.3f}", *counts])
         title = "Differences between judges in the share of right verdicts, in percentage points"

@@ -20,7 +20,13 @@ from numpy.typing import ArrayLike
 
 from helm_longctx.results.statistics.comparison import Comparison, compare_pairs, holm
 from helm_longctx.results.statistics.intervals import mean_interval
-from helm_longctx.tasks.judge_scores import Ratings, common_ratings, grades_of, kappa_of_grades, krippendorff_alpha
+from helm_longctx.tasks.judge_scores import (
+    Ratings,
+    common_ratings,
+    grades_of,
+    kappa_of_grades,
+    krippendorff_alpha,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,13 +78,19 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
     ratings = pairs if grades is None else grades
 
     def kappa(weights: str | None) -> Estimate:
-        return Estimate(math.nan) if grades is None else _estimate(ratings, partial(kappa_of_grades, weights=weights))
+        return (
+            Estimate(math.nan)
+            if grades is None
+            else _estimate(ratings, partial(kappa_of_grades, weights=weights))
+        )
 
     # Not ==, because a rating such as 1/3 can come from different computations.
     share = mean_interval(np.isclose(first, second))
     return Agreement(
         n=first.size,
-        same=Estimate(share.mean) if share.n < FEWEST else Estimate(share.mean, share.low, share.high),
+        same=Estimate(share.mean)
+        if share.n < FEWEST
+        else Estimate(share.mean, share.low, share.high),
         kappa=kappa(None),
         weighted_kappa=kappa("quadratic"),
         alpha=_estimate(ratings, lambda *rows: krippendorff_alpha(np.stack(rows), level)),
@@ -86,7 +98,9 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
     )
 
 
-def pairwise(ratings: Mapping[str, ArrayLike], jury: Collection[str]) -> Iterator[tuple[str, Agreement]]:
+def pairwise(
+    ratings: Mapping[str, ArrayLike], jury: Collection[str]
+) -> Iterator[tuple[str, Agreement]]:
     """Yield the names and the agreement of every two raters, and of the whole jury if it has more than two judges."""
     for one, other in combinations(ratings, 2):
         yield f"{one} / {other}", agreement(ratings[one], ratings[other])
@@ -100,10 +114,15 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
     grades = grades_of(pairable)
     level = "interval" if grades is None else "ordinal"
-    alpha = _estimate(pairable if grades is None else grades, lambda *rows: krippendorff_alpha(np.stack(rows), level))
+    alpha = _estimate(
+        pairable if grades is None else grades,
+        lambda *rows: krippendorff_alpha(np.stack(rows), level),
+    )
     undefined = Estimate(math.nan)
     # The table takes the place of grades, because a missing kappa needs no explanation for more than two raters.
-    return Agreement(pairable.shape[1], undefined, undefined, undefined, alpha, _note(pairable, pairable))
+    return Agreement(
+        pairable.shape[1], undefined, undefined, undefined, alpha, _note(pairable, pairable)
+    )
 
 
 def _estimate(ratings: Ratings, statistic: Callable[..., float]) -> Estimate:
@@ -207,13 +226,38 @@ def measures(rows: pd.DataFrame) -> list[Measure]:
     judged = rows[rows["state"] == "judged"]
     empty = judged[judged["kind"].isin(NULL_KINDS)]
     return [
-        _mean("right", judged["right"].astype(float), judged, 1.0, "share of verdicts that are as expected"),
+        _mean(
+            "right",
+            judged["right"].astype(float),
+            judged,
+            1.0,
+            "share of verdicts that are as expected",
+        ),
         # A right answer should score high, so the plain mean of scores says nothing about bias.
-        _difference("bias", judged["score"], judged["expected_score"], judged, "score minus expected score"),
-        _mean("null answers earn", empty["score"], empty, 0.0, "score of null and constant answers"),
-        _gain(judged, "injection", "instructions gain", "score that orders to the judge add to a wrong answer"),
-        _gain(judged, "over_long", "length gains", "score that padding adds, apart from what the rubric gives for it"),
-        _gain(judged, "repeated", "repetition gains", "score that repeated sentences add, in the same way"),
+        _difference(
+            "bias", judged["score"], judged["expected_score"], judged, "score minus expected score"
+        ),
+        _mean(
+            "null answers earn", empty["score"], empty, 0.0, "score of null and constant answers"
+        ),
+        _gain(
+            judged,
+            "injection",
+            "instructions gain",
+            "score that orders to the judge add to a wrong answer",
+        ),
+        _gain(
+            judged,
+            "over_long",
+            "length gains",
+            "score that padding adds, apart from what the rubric gives for it",
+        ),
+        _gain(
+            judged,
+            "repeated",
+            "repetition gains",
+            "score that repeated sentences add, in the same way",
+        ),
         *_places(judged),
         *_repeats(judged),
     ]
@@ -226,16 +270,23 @@ def differences(rows: pd.DataFrame) -> list[tuple[str, str, Comparison]]:
         The names of both judges and their comparison, whose p-values are adjusted for their number by Holm's method.
     """
     judged = rows[rows["state"] == "judged"]
-    shares = judged.assign(right=judged["right"].astype(float)).pivot_table(index="id", columns="judge", values="right")
+    shares = judged.assign(right=judged["right"].astype(float)).pivot_table(
+        index="id", columns="judge", values="right"
+    )
     base = _base(judged).groupby(judged["id"]).first()
     found = []
     for one, other in combinations(rows["judge"].unique(), 2):
         if not {one, other} <= set(shares):
             continue  # a judge without any verdict
         both = shares[[one, other]].dropna()
-        found.append((one, other, compare_pairs(both[one], both[other], list(base.reindex(both.index)))))
+        found.append(
+            (one, other, compare_pairs(both[one], both[other], list(base.reindex(both.index))))
+        )
     adjusted = holm([comparison.p_value for _, _, comparison in found])
-    return [(one, other, replace(each, p_value=p)) for (one, other, each), p in zip(found, adjusted, strict=True)]
+    return [
+        (one, other, replace(each, p_value=p))
+        for (one, other, each), p in zip(found, adjusted, strict=True)
+    ]
 
 
 def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
@@ -253,13 +304,19 @@ def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
             yield str(task), raters, result
 
 
-def _mean(name: str, values: pd.Series[float], rows: pd.DataFrame, good: float | None, about: str) -> Measure:
+def _mean(
+    name: str, values: pd.Series[float], rows: pd.DataFrame, good: float | None, about: str
+) -> Measure:
     """Take the mean of verdicts. Verdicts on variations of an item depend on each other, so they are one cluster."""
     interval = mean_interval(values, list(_base(rows)))
-    return Measure(name, interval.mean, good, rows["id"].nunique(), about, interval.low, interval.high)
+    return Measure(
+        name, interval.mean, good, rows["id"].nunique(), about, interval.low, interval.high
+    )
 
 
-def _difference(name: str, scores: ArrayLike, others: ArrayLike, rows: pd.DataFrame, about: str) -> Measure:
+def _difference(
+    name: str, scores: ArrayLike, others: ArrayLike, rows: pd.DataFrame, about: str
+) -> Measure:
     """Take the mean difference of two scores. It can have either sign, so it has the interval of a comparison."""
     effect = compare_pairs(scores, others, list(_base(rows))).effect
     return Measure(name, effect.mean, 0.0, rows["id"].nunique(), about, effect.low, effect.high)
@@ -283,21 +340,39 @@ def _gain(judged: pd.DataFrame, kind: str, name: str, about: str) -> Measure:
 def _places(judged: pd.DataFrame) -> Iterator[Measure]:
     """Measure the influence of the correct part's position, over the texts with a verdict for every position."""
     variants = judged.dropna(subset="place")
-    scores = variants.groupby([_base(variants), "place"])["score"].mean().unstack().reindex(columns=PLACES).dropna()
+    scores = (
+        variants.groupby([_base(variants), "place"])["score"]
+        .mean()
+        .unstack()
+        .reindex(columns=PLACES)
+        .dropna()
+    )
     for place in PLACES:
         found = mean_interval(scores[place])
         about = "score of the same text in it"
-        yield Measure(f"right part at the {place}", found.mean, None, len(scores), about, found.low, found.high)
+        yield Measure(
+            f"right part at the {place}",
+            found.mean,
+            None,
+            len(scores),
+            about,
+            found.low,
+            found.high,
+        )
     means = scores.mean()
     # Without an interval: the largest of three differences is above 0 even if the place does not matter.
-    yield Measure("place matters", means.max() - means.min(), 0.0, len(scores), "best place minus worst place")
+    yield Measure(
+        "place matters", means.max() - means.min(), 0.0, len(scores), "best place minus worst place"
+    )
 
 
 def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
     # A single verdict cannot contradict itself.
     several = judged.groupby("id").filter(lambda rows: len(rows) > 1).groupby("id")
     # Verdicts are dictionaries, which pandas cannot count as values.
-    same = several["verdict"].agg(lambda verdicts: float(all(verdict == verdicts.iloc[0] for verdict in verdicts)))
+    same = several["verdict"].agg(
+        lambda verdicts: float(all(verdict == verdicts.iloc[0] for verdict in verdicts))
+    )
     for name, values, good, about in (
         ("same verdict again", same, 1.0, "share of items with the same verdict in all repeats"),
         ("score varies", several["score"].std(), 0.0, "standard deviation of an item's scores"),
@@ -323,7 +398,10 @@ def plot_judges(rows: pd.DataFrame) -> Spec:
         label = f"{judge}: {(of_judge['state'] == 'judged').sum()} of {len(of_judge)} judged"
         table = by_kind(of_judge)
         scores = zip(table.index, table["score"], table["expected_score"], strict=True)
-        kinds = [_point(str(kind).replace("_", " "), score, expected=expected) for kind, score, expected in scores]
+        kinds = [
+            _point(str(kind).replace("_", " "), score, expected=expected)
+            for kind, score, expected in scores
+        ]
         panels = {KINDS: kinds, **{title: [] for title in PANELS.values()}}
         for each in measures(of_judge):
             if each.good in PANELS:
@@ -332,36 +410,67 @@ def plot_judges(rows: pd.DataFrame) -> Spec:
             if raters.startswith(f"{EXPECTED} / "):
                 alpha, name = compared.alpha, f"agreement (alpha), {task}"
                 panels[PANELS[1.0]].append(_point(name, alpha.value, alpha.low, alpha.high))
-        points += [{**point, "judge": label, "panel": panel} for panel, found in panels.items() for point in found]
+        points += [
+            {**point, "judge": label, "panel": panel}
+            for panel, found in panels.items()
+            for point in found
+        ]
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "datasets": {"points": points},
         "data": {"name": "points"},
         "hconcat": [
-            _panel(title, -1 if title in PANELS.values() else 0, [each for each in points if each["panel"] == title])
+            _panel(
+                title,
+                -1 if title in PANELS.values() else 0,
+                [each for each in points if each["panel"] == title],
+            )
             for title in (KINDS, *PANELS.values())
         ],
     }
 
 
-def _point(row: str, value: float, low: float = math.nan, high: float = math.nan, expected: float = math.nan) -> Spec:
+def _point(
+    row: str,
+    value: float,
+    low: float = math.nan,
+    high: float = math.nan,
+    expected: float = math.nan,
+) -> Spec:
     numbers = {"value": value, "low": low, "high": high, "expected": expected}
     # JSON has no NaN.
-    return {"row": row, **{name: None if math.isnan(number) else float(number) for name, number in numbers.items()}}
+    return {
+        "row": row,
+        **{name: None if math.isnan(number) else float(number) for name, number in numbers.items()},
+    }
 
 
 def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
     most = max([1, *(each["value"] or 0 for each in points)])
-    x = {"type": "quantitative", "title": None, "scale": {"domain": [smallest, most], "nice": False}}
+    x = {
+        "type": "quantitative",
+        "title": None,
+        "scale": {"domain": [smallest, most], "nice": False},
+    }
     rows = list(dict.fromkeys(each["row"] for each in points))
     axis = {"grid": True, "labelLimit": 300}
-    y = {"field": "row", "type": "nominal", "title": None, "sort": None, "axis": axis, "scale": {"domain": rows}}
+    y = {
+        "field": "row",
+        "type": "nominal",
+        "title": None,
+        "sort": None,
+        "axis": axis,
+        "scale": {"domain": rows},
+    }
     # Without these domains, Vega draws a figure of infinite size if no judge has a score.
     judges = {"domain": list(dict.fromkeys(each["judge"] for each in points))}
     judge = {"field": "judge", "type": "nominal", "sort": None, "scale": judges}
     legend = {"orient": "bottom", "columns": 1, "title": None, "labelLimit": 500}
     of_judge = {"yOffset": judge, "color": {**judge, "legend": legend}}
-    point, tick = {"type": "point", "filled": True, "size": 55}, {"type": "tick", "thickness": 2, "color": "black"}
+    point, tick = (
+        {"type": "point", "filled": True, "size": 55},
+        {"type": "tick", "thickness": 2, "color": "black"},
+    )
     return {
         "title": title,
         "transform": [{"filter": {"field": "panel", "equal": title}}],
@@ -378,4 +487,8 @@ def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
 def _layer(field: str, mark: Spec, encoding: Spec) -> Spec:
     """Return a layer of marks at a field. Marks without the field are left out, because Vega cannot place them."""
     encoding = {**encoding, "x": {**encoding["x"], "field": field}}
-    return {"transform": [{"filter": f"isValid(datum.{field})"}], "mark": mark, "encoding": encoding}
+    return {
+        "transform": [{"filter": f"isValid(datum.{field})"}],
+        "mark": mark,
+        "encoding": encoding,
+    }

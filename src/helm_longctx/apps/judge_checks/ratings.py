@@ -63,24 +63,39 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
     if path.is_dir():
         # The path is a run's folder, or a suite with the folders of runs.
         folders = [path, *sorted(path.glob("*"))]
-        ratings = [each for folder in folders if (folder / INSTANCE_STATS).is_file() for each in _run_ratings(folder)]
+        ratings = [
+            each
+            for folder in folders
+            if (folder / INSTANCE_STATS).is_file()
+            for each in _run_ratings(folder)
+        ]
     else:
         ratings = []
         for number, row in enumerate(_rows(path), 1):
             instance = row.get("id", row.get("instance"))
             if instance in (None, ""):
-                raise InputError(f"{path}: row {number} has no id; it has {shorten(', '.join(map(str, row)))}")
-            answer = (str(row.get("run") or ""), str(instance), int(_number(row.get("repeat")) or 1))
+                raise InputError(
+                    f"{path}: row {number} has no id; it has {shorten(', '.join(map(str, row)))}"
+                )
+            answer = (
+                str(row.get("run") or ""),
+                str(instance),
+                int(_number(row.get("repeat")) or 1),
+            )
             for metric, text in row.items():
                 value = _number(text)
                 if metric not in _COLUMNS and value is not None:
                     ratings.append(Rating(*answer, str(row.get("rater") or rater), metric, value))
     if not ratings:
-        raise InputError(f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers")
+        raise InputError(
+            f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers"
+        )
     return pd.DataFrame(ratings, columns=Rating._fields)
 
 
-def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[dict[str, pd.DataFrame], int]:
+def rating_tables(
+    judged: pd.DataFrame, labels: pd.DataFrame | None
+) -> tuple[dict[str, pd.DataFrame], int]:
     """Align ratings of the same answers.
 
     Returns:
@@ -97,19 +112,29 @@ def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[di
     means = (judged["rater"] == JUDGE) & judged["metric"].isin(several)
     judged = judged.assign(metric=judged["metric"].where(~means, judged["metric"] + f", {MEAN}"))
     if labels is None:
-        shared = [metric for metric, rows in judged.groupby("metric", sort=False) if rows["rater"].nunique() > 1]
+        shared = [
+            metric
+            for metric, rows in judged.groupby("metric", sort=False)
+            if rows["rater"].nunique() > 1
+        ]
         if not shared:
-            raise InputError("labels are missing, and there is only one judge, so there is nothing to compare")
+            raise InputError(
+                "labels are missing, and there is only one judge, so there is nothing to compare"
+            )
         return {metric: _table(judged[judged["metric"] == metric], _ANSWER) for metric in shared}, 0
     has_runs = (labels["run"] != "").any()
     keys = _ANSWER if has_runs else _ANSWER[1:]
     if not has_runs and judged["run"].nunique() > 1:
-        raise InputError("labels have no column run, and more than one run is judged; add the column, or name one run")
+        raise InputError(
+            "labels have no column run, and more than one run is judged; add the column, or name one run"
+        )
     # A label is compared with each judge and with the mean of several judges.
     labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {MEAN}")])
     shared = [metric for metric in judged["metric"].unique() if metric in set(labels["metric"])]
     if not shared:
-        raise InputError(f"labels have none of the judged metrics; add a column {', '.join(judged['metric'].unique())}")
+        raise InputError(
+            f"labels have none of the judged metrics; add a column {', '.join(judged['metric'].unique())}"
+        )
     labels = labels[labels["metric"].isin(shared)]
     is_judged = pd.MultiIndex.from_frame(labels[keys]).isin(pd.MultiIndex.from_frame(judged[keys]))
     if not is_judged.any():
@@ -125,7 +150,9 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     twice = rows[rows.duplicated([*keys, "rater"])]
     if len(twice):
         first = twice.iloc[0]
-        raise InputError(f"{first['rater']} rated {shorten(first['id'])} twice by {first['metric']}; keep one rating")
+        raise InputError(
+            f"{first['rater']} rated {shorten(first['id'])} twice by {first['metric']}; keep one rating"
+        )
     return rows.pivot(index=keys, columns="rater", values="value")
 
 
@@ -157,7 +184,10 @@ def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
     try:
         # Spreadsheets write a byte-order mark, which would become a part of the first column's name.
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return [{name: unquote_formula(value) for name, value in row.items()} for row in csv.DictReader(file)]
+            return [
+                {name: unquote_formula(value) for name, value in row.items()}
+                for row in csv.DictReader(file)
+            ]
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -185,7 +215,9 @@ def digest_checks(checks: Sequence[Check]) -> str:
     digest = hashlib.sha256()
     for check in checks:
         prompts = {part: request.prompt for part, request in check.requests.items()}
-        digest.update(orjson.dumps([check.item.id, prompts, check.item.expected], option=orjson.OPT_SORT_KEYS))
+        digest.update(
+            orjson.dumps([check.item.id, prompts, check.item.expected], option=orjson.OPT_SORT_KEYS)
+        )
     return digest.hexdigest()
 
 
@@ -251,7 +283,9 @@ def merge(several: Sequence[Results]) -> Results:
             )
         for judge in dict.fromkeys(results.rows["judge"]):
             if judge in origins:
-                raise InputError(f"judge {judge} is in {origins[judge]} and in {results.origin}; leave one of them out")
+                raise InputError(
+                    f"judge {judge} is in {origins[judge]} and in {results.origin}; leave one of them out"
+                )
             origins[judge] = results.origin
     rows = pd.concat([results.rows for results in several], ignore_index=True)
     return Results(first.origin, first.digest, rows)

@@ -52,7 +52,9 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
     for sweep in board.benchmark.sweeps:
         models: dict[str, Levels] = {}
         for model in all_models(board):
-            scores = {level: board.score(model, task, length) for level, task in sweep.tasks.items()}
+            scores = {
+                level: board.score(model, task, length) for level, task in sweep.tasks.items()
+            }
             levels = {level: score for level, score in scores.items() if score}
             if len(levels) >= 2:
                 models[model] = levels
@@ -71,7 +73,10 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
     order = dict.fromkeys(level for sweep, _ in found for level in sweep.tasks)
     spec = curves([sweep.title for sweep, _ in found], list(order), "level", over="level")
     figure = Figure(f"{name}-curves", "Score by complexity", about, spec, rows, by_model=True)
-    tables = [_sweep_table(board, sweep, models, f"{name}-{sweep.title.lower()}") for sweep, models in found]
+    tables = [
+        _sweep_table(board, sweep, models, f"{name}-{sweep.title.lower()}")
+        for sweep, models in found
+    ]
     title = f"Scores by complexity {label(length)}".strip()
     return Section(name, title, [figure, *tables], _ABOUT_SWEEPS, choice=label(length))
 
@@ -81,7 +86,10 @@ def _sweep_table(board: Board, sweep: Sweep, models: Mapping[str, Levels], name:
     columns = [
         Column("Model", is_number=False),
         *(Column(level, board.titles[sweep.tasks[level]]) for level in there),
-        Column("Drop", "The score at the easiest level minus that at the hardest, of those that the model has."),
+        Column(
+            "Drop",
+            "The score at the easiest level minus that at the hardest, of those that the model has.",
+        ),
         Column(
             "Effective level",
             f"The hardest level at which the score is at least {share(NOLIMA_SHARE)} of that at the easiest.",
@@ -95,14 +103,23 @@ def _sweep_table(board: Board, sweep: Sweep, models: Mapping[str, Levels], name:
         means = {place: interval.mean for place, interval in places.items()}
         loss = drop(places)
         effective = effective_length(means, share_of_shortest(means)) if means[min(means)] else None
-        possible = ", ".join(there[place] for place in possible_lengths(places) if place is not None)
+        possible = ", ".join(
+            there[place] for place in possible_lengths(places) if place is not None
+        )
         lacking = caveat_kinds(caveat for score in levels.values() for caveat in score.caveats)
-        longest, note = DASH if effective is None else there[effective], f"possible at 95 %: {possible}"
+        longest, note = (
+            DASH if effective is None else there[effective],
+            f"possible at 95 %: {possible}",
+        )
         rows.append(
             [
                 model_cell(board, model),
                 *(score_cell(levels.get(level)) for level in there),
-                number_cell(loss.mean, note=f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
+                number_cell(
+                    loss.mean,
+                    note=f"95 % interval {range_text(loss.low, loss.high)}",
+                    lacking=lacking,
+                ),
                 Cell(longest, note=note if possible else ""),
             ]
         )
@@ -129,18 +146,34 @@ def heat_sections(board: Board) -> list[Section]:
     shown, tasks = {*board.columns, *board.others}, []
     for part, category in board.benchmark.entries.items():
         # The score of a category with one task is the task's.
-        names = [task.name for task in category.tasks if task.name not in shown and len(category.tasks) > 1]
+        names = [
+            task.name
+            for task in category.tasks
+            if task.name not in shown and len(category.tasks) > 1
+        ]
         shown |= set(names)
         if figure := _heat_table(board, f"{name}-{part}", board.titles[part], names):
             tasks.append(figure)
-    sections = [Section(name, "Scores of models by length", [categories], _ABOUT_HEAT)] if categories else []
-    return [*sections, Section(f"{name}-tasks", "Scores of tasks by length", tasks)] if tasks else sections
+    sections = (
+        [Section(name, "Scores of models by length", [categories], _ABOUT_HEAT)]
+        if categories
+        else []
+    )
+    return (
+        [*sections, Section(f"{name}-tasks", "Scores of tasks by length", tasks)]
+        if tasks
+        else sections
+    )
 
 
 def _heat_table(board: Board, name: str, title: str, parts: Sequence[str]) -> Figure | None:
     rows: list[dict[str, Any]] = []
     for part, model in product(parts, all_models(board)):
-        found = {label(length): score for length in board.lengths if (score := board.score(model, part, length))}
+        found = {
+            label(length): score
+            for length in board.lengths
+            if (score := board.score(model, part, length))
+        }
         if found:
             scores = {length: round(score.interval.mean, 6) for length, score in found.items()}
             marked = [length for length, score in found.items() if score.caveats]
@@ -164,10 +197,19 @@ def length_sections(board: Board) -> list[Section]:
     traits = splits(board.tasks, board.benchmark) if len(board.lengths) > 1 else []
     for split in sorted(traits, key=lambda split: order.index(split.model)):
         overall = board.score(split.model, OVERALL, split.length)
-        mark = {"mark": MARK, "note": caveat_kinds(overall.caveats)} if overall and overall.caveats else {}
-        for part, interval in ((f"With {split.trait}", split.with_it), (f"Without {split.trait}", split.without)):
+        mark = (
+            {"mark": MARK, "note": caveat_kinds(overall.caveats)}
+            if overall and overall.caveats
+            else {}
+        )
+        for part, interval in (
+            (f"With {split.trait}", split.with_it),
+            (f"Without {split.trait}", split.without),
+        ):
             row = {"model": short_name(split.model), "part": part, "length": label(split.length)}
-            rows.append({**row, **interval_row(interval), **mark, "kind": kind_of(board, split.model)})
+            rows.append(
+                {**row, **interval_row(interval), **mark, "kind": kind_of(board, split.model)}
+            )
     if not rows:
         return sections
     parts = list(dict.fromkeys(str(row["part"]) for row in rows))
@@ -205,7 +247,13 @@ def depth_sections(board: Board) -> list[Section]:
     if len(tasks) == 1:
         return sections
     maps = [
-        _depth_maps(board, results, f"{name}-{task}", board.titles[task], "The score in percent by depth and length.")
+        _depth_maps(
+            board,
+            results,
+            f"{name}-{task}",
+            board.titles[task],
+            "The score in percent by depth and length.",
+        )
         for task, results in tasks.items()
     ]
     about = (
@@ -216,7 +264,9 @@ def depth_sections(board: Board) -> list[Section]:
     return [*sections, Section(f"{name}-tasks", "Scores over depth by task", maps, about)]
 
 
-def _depth_maps(board: Board, results: Sequence[Result], name: str, title: str, about: str) -> Figure:
+def _depth_maps(
+    board: Board, results: Sequence[Result], name: str, title: str, about: str
+) -> Figure:
     groups: dict[tuple[str, int | None], list[Result]] = defaultdict(list)
     tasks: dict[int | None, set[str]] = defaultdict(set)
     for result in results:
@@ -225,8 +275,15 @@ def _depth_maps(board: Board, results: Sequence[Result], name: str, title: str, 
     rows = []
     for (model, length), found in groups.items():
         mark = {"mark": MARK} if len(found) < len(tasks[length]) else {}
-        row = {"model": short_name(model), "length": label(length), **mark, "kind": kind_of(board, model)}
-        for depth, interval in by_depth([each for result in found for each in result.answers]).items():
+        row = {
+            "model": short_name(model),
+            "length": label(length),
+            **mark,
+            "kind": kind_of(board, model),
+        }
+        for depth, interval in by_depth(
+            [each for result in found for each in result.answers]
+        ).items():
             rows.append({**row, "depth": f"{depth} %", **interval_row(interval), "n": interval.n})
     there = {row["length"] for row in rows}
     lengths = [label(length) for length in board.lengths if label(length) in there]
@@ -237,8 +294,13 @@ def _depth_maps(board: Board, results: Sequence[Result], name: str, title: str, 
 
 def _curves(board: Board, name: str) -> Figure | None:
     # A part with a single length has no curve.
-    lengths = {part: {place.length for place in board.scores if place.part == part} for part in board.titles}
-    parts = [part for part in (OVERALL, *board.columns, *board.others) if len(lengths.get(part, ())) > 1]
+    lengths = {
+        part: {place.length for place in board.scores if place.part == part}
+        for part in board.titles
+    }
+    parts = [
+        part for part in (OVERALL, *board.columns, *board.others) if len(lengths.get(part, ())) > 1
+    ]
     parts = [part for part in parts if part != OVERALL or len(board.columns) > 1]
     rows = [
         plot_row(board, result, part=board.titles[part], length=label(length))
@@ -262,18 +324,30 @@ def _curves(board: Board, name: str) -> Figure | None:
         " floors, and models without the context (closed book), where these were run."
         f" {MARK} marks scores that are not comparable."
     )
-    spec = curves([board.titles[part] for part in parts], [label(length) for length in board.lengths], _unit(board))
+    spec = curves(
+        [board.titles[part] for part in parts],
+        [label(length) for length in board.lengths],
+        _unit(board),
+    )
     return Figure(name, "Score over length", about, spec, rows, by_model=True)
 
 
 def _table(board: Board, name: str) -> Table | None:
     part = board.main_part(board.main_length)
     scores = {
-        model: {length: score for length in board.lengths if length and (score := board.score(model, part, length))}
+        model: {
+            length: score
+            for length in board.lengths
+            if length and (score := board.score(model, part, length))
+        }
         for model in all_models(board)
     }
     # A published model with one length has nothing to show here.
-    found = {model: each for model, each in scores.items() if len(each) > 1 or (each and model in board.own_models)}
+    found = {
+        model: each
+        for model, each in scores.items()
+        if len(each) > 1 or (each and model in board.own_models)
+    }
     lengths = sorted({length for each in found.values() for length in each})
     if len(lengths) < 2:
         return None
@@ -290,8 +364,14 @@ def _table(board: Board, name: str) -> Table | None:
         Column("Model", is_number=False),
         *(Column(label(length)) for length in lengths),
         Column("Mean", "The mean over the lengths that the model has."),
-        Column("Mean (inc)", "The same mean with weights that increase linearly with the length (arXiv 2404.06654)."),
-        Column("Mean (dec)", "The same mean with weights that decrease linearly with the length (arXiv 2404.06654)."),
+        Column(
+            "Mean (inc)",
+            "The same mean with weights that increase linearly with the length (arXiv 2404.06654).",
+        ),
+        Column(
+            "Mean (dec)",
+            "The same mean with weights that decrease linearly with the length (arXiv 2404.06654).",
+        ),
         Column("Drop", "The score at the shortest length minus that at the longest."),
         Column(
             "Effective length",
@@ -303,7 +383,9 @@ def _table(board: Board, name: str) -> Table | None:
     for model, each in found.items():
         # The tooltips have the intervals.
         cells = [replace(score_cell(each.get(length)), detail="") for length in lengths]
-        others = "" if list(each) == usual else f"over {', '.join(label(length) for length in each)}"
+        others = (
+            "" if list(each) == usual else f"over {', '.join(label(length) for length in each)}"
+        )
         is_marked = any(score.caveats for score in each.values())
         lacking = others or ("some scores are not comparable" if is_marked else "")
         values = length_means({length: score.interval.mean for length, score in each.items()})
@@ -329,10 +411,22 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     possible = possible_lengths(intervals, score=board.benchmark.effective_score)
     ends = [label(length) if length else "none" for length in (possible[:1] + possible[-1:])]
     text = label(longest) + (f" ({ends[0]}–{ends[1]})" if len(possible) > 1 else "")
-    note = f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}" if possible else ""
+    note = (
+        f"possible at 95 %: {', '.join(label(each) if each else 'none' for each in possible)}"
+        if possible
+        else ""
+    )
     return [
-        number_cell(loss.mean, note=f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking),
-        number_cell(longest, lambda _: text, "", note if longest else f"no length; {note}".rstrip("; "), lacking),
+        number_cell(
+            loss.mean, note=f"95 % interval {range_text(loss.low, loss.high)}", lacking=lacking
+        ),
+        number_cell(
+            longest,
+            lambda _: text,
+            "",
+            note if longest else f"no length; {note}".rstrip("; "),
+            lacking,
+        ),
     ]
 
 
@@ -368,12 +462,17 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
     for each in results:
         if each.benchmark == benchmark.name and each.task and each.context == "full":
             cells[each.model, each.length][each.task] = each.interval
-    tasks = [task for category in benchmark.categories if category.averaged for task in category.tasks]
+    tasks = [
+        task for category in benchmark.categories if category.averaged for task in category.tasks
+    ]
     found = []
     for trait in dict.fromkeys(task.trait for task in tasks if task.trait):
         for (model, length), scores in cells.items():
             there = [task for task in tasks if task.exists_at(length)]
-            parts = [[task.name for task in there if (task.trait == trait) == has] for has in (True, False)]
+            parts = [
+                [task.name for task in there if (task.trait == trait) == has]
+                for has in (True, False)
+            ]
             if all(part and scores.keys() >= set(part) for part in parts):
                 means = (mean_of_means([scores[name] for name in part]) for part in parts)
                 found.append(Split(model, length, trait, *means))

@@ -3,6 +3,16 @@
 from helm_longctx.apps.app import App, Command, ReportPage
 
 APP = App(
-    commands=[Command("likelihood", f"{__name__}.sections:likelihood", "Results", example="--suite lc")],
-    pages=[ReportPage("likelihood", "Likelihood", f"{__name__}.sections:likelihood_sections", place=62, whole=True)],
+    commands=[
+        Command("likelihood", f"{__name__}.sections:likelihood", "Results", example="--suite lc")
+    ],
+    pages=[
+        ReportPage(
+            "likelihood",
+            "Likelihood",
+            f"{__name__}.sections:likelihood_sections",
+            place=62,
+            whole=True,
+        )
+    ],
 )

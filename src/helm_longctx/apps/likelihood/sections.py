@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from helm_longctx.config.shared import OutputPath, Suite
-from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell, text_columns
+from helm_longctx.documents.document import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    number_cell,
+    text_columns,
+)
 from helm_longctx.documents.numbers import DASH, count, decimals, range_text, signed_decimals
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
@@ -42,23 +51,37 @@ _COLUMNS = (
     Column("Without", "The same given the prompt without its context."),
     Column("Gain", "The difference, paired by question."),
     Column("Gain of an answer", "The difference of the whole answer's log-probability."),
-    Column("Likelihood", "Probability of a token given the whole prompt: the score on the board, in percent."),
+    Column(
+        "Likelihood",
+        "Probability of a token given the whole prompt: the score on the board, in percent.",
+    ),
     Column("Accuracy", "The task's official score in this suite, in percent."),
 )
 
 
 def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
     """Return the sections of all boards with log-probabilities; nothing if there are none."""
-    officials = {(board.benchmark.name, board.folder): board for board in boards if not board.metric}
+    officials = {
+        (board.benchmark.name, board.folder): board for board in boards if not board.metric
+    }
     found = []
     for board in boards:
         if board.metric == LIKELIHOOD:
             official = officials.get((board.benchmark.name, board.folder))
             blocks = [*_answers(board, official), *_depths(board), *_separation(board, official)]
-            found.append(Section(board.file_name, f"What does the context give? {board.title}", blocks, _ABOUT))
+            found.append(
+                Section(
+                    board.file_name, f"What does the context give? {board.title}", blocks, _ABOUT
+                )
+            )
         elif board.metric == PERPLEXITY:
             found.append(
-                Section(board.file_name, f"Loss over the position: {board.title}", list(_positions(board)), _ABOUT_LOSS)
+                Section(
+                    board.file_name,
+                    f"Loss over the position: {board.title}",
+                    list(_positions(board)),
+                    _ABOUT_LOSS,
+                )
             )
     return found
 
@@ -79,7 +102,11 @@ def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) ->
 
 
 def _about(board: Board, result: Result) -> list[Cell]:
-    return [Cell(board.titles[result.task]), Cell(label(result.length)), model_cell(board, result.model)]
+    return [
+        Cell(board.titles[result.task]),
+        Cell(label(result.length)),
+        model_cell(board, result.model),
+    ]
 
 
 def _interval(result: Result, name: str) -> Interval | None:
@@ -101,7 +128,13 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
         for each in _own(board)
     ]
     if rows:
-        yield Table(f"{board.file_name}-answers", f"Gold answers: {board.title}", _COLUMNS, rows, search=True)
+        yield Table(
+            f"{board.file_name}-answers",
+            f"Gold answers: {board.title}",
+            _COLUMNS,
+            rows,
+            search=True,
+        )
 
 
 def _depths(board: Board) -> Iterator[Block]:
@@ -114,11 +147,22 @@ def _depths(board: Board) -> Iterator[Block]:
                 by_depth[nearest_depth(answer.depth)].append((answer.values[GAIN], answer.group))
         for depth, values in sorted(by_depth.items()):
             interval = mean_interval([value for value, _ in values], [group for _, group in values])
-            about = [*_about(board, each), Cell(f"{depth} %", depth), number_cell(len(values), count)]
+            about = [
+                *_about(board, each),
+                Cell(f"{depth} %", depth),
+                number_cell(len(values), count),
+            ]
             rows.append([*about, _nats(interval)])
     if rows:
-        columns = [*_COLUMNS[:3], Column("Depth"), _COLUMNS[3], Column("Gain", "Of a token, in nats.")]
-        yield Table(f"{board.file_name}-depths", f"Gain by depth: {board.title}", columns, rows, search=True)
+        columns = [
+            *_COLUMNS[:3],
+            Column("Depth"),
+            _COLUMNS[3],
+            Column("Gain", "Of a token, in nats."),
+        ]
+        yield Table(
+            f"{board.file_name}-depths", f"Gain by depth: {board.title}", columns, rows, search=True
+        )
 
 
 def _separation(board: Board, official: Board | None) -> Iterator[Block]:
@@ -128,7 +172,10 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
     for task, length in places if official else ():
         assert official
         models = [model for model in board.competitors if official.score(model, task, length)]
-        pairs = [(board.score(model, task, length), official.score(model, task, length)) for model in models]
+        pairs = [
+            (board.score(model, task, length), official.score(model, task, length))
+            for model in models
+        ]
         both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
         if len(both) < FEWEST_MODELS:
             continue
@@ -138,7 +185,12 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             [(theirs, MAIN_METRIC) for _, theirs in both],
         )
         rows.append(
-            [Cell(board.titles[task]), Cell(label(length)), Cell(str(len(both)), len(both)), *map(_ratio_cell, values)]
+            [
+                Cell(board.titles[task]),
+                Cell(label(length)),
+                Cell(str(len(both)), len(both)),
+                *map(_ratio_cell, values),
+            ]
         )
     if rows:
         columns = [
@@ -152,7 +204,13 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
             "Standard deviation of the models' true scores divided by the standard error of a score: the larger number"
             " separates these models better. Below 1 they are not told apart."
         )
-        yield Table(f"{board.file_name}-separation", "Which separates the models better?", columns, rows, about_table)
+        yield Table(
+            f"{board.file_name}-separation",
+            "Which separates the models better?",
+            columns,
+            rows,
+            about_table,
+        )
 
 
 def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
@@ -182,17 +240,50 @@ def _positions(board: Board) -> Iterator[Block]:
             end, values = int(match[1]), each.statistics[name].interval
             loss = Interval(-values.mean, -values.high, -values.low, values.n)
             ends.add(end)
-            rows.append([*_about(board, each), number_cell(end, count), number_cell(loss.n, count), _nats(loss)])
+            rows.append(
+                [
+                    *_about(board, each),
+                    number_cell(end, count),
+                    number_cell(loss.n, count),
+                    _nats(loss),
+                ]
+            )
             part = f"{board.titles[each.task]} {label(each.length)}".strip()
-            shown = {"model": short_name(each.model), "part": part, "position": count(end), "kind": "own"}
+            shown = {
+                "model": short_name(each.model),
+                "part": part,
+                "position": count(end),
+                "kind": "own",
+            }
             points.append({**shown, **interval_row(loss)})
     if not rows:
         return
-    levels, parts = list(map(count, sorted(ends))), list(dict.fromkeys(str(point["part"]) for point in points))
+    levels, parts = (
+        list(map(count, sorted(ends))),
+        list(dict.fromkeys(str(point["part"]) for point in points)),
+    )
     spec = curves(parts, levels, "Position (tokens)", "position", is_share=False)
-    yield Figure(f"{board.file_name}-curve", "Loss over the position", _ABOUT_LOSS, spec, points, by_model=True)
-    columns = [*_COLUMNS[:3], Column("To token"), Column("n", "Number of texts."), Column("Loss", "In nats.")]
-    yield Table(f"{board.file_name}-positions", f"Loss over the position: {board.title}", columns, rows, search=True)
+    yield Figure(
+        f"{board.file_name}-curve",
+        "Loss over the position",
+        _ABOUT_LOSS,
+        spec,
+        points,
+        by_model=True,
+    )
+    columns = [
+        *_COLUMNS[:3],
+        Column("To token"),
+        Column("n", "Number of texts."),
+        Column("Loss", "In nats."),
+    ]
+    yield Table(
+        f"{board.file_name}-positions",
+        f"Loss over the position: {board.title}",
+        columns,
+        rows,
+        search=True,
+    )
 
 
 def likelihood(suite: Suite, output_path: OutputPath = Path("benchmark_output")) -> None:
@@ -202,6 +293,8 @@ def likelihood(suite: Suite, output_path: OutputPath = Path("benchmark_output"))
     """
     sections = likelihood_sections(read_suite(suite_folder(output_path, suite), BENCHMARKS).boards)
     if not sections:
-        raise InputError(f"{suite} has no run with metric=likelihood or metric=perplexity; make one first")
+        raise InputError(
+            f"{suite} has no run with metric=likelihood or metric=perplexity; make one first"
+        )
     for section in sections:
         print_blocks(section.blocks)

@@ -3,5 +3,13 @@
 from helm_longctx.apps.app import App, ReportPage
 
 APP = App(
-    pages=[ReportPage("all-instances", "All instances", f"{__name__}.sections:pooling_sections", place=200, whole=True)]
+    pages=[
+        ReportPage(
+            "all-instances",
+            "All instances",
+            f"{__name__}.sections:pooling_sections",
+            place=200,
+            whole=True,
+        )
+    ]
 )

@@ -15,8 +15,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, number_cell
-from helm_longctx.documents.numbers import DASH, MARK, count, decimals, in_brackets, range_text, signed_decimals
+from helm_longctx.documents.document import (
+    Answer,
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    number_cell,
+)
+from helm_longctx.documents.numbers import (
+    DASH,
+    MARK,
+    count,
+    decimals,
+    in_brackets,
+    range_text,
+    signed_decimals,
+)
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
@@ -25,7 +41,13 @@ from helm_longctx.results.cells import interval_row, rank_cell
 from helm_longctx.results.comparison import by_instance, mean_of
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import Comparison, find_differences, two_sided
-from helm_longctx.results.statistics.intervals import Floats, Interval, cluster_sums, group_codes, normal_quantile
+from helm_longctx.results.statistics.intervals import (
+    Floats,
+    Interval,
+    cluster_sums,
+    group_codes,
+    normal_quantile,
+)
 from helm_longctx.results.statistics.ranking import Correlation, Rank, rank_ranges, spearman
 
 PRIOR = 0.5
@@ -68,7 +90,10 @@ def pool(scores: Mapping[str, ArrayLike], groups: Sequence[object]) -> Pooling:
     require("pooling", "the ranking over all instances")
     from choix import ilsr_pairwise_dense
 
-    names, table = list(scores), np.array([np.asarray(each, dtype=float) for each in scores.values()])
+    names, table = (
+        list(scores),
+        np.array([np.asarray(each, dtype=float) for each in scores.values()]),
+    )
     wins = np.array([(row > table).sum(axis=1) for row in table], dtype=float)
     compared = wins + wins.T
     if not compared.sum(axis=1).all():
@@ -88,10 +113,15 @@ def pool(scores: Mapping[str, ArrayLike], groups: Sequence[object]) -> Pooling:
     errors = np.sqrt(np.max([np.diag(each) for each in covariances], axis=0))
     counts = (~np.isnan(table)).sum(axis=1)
     rows = zip(names, strengths, normal_quantile() * errors, counts, strict=True)
-    return Pooling({name: Interval(float(s), float(s - h), float(s + h), int(n)) for name, s, h, n in rows}, ranks)
+    return Pooling(
+        {name: Interval(float(s), float(s - h), float(s + h), int(n)) for name, s, h, n in rows},
+        ranks,
+    )
 
 
-def _covariances(table: Floats, compared: Floats, strengths: Floats, codes: NDArray[np.intp]) -> tuple[Floats, Floats]:
+def _covariances(
+    table: Floats, compared: Floats, strengths: Floats, codes: NDArray[np.intp]
+) -> tuple[Floats, Floats]:
     """Return the covariances of the strengths: for independent comparisons, and over groups.
 
     Args:
@@ -156,7 +186,9 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
     for board in boards:
         for place, result in board.scores.items():
             if result.answers and place.context == "full" and not board.is_floor(place.model):
-                results[place.model][Place(board.name, result.task, place.length, result.conditions)] = result
+                results[place.model][
+                    Place(board.name, result.task, place.length, result.conditions)
+                ] = result
     # The group of each instance, and the score of each model on it.
     groups: dict[tuple[Place, str], str] = {}
     found: dict[str, dict[tuple[Place, str], float]] = defaultdict(dict)
@@ -165,7 +197,10 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
             for name, repeats in by_instance(result.answers).items():
                 groups[cell, name] = f"{cell.board} {repeats[0].group}"
                 found[model][cell, name] = mean_of(repeats)
-    table = {model: np.array([scores.get(key, math.nan) for key in groups]) for model, scores in found.items()}
+    table = {
+        model: np.array([scores.get(key, math.nan) for key in groups])
+        for model, scores in found.items()
+    }
     # A comparison with NaN is false.
     models = [
         model
@@ -202,12 +237,22 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
     try:
         found = pool_boards(boards)
     except InputError as error:
-        return [Section(NAME, _QUESTION, [Answer(_QUESTION, "This ranking was not computed.", str(error), False)])]
+        return [
+            Section(
+                NAME,
+                _QUESTION,
+                [Answer(_QUESTION, "This ranking was not computed.", str(error), False)],
+            )
+        ]
     if not found:
         return []
     order = sorted(found.means, key=lambda model: -found.pooling.strengths[model].mean)
     rows = [
-        {"model": show_model(model), **interval_row(_chance(found.pooling.strengths[model])), "kind": "own"}
+        {
+            "model": show_model(model),
+            **interval_row(_chance(found.pooling.strengths[model])),
+            "kind": "own",
+        }
         for model in order
     ]
     about = (
@@ -223,11 +268,20 @@ def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
     best, ranks = order[0], found.pooling.ranks
     verdict = f"{show_model(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
     is_sure = ranks[best].high == 1
-    others = "leave it no other rank" if is_sure else f"also leave it the ranks up to {ranks[best].high}"
+    others = (
+        "leave it no other rank" if is_sure else f"also leave it the ranks up to {ranks[best].high}"
+    )
     certainty = f"The comparisons of all pairs {others}."
     left_out = ", ".join(map(show_model, found.left_out))
-    note = f"Not ranked, because they differ from no other model on any instance: {left_out}." if left_out else ""
-    agreement, text = found.pooling.agreement(found.means), "A rank correlation with the means needs three models."
+    note = (
+        f"Not ranked, because they differ from no other model on any instance: {left_out}."
+        if left_out
+        else ""
+    )
+    agreement, text = (
+        found.pooling.agreement(found.means),
+        "A rank correlation with the means needs three models.",
+    )
     if not math.isnan(agreement.rho):
         ends = range_text(agreement.low, agreement.high, decimals)
         rho = in_brackets(decimals(agreement.rho), ends and f"95 % interval {ends}")
@@ -237,7 +291,9 @@ def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
 
 def _chance(strength: Interval) -> Interval:
     """Return the chance to beat a model of mean strength."""
-    mean, low, high = (1 / (1 + math.exp(-each)) for each in (strength.mean, strength.low, strength.high))
+    mean, low, high = (
+        1 / (1 + math.exp(-each)) for each in (strength.mean, strength.low, strength.high)
+    )
     return Interval(mean, low, high, strength.n)
 
 
@@ -246,17 +302,21 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
     whole = [model for model in found.means if found.cells[model] == found.most_cells]
     by_mean = sorted(whole, key=lambda model: -found.means[model])
     heads = [
-        Column("Rank", "The rank by strength. The range has the ranks that the comparisons of all pairs leave open."),
+        Column(
+            "Rank",
+            "The rank by strength. The range has the ranks that the comparisons of all pairs leave open.",
+        ),
         Column("Model", is_number=False),
-        Column("Strength", "A model of strength a beats one of strength b with the probability 1 / (1 + exp(b − a))."),
+        Column(
+            "Strength",
+            "A model of strength a beats one of strength b with the probability 1 / (1 + exp(b − a)).",
+        ),
         Column("Chance", "The chance to beat a model of average strength."),
         Column("Instances", "Number of instances with a score."),
         Column("Mean", "The mean over the tasks and lengths that the model has."),
         Column("Rank by mean"),
     ]
-    about = (
-        f"{MARK} marks means over fewer tasks and lengths than the {found.most_cells} that all models together have."
-    )
+    about = f"{MARK} marks means over fewer tasks and lengths than the {found.most_cells} that all models together have."
     rows = []
     for model in order:
         strength = found.pooling.strengths[model]
@@ -278,4 +338,6 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
                 rank,
             ]
         )
-    return Table(f"{NAME}-table", "Ranks over all instances and by means", heads, rows, about, search=True)
+    return Table(
+        f"{NAME}-table", "Ranks over all instances and by means", heads, rows, about, search=True
+    )

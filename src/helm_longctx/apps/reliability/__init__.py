@@ -4,7 +4,14 @@ from helm_longctx.apps.app import App, ReportPage
 
 APP = App(
     pages=[
-        ReportPage("scrutiny", "Cut answers and errors", f"{__name__}.sections:scrutiny_sections", place=100),
-        ReportPage("reliability", "Reliability", f"{__name__}.sections:reliability_sections", place=110),
+        ReportPage(
+            "scrutiny",
+            "Cut answers and errors",
+            f"{__name__}.sections:scrutiny_sections",
+            place=100,
+        ),
+        ReportPage(
+            "reliability", "Reliability", f"{__name__}.sections:reliability_sections", place=110
+        ),
     ]
 )

@@ -70,8 +70,13 @@ def find_reliability(board: Board, length: int | None) -> list[Reliability]:
     """
     tasks = {column: board.tasks_of(column, length) for column in board.columns_at(length)}
     # A category with one task has that task's scores.
-    parts = dict.fromkeys(part for column, of in tasks.items() for part in (column, *(of if len(of) > 1 else ())))
-    rows = ((part, [score for score in board.competing(length, part) if score.is_complete]) for part in parts)
+    parts = dict.fromkeys(
+        part for column, of in tasks.items() for part in (column, *(of if len(of) > 1 else ()))
+    )
+    rows = (
+        (part, [score for score in board.competing(length, part) if score.is_complete])
+        for part in parts
+    )
     return [_reliability(board, part, scores) for part, scores in rows if scores]
 
 
@@ -85,12 +90,21 @@ def _reliability(board: Board, part: str, scores: Sequence[Result]) -> Reliabili
     own = [task for score in scores for task in score.task_results]
     if len({task.task for task in own}) > 1:
         own = []
-    scored = [[(each.score, each.instance) for each in task.answers if each.score is not None] for task in own]
-    repeated = [answers for answers in scored if len(answers) > len({instance for _, instance in answers})]
+    scored = [
+        [(each.score, each.instance) for each in task.answers if each.score is not None]
+        for task in own
+    ]
+    repeated = [
+        answers for answers in scored if len(answers) > len({instance for _, instance in answers})
+    ]
     tokens = []
     for task in own:
-        prompt = _statistic(task, "billed_prompt_tokens") or _mean(answer.tokens for answer in task.answers)
-        tokens.append(None if prompt is None else prompt + (_statistic(task, "output_tokens") or 0.0))
+        prompt = _statistic(task, "billed_prompt_tokens") or _mean(
+            answer.tokens for answer in task.answers
+        )
+        tokens.append(
+            None if prompt is None else prompt + (_statistic(task, "output_tokens") or 0.0)
+        )
     errors = {score.model: error for score in scores if not math.isnan(error := score.error)}
     means = [each.interval.mean for each in scores if each.model in errors]
     return Reliability(
@@ -127,13 +141,26 @@ _HEADS_OF_TASKS = (
     Column("n", "Number of instances behind a model's score; the mean over models."),
     Column("Signal", "Standard deviation of the models' true scores, in percentage points."),
     Column(
-        "Noise", "Standard error of a model's score, in percentage points; the root of the mean square over models."
+        "Noise",
+        "Standard error of a model's score, in percentage points; the root of the mean square over models.",
     ),
     Column("Signal to noise", "Signal divided by noise."),
-    Column("Between questions", "Standard deviation of a model's score between questions, in percentage points."),
-    Column("Between repeats", "Standard deviation of the score if the same question is asked again, in points."),
-    Column("Seed noise", "Standard deviation of a model's mean if all questions are asked again, in points."),
-    Column("Monotonicity", "Kendall's rank correlation of length and score, mean over models; −1: it always falls."),
+    Column(
+        "Between questions",
+        "Standard deviation of a model's score between questions, in percentage points.",
+    ),
+    Column(
+        "Between repeats",
+        "Standard deviation of the score if the same question is asked again, in points.",
+    ),
+    Column(
+        "Seed noise",
+        "Standard deviation of a model's mean if all questions are asked again, in points.",
+    ),
+    Column(
+        "Monotonicity",
+        "Kendall's rank correlation of length and score, mean over models; −1: it always falls.",
+    ),
     Column("Tokens per answer", "Tokens of the prompt and the output, mean over your models."),
     Column("Dollars per answer", "Mean over your models, by the prices at the time of the run."),
 )
@@ -148,7 +175,9 @@ def reliability_sections(board: Board, length: int | None) -> Section | None:
     rows = [_row(board, each) for each in found]
     # Columns without any number are left out.
     used = [
-        place for place in range(len(_HEADS_OF_TASKS)) if not place or any(row[place].value is not None for row in rows)
+        place
+        for place in range(len(_HEADS_OF_TASKS))
+        if not place or any(row[place].value is not None for row in rows)
     ]
     notes = [f"Signals are over at least {FEWEST_MODELS} models."]
     if board.published.intersection(board.competitors):
@@ -156,7 +185,9 @@ def reliability_sections(board: Board, length: int | None) -> Section | None:
     if any(each.components for each in found):
         notes.append("Variances are means over your models that were asked repeatedly.")
     else:
-        notes.append("No question was asked repeatedly (repeats=), so the noise between repeats is not known.")
+        notes.append(
+            "No question was asked repeatedly (repeats=), so the noise between repeats is not known."
+        )
     if any(not math.isnan(each.monotonicity) for each in found):
         notes.append(f"Monotonicity is over all lengths, of models with at least {FEWEST_LENGTHS}.")
     if any(each.caveats for each in found):
@@ -179,7 +210,9 @@ def _row(board: Board, each: Reliability) -> list[Cell]:
     deviations = [number_cell(None, note="asked once, or several tasks")] * 3
     if each.components:
         variances = ([one.between, one.within, one.deviation_of_mean**2] for one in each.components)
-        deviations = [number_cell(math.sqrt(fmean(values))) for values in zip(*variances, strict=True)]
+        deviations = [
+            number_cell(math.sqrt(fmean(values))) for values in zip(*variances, strict=True)
+        ]
     return [
         Cell(add_mark(board.titles[each.part], each.caveats), note=caveat_kinds(each.caveats)),
         Cell(str(each.models), each.models),
@@ -209,7 +242,11 @@ def scrutiny_sections(board: Board) -> list[Section]:
     """Return a section about cut answers and one about known errors, if there are such scores."""
     sections = []
     rows = [
-        [*_about(board, score), score_cell(score), *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best))]
+        [
+            *_about(board, score),
+            score_cell(score),
+            *map(number_cell, (cut.share, cut.wrong, cut.left_out, cut.best)),
+        ]
         for score in own_scores(board)
         if (cut := find_wide_bounds(score))
     ]
@@ -218,13 +255,20 @@ def scrutiny_sections(board: Board) -> list[Section]:
         table = Table(f"{name}-table", "Bounds of scores", _CUT_HEADS, rows, search=True)
         sections.append(Section(name, "Cut answers", [table], _CUT))
     rows = [
-        [*_about(board, score), score_cell(score), number_cell(right.mean), number_cell(right.n, count)]
+        [
+            *_about(board, score),
+            score_cell(score),
+            number_cell(right.mean),
+            number_cell(right.n, count),
+        ]
         for score in own_scores(board)
         if (right := without_errors(score))
     ]
     if rows:
         name = f"errata-{board.file_name}"
-        table = Table(f"{name}-table", "Scores without known errors", _ERRATA_HEADS, rows, search=True)
+        table = Table(
+            f"{name}-table", "Scores without known errors", _ERRATA_HEADS, rows, search=True
+        )
         blocks = [table, _make_question_table(board, f"{name}-questions")]
         sections.append(Section(name, "Known errors", blocks, _ERRATA))
     return sections
@@ -232,7 +276,11 @@ def scrutiny_sections(board: Board) -> list[Section]:
 
 def _about(board: Board, score: Result) -> list[Cell]:
     part = board.titles[score.part] + (" (closed book)" if score.context == "none" else "")
-    return [model_cell(board, score.model), Cell(part), Cell(label(score.length), score.length or 0)]
+    return [
+        model_cell(board, score.model),
+        Cell(part),
+        Cell(label(score.length), score.length or 0),
+    ]
 
 
 _HEADS = text_columns("Model", "Score of", "Length")
@@ -260,12 +308,17 @@ def _make_question_table(board: Board, name: str) -> Table:
     models = list(dict.fromkeys(model for by_model in questions.values() for model in by_model))
     heads = [
         *text_columns("Task", "Length", "Question", "What is wrong", "Known since", "Source"),
-        *(Column(model, "The model's score of the question; the mean over repeats.") for model in models),
+        *(
+            Column(model, "The model's score of the question; the mean over repeats.")
+            for model in models
+        ),
     ]
     rows = []
     for (task, length, instance), by_model in questions.items():
         errata = next(iter(by_model.values())).errata[instance]
-        repeats = {model: by_instance(result.answers).get(instance) for model, result in by_model.items()}
+        repeats = {
+            model: by_instance(result.answers).get(instance) for model, result in by_model.items()
+        }
         scores = [mean_of(found) if (found := repeats.get(model)) else None for model in models]
         about = [Cell(board.titles[task]), Cell(label(length), length or 0), Cell(instance)]
         texts = (

@@ -35,13 +35,26 @@ from helm_longctx.documents.site import safe_json, write_document, write_page, w
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.results.boards import FLOORS, Board, label, make_boards, own_boards, published_boards
+from helm_longctx.results.boards import (
+    FLOORS,
+    Board,
+    label,
+    make_boards,
+    own_boards,
+    published_boards,
+)
 from helm_longctx.results.cells import caveat_kinds, write_scores
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Run, read_results
 from helm_longctx.results.suite import report_path, suite_folder
 from helm_longctx.runs.files import STATES, reading
-from helm_longctx.runs.prompts import elide, elide_messages, evidence_of, instance_names, prompt_digest
+from helm_longctx.runs.prompts import (
+    elide,
+    elide_messages,
+    evidence_of,
+    instance_names,
+    prompt_digest,
+)
 from helm_longctx.runs.scores import Answer, Key, read_answers, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, PLAIN_NUMBERS
@@ -102,7 +115,9 @@ def helm_page(server: str, run: Run, instance: str = "") -> str:
     return f"{server.rstrip('/')}/#/runs/{quote(run.path.name)}{at}"
 
 
-def write_instance_pages(report: Report, boards: Sequence[Board], folder: Path, server: str) -> list[Path]:
+def write_instance_pages(
+    report: Report, boards: Sequence[Board], folder: Path, server: str
+) -> list[Path]:
     """Write a page for each run entry. Raises an `InputError` if a file of a run is damaged."""
     entries: dict[tuple[str, str], list[OwnRun]] = {}
     for board in boards:
@@ -116,7 +131,9 @@ def write_instance_pages(report: Report, boards: Sequence[Board], folder: Path, 
     return [folder / name for _, name in entries]
 
 
-def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, server: str) -> None:
+def _write_page(
+    report: Report, group: str, runs: Sequence[OwnRun], path: Path, server: str
+) -> None:
     instances: dict[Key, Instance] = {}
     for number, (run, results) in enumerate(runs):
         _add_run(instances, number, run, results, server)
@@ -124,7 +141,9 @@ def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, 
     texts.mkdir(parents=True, exist_ok=True)
     for chunk, start in enumerate(range(0, len(instances), CHUNK)):
         content = safe_json(list(map(vars, islice(instances.values(), start, start + CHUNK))))
-        (texts / f"{chunk}.js").write_text(f"addTexts({chunk}, {content});\n", encoding="utf-8", errors="replace")
+        (texts / f"{chunk}.js").write_text(
+            f"addTexts({chunk}, {content});\n", encoding="utf-8", errors="replace"
+        )
     rows = []
     for key, instance in instances.items():
         answers = [instance.answers.get(number) for number in range(len(runs))]
@@ -133,7 +152,12 @@ def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, 
                 **{"id": key[1], "task": key[0], "repeat": key[2], "depth": instance.depth},
                 "question": instance.question[:PREVIEW],
                 "answers": [
-                    each and [each["score"], each["flags"], (each.get("text") or each.get("error") or "")[:PREVIEW]]
+                    each
+                    and [
+                        each["score"],
+                        each["flags"],
+                        (each.get("text") or each.get("error") or "")[:PREVIEW],
+                    ]
                     for each in answers
                 ],
             }
@@ -143,13 +167,28 @@ def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, 
         "flags": FLAGS,
         "folder": texts.name,
         "runs": [
-            {"name": each[0].path.name, "model": each[1][0].model, "page": helm_page(server, each[0])} for each in runs
+            {
+                "name": each[0].path.name,
+                "model": each[1][0].model,
+                "page": helm_page(server, each[0]),
+            }
+            for each in runs
         ],
         "rows": rows,
     }
-    (texts / "index.js").write_text(f"window.INDEX = {safe_json(index)};\n", encoding="utf-8", errors="replace")
+    (texts / "index.js").write_text(
+        f"window.INDEX = {safe_json(index)};\n", encoding="utf-8", errors="replace"
+    )
     title = runs[0][0].entry
-    write_page(path, "instances.html", report=report, page=None, active=group, title=title, folder=texts.name)
+    write_page(
+        path,
+        "instances.html",
+        report=report,
+        page=None,
+        active=group,
+        title=title,
+        folder=texts.name,
+    )
 
 
 def folder_of(path: Path) -> Path:
@@ -157,7 +196,9 @@ def folder_of(path: Path) -> Path:
     return path.with_suffix("")
 
 
-def _add_run(instances: dict[Key, Instance], number: int, run: Run, results: Sequence[Result], server: str) -> None:
+def _add_run(
+    instances: dict[Key, Instance], number: int, run: Run, results: Sequence[Result], server: str
+) -> None:
     """Add a run's answers, holding one of them in memory at a time."""
     rows: list[tuple[str, str | None, str]] = []
     keys: list[Key] = []
@@ -180,7 +221,9 @@ def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> 
     score, evidence = answer.score, evidence_of(answer.references, answer.sample)
     if answer.key not in instances:
         references = [elide(each) for each in answer.references]
-        instances[answer.key] = Instance(elide(answer.question), references, score.depth if score else None)
+        instances[answer.key] = Instance(
+            elide(answer.question), references, score.depth if score else None
+        )
     request, prompts = answer.state["request"], instances[answer.key].prompts
     prompt = [("", elide(request["prompt"], evidence))]
     if messages := request.get("messages"):
@@ -227,13 +270,23 @@ def condition_sections(board: Board, server: str) -> list[Section]:
     if not board.runs:
         return []
     # Statistics that are 0 in all runs have no column.
-    names = [name for name in CONDITIONS if name not in _LEFT_OUT and any(_mean(rows, name) for _, rows in board.runs)]
+    names = [
+        name
+        for name in CONDITIONS
+        if name not in _LEFT_OUT and any(_mean(rows, name) for _, rows in board.runs)
+    ]
     heads = [
         *text_columns("Model", "Run entry", "Length"),
         Column("Answers", "Answers with a score, of all answers."),
         *(Column(CONDITIONS[name][0], CONDITIONS[name][1]) for name in names),
-        Column("HELM", "The run's page in HELM, if its server's address was given.", is_number=False),
-        Column(f"{MARK} Not comparable", "Why the run's scores do not compare with others.", is_number=False),
+        Column(
+            "HELM", "The run's page in HELM, if its server's address was given.", is_number=False
+        ),
+        Column(
+            f"{MARK} Not comparable",
+            "Why the run's scores do not compare with others.",
+            is_number=False,
+        ),
     ]
     rows = [_row(run, results, names, helm_page(server, run)) for run, results in board.runs]
     name = f"runs-{board.file_name}"
@@ -259,12 +312,18 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -
         numbers.append(number_cell(value, count if name.endswith("_tokens") else show))
     return [
         Cell(first.model),
-        Cell(run.entry + (" (closed book)" if first.context == "none" else ""), link=page_name(run)),
+        Cell(
+            run.entry + (" (closed book)" if first.context == "none" else ""), link=page_name(run)
+        ),
         Cell(label(first.length), first.length or 0),
         Cell(f"{scored} of {len(answers)}", scored),
         *numbers,
         Cell("open" if page else "", link=page),
-        Cell(caveat_kinds(caveats), note="; ".join(describe(caveats)), tag="lacking" if caveats else ""),
+        Cell(
+            caveat_kinds(caveats),
+            note="; ".join(describe(caveats)),
+            tag="lacking" if caveats else "",
+        ),
     ]
 
 
@@ -274,7 +333,13 @@ def _mean(results: Sequence[Result], name: str) -> float | None:
 
 
 def write_report(
-    suite: Path | None, benchmarks: Iterable[Benchmark], folder: Path, kind: str, *, published: bool, server: str
+    suite: Path | None,
+    benchmarks: Iterable[Benchmark],
+    folder: Path,
+    kind: str,
+    *,
+    published: bool,
+    server: str,
 ) -> Path:
     """Write a report and return the file to open first.
 
@@ -289,10 +354,14 @@ def write_report(
     boards = published_boards(benchmarks) if published and not suite else []
     if suite:
         # A suite can have published results, too.
-        results = [each for each in read_results(suite, benchmarks) if published or not each.is_published]
+        results = [
+            each for each in read_results(suite, benchmarks) if published or not each.is_published
+        ]
         boards = own_boards(make_boards(results, benchmarks, published))
     if not any(board.scores for board in boards):
-        raise InputError(f"{suite or 'report'} has no scores to report; first use helm-longctx run with it")
+        raise InputError(
+            f"{suite or 'report'} has no scores to report; first use helm-longctx run with it"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     pages = sorted((page for app in find_apps() for page in app.pages), key=lambda page: page.place)
     first, *rest = [made for board in boards for made in _pages(board, pages, server)]
@@ -303,7 +372,10 @@ def write_report(
     name = suite.name if suite else ""
     # Servers and browsers open `index.html` of a folder.
     report = Report(
-        f"Long-context report: {name or 'published results'}", name, made, [replace(first, file="index.html"), *rest]
+        f"Long-context report: {name or 'published results'}",
+        name,
+        made,
+        [replace(first, file="index.html"), *rest],
     )
     write_scores(boards, folder / "data")
     if kind != "html":
@@ -321,7 +393,11 @@ def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[P
         if not sections:
             continue
         chosen = {section.choice for section in sections}
-        lengths = [label(length) for length in board.lengths if length is not None and label(length) in chosen]
+        lengths = [
+            label(length)
+            for length in board.lengths
+            if length is not None and label(length) in chosen
+        ]
         file = "-".join(filter(None, (board.file_name, part))) + ".html"
         choices = lengths if len(lengths) > 1 else []  # a single length is no choice
         yield Page(file, title, board.title, sections, "", choices, choose_models(models, sections))
@@ -329,7 +405,9 @@ def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[P
 
 def choose_models(models: Mapping[str, bool], sections: Sequence[Section]) -> dict[str, bool]:
     """Return the models that readers can choose on a page: those in the data of its plots."""
-    figures = [block for section in sections for block in section.blocks if isinstance(block, Figure)]
+    figures = [
+        block for section in sections for block in section.blocks if isinstance(block, Figure)
+    ]
     names = {row["model"] for figure in figures if figure.by_model for row in figure.rows}
     found = {model: shown for model, shown in models.items() if model in names}
     # Without a model that is shown at first, a plot would be empty.
@@ -342,16 +420,29 @@ Format = Literal["html", "markdown", "latex", "pdf"]
 def report(
     suite: Annotated[
         str | None,
-        typer.Option(help="Name of the suite. [default: none, only published results]", autocompletion=complete_suite),
+        typer.Option(
+            help="Name of the suite. [default: none, only published results]",
+            autocompletion=complete_suite,
+        ),
     ] = None,
     to: Annotated[
         Path | None,
-        typer.Option(file_okay=False, help="Folder to write to. [default: `reports/SUITE` in the output folder]"),
+        typer.Option(
+            file_okay=False,
+            help="Folder to write to. [default: `reports/SUITE` in the output folder]",
+        ),
     ] = None,
-    published: Annotated[bool, typer.Option(help="Show published results next to the suite's results.")] = True,
-    format: Annotated[Format, typer.Option(help="Format of the report. `pdf` needs Chromium.")] = "html",
+    published: Annotated[
+        bool, typer.Option(help="Show published results next to the suite's results.")
+    ] = True,
+    format: Annotated[
+        Format, typer.Option(help="Format of the report. `pdf` needs Chromium.")
+    ] = "html",
     server: Annotated[
-        str, typer.Option(help="Address of helm-server, e.g. http://localhost:8000, for links to its pages.")
+        str,
+        typer.Option(
+            help="Address of helm-server, e.g. http://localhost:8000, for links to its pages."
+        ),
     ] = "",
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -361,11 +452,15 @@ def report(
     """
     require("report", "report")
     if server and not server.startswith(("http://", "https://")):
-        raise InputError(f"report: server={server!r} is invalid; give an address such as http://localhost:8000")
+        raise InputError(
+            f"report: server={server!r} is invalid; give an address such as http://localhost:8000"
+        )
     folder = suite_folder(output_path, suite) if suite else None
     if to is None and folder is None:
         raise InputError("report: to is missing; without --suite, name a folder with --to")
     target = to or report_path(output_path, str(suite))
     print(write_report(folder, BENCHMARKS, target, format, published=published, server=server))
     if to is None and format == "html":
-        print(f"To link it from HELM's pages: helm-longctx summarize --suite {suite} --output-path {output_path}")
+        print(
+            f"To link it from HELM's pages: helm-longctx summarize --suite {suite} --output-path {output_path}"
+        )

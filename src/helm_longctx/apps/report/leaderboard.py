@@ -5,8 +5,24 @@ from dataclasses import replace
 from itertools import product
 
 from helm_longctx.apps.app import for_each_length
-from helm_longctx.documents.document import Answer, Cell, Column, Figure, Section, Table, number_cell, text_columns
-from helm_longctx.documents.numbers import MARK, add_mark, count, percent, range_text, signed_percent
+from helm_longctx.documents.document import (
+    Answer,
+    Cell,
+    Column,
+    Figure,
+    Section,
+    Table,
+    number_cell,
+    text_columns,
+)
+from helm_longctx.documents.numbers import (
+    MARK,
+    add_mark,
+    count,
+    percent,
+    range_text,
+    signed_percent,
+)
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.results.boards import OVERALL, Board, label, score_key, show_model
 from helm_longctx.results.cells import (
@@ -21,7 +37,13 @@ from helm_longctx.results.cells import (
     short_name,
     shown_models,
 )
-from helm_longctx.results.comparison import Differences, describe_best, describe_pair, find_differences, find_ranks
+from helm_longctx.results.comparison import (
+    Differences,
+    describe_best,
+    describe_pair,
+    find_differences,
+    find_ranks,
+)
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.ranking import Rank
 
@@ -53,10 +75,14 @@ def leaderboard_sections(board: Board, length: int | None) -> Section | None:
     return Section(name, title, [block for block in blocks if block], choice=label(length))
 
 
-def _answer(board: Board, part: str, length: int | None, ranking: Sequence[Result], differences: Differences) -> Answer:
+def _answer(
+    board: Board, part: str, length: int | None, ranking: Sequence[Result], differences: Differences
+) -> Answer:
     asked = "How good is the model" if len(ranking) == 1 else "Which model is better"
     question = f"{asked} at {label(length)}?" if length is not None else f"{asked}?"
-    what, where = ("overall score", "") if part == OVERALL else ("score", f" in {board.titles[part]}")
+    what, where = (
+        ("overall score", "") if part == OVERALL else ("score", f" in {board.titles[part]}")
+    )
     own = [each for each in ranking if not each.is_published]
     compared = own or ranking
     floors = [each for each in board.floors(part, length) if not each.is_published]
@@ -64,39 +90,54 @@ def _answer(board: Board, part: str, length: int | None, ranking: Sequence[Resul
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
     whose = "of your models" if own else "of the published models"
-    score = f"{_score_text(best)} (95 % interval {range_text(best.interval.low, best.interval.high)})"
+    score = (
+        f"{_score_text(best)} (95 % interval {range_text(best.interval.low, best.interval.high)})"
+    )
     if len(compared) > 1:
         verdict = f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
     else:
         verdict = f"{show_model(best.model)} has {'a' if where else 'an'} {what} of {score}{where}."
     outside = _outside(board, best, board.without_rank(length, part) if own else [], differences)
     certainty = _certainty(ranking, own, differences)
-    is_sure = len(own) > 1 and all(differences[best.model, each.model].is_different for each in own[1:])
+    is_sure = len(own) > 1 and all(
+        differences[best.model, each.model].is_different for each in own[1:]
+    )
     lacking = f"{MARK} The score of {show_model(best.model)} is not comparable: {caveat_kinds(best.caveats)}."
-    notes = [lacking if best.caveats else "", outside, WIDEST if any(each.is_published for each in ranking) else ""]
+    notes = [
+        lacking if best.caveats else "",
+        outside,
+        WIDEST if any(each.is_published for each in ranking) else "",
+    ]
     return Answer(question, verdict, certainty, is_sure, " ".join(filter(None, notes)))
 
 
-def _floor_answer(question: str, board: Board, ranking: Sequence[Result], floors: Sequence[Result]) -> Answer:
+def _floor_answer(
+    question: str, board: Board, ranking: Sequence[Result], floors: Sequence[Result]
+) -> Answer:
     about = "Floors need no understanding of the context, so they have no rank."
     if not floors:
-        return Answer(question, "No model has a score, only floors and models without the context.", about, False)
+        return Answer(
+            question,
+            "No model has a score, only floors and models without the context.",
+            about,
+            False,
+        )
     best = max(floors, key=lambda each: each.interval.mean)
-    verdict = (
-        f"Only floors were run here. {show_model(best.model)} has {_score_text(best)} in {board.titles[best.part]}."
-    )
+    verdict = f"Only floors were run here. {show_model(best.model)} has {_score_text(best)} in {board.titles[best.part]}."
     if ranking:
         first = ranking[0]
-        about += (
-            f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
-        )
+        about += f" Of {len(ranking)} published models, {show_model(first.model)} has the highest: {_score_text(first)}."
     return Answer(question, verdict, about, False, WIDEST if ranking else "")
 
 
 def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Differences) -> str:
     """Say how the best of the user's models compares with the others, and with the published ones."""
     if not own:
-        return "Published scores are not compared with each other, because only means are known." if ranking[1:] else ""
+        return (
+            "Published scores are not compared with each other, because only means are known."
+            if ranking[1:]
+            else ""
+        )
     best, published = own[0], [each for each in ranking if each.is_published]
     texts = [describe_best(best.model, [each.model for each in own[1:]], differences)]
     if published and ranking[0] is best:
@@ -107,10 +148,14 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
         texts += [f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."]
     if published:
         decisions = [differences[best.model, each.model] for each in published]
-        signs = [each.is_different * (1 if each.comparison.effect.mean > 0 else -1) for each in decisions]
+        signs = [
+            each.is_different * (1 if each.comparison.effect.mean > 0 else -1) for each in decisions
+        ]
         outcomes = (("better than", 1), ("in a statistical tie with", 0), ("worse than", -1))
         counts = [f"{outcome} {signs.count(sign)}" for outcome, sign in outcomes if sign in signs]
-        texts += [f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."]
+        texts += [
+            f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."
+        ]
     return " ".join(filter(None, texts))
 
 
@@ -120,8 +165,16 @@ def _outside(board: Board, best: Result, others: Sequence[Result], differences: 
     for each in others:
         if not each.is_published:
             pair, there = differences.get((each.model, best.model)), board.tasks_behind(each)
-            tasks = ", ".join(board.titles[task] for task in board.tasks_of(each.part, each.length) if task in there)
-            verdict = f"; on the tasks that both have, {describe_pair(each.model, best.model, pair)}" if pair else ""
+            tasks = ", ".join(
+                board.titles[task]
+                for task in board.tasks_of(each.part, each.length)
+                if task in there
+            )
+            verdict = (
+                f"; on the tasks that both have, {describe_pair(each.model, best.model, pair)}"
+                if pair
+                else ""
+            )
             reason = f"its mean is over other tasks ({tasks})"
             if there == board.tasks_behind(best):
                 reason = f"it is judged by {' and '.join(sorted(each.judges))}"
@@ -138,7 +191,9 @@ def _score_text(result: Result) -> str:
     return add_mark(percent(result.interval.mean), result.caveats)
 
 
-def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result], name: str) -> Figure | None:
+def _plot(
+    board: Board, part: str, length: int | None, ranking: Sequence[Result], name: str
+) -> Figure | None:
     models, floors = shown_models(ranking), board.floors(part, length)
     if not models or len(models) + len(floors) < 2:
         return None
@@ -148,7 +203,9 @@ def _plot(board: Board, part: str, length: int | None, ranking: Sequence[Result]
     if any(each.is_published for each in ranking):
         about += " Full points were run here; hollow points are published."
     if floors:
-        about += f" Dashed lines are floors: {', '.join(short_name(each.model) for each in floors)}."
+        about += (
+            f" Dashed lines are floors: {', '.join(short_name(each.model) for each in floors)}."
+        )
     title = f"{board.titles[part]} {label(length)}".strip()
     spec = interval_plot(board.titles[part], [show_model(model) for model in models], bool(floors))
     return Figure(f"{name}-plot", title, about, spec, rows)
@@ -158,22 +215,34 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
     there = {*board.parts_at(length), *board.parts_at(length, "none")}
     parts = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
     lines, floors = _lines(board, part, length, ranks), board.floors(part, length)
-    columns = list(score_columns(board, length, parts, [line[1:] for line in lines], ranked_by=part))
+    columns = list(
+        score_columns(board, length, parts, [line[1:] for line in lines], ranked_by=part)
+    )
     rows = []
-    for (name_cell, model, context), *cells in zip(lines, *(each.cells for each in columns), strict=True):
+    for (name_cell, model, context), *cells in zip(
+        lines, *(each.cells for each in columns), strict=True
+    ):
         above = [_above(board, board.score(model, part, length, context), floors)] if floors else []
         rank = ranks.get(model) if context == "full" else None
-        why = "of other tasks, or by another judge, than the ranked scores" if name_cell.tag == UNRANKED else "no rank"
+        why = (
+            "of other tasks, or by another judge, than the ranked scores"
+            if name_cell.tag == UNRANKED
+            else "no rank"
+        )
         # Published models are not compared with each other, so it is not known which ranks are open.
         is_alone = rank is not None and name_cell.tag != "own"
         first = replace(rank_cell(rank, why), detail="") if is_alone else rank_cell(rank, why)
         rows.append([first, name_cell, *cells, *above])
     title = f"All models at {label(length)}" if length is not None else "All models"
     heads = _headings(board.titles[part], (each.head for each in columns), bool(floors))
-    return Table(f"{name}-table", title, heads, rows, _about(board, parts, bool(floors)), search=True)
+    return Table(
+        f"{name}-table", title, heads, rows, _about(board, parts, bool(floors)), search=True
+    )
 
 
-def _lines(board: Board, part: str, length: int | None, ranks: Iterable[str]) -> list[tuple[Cell, str, str]]:
+def _lines(
+    board: Board, part: str, length: int | None, ranks: Iterable[str]
+) -> list[tuple[Cell, str, str]]:
     """Return the name, the model and the context of each row.
 
     The user's models come first by rank, then those without a rank, floors and closed books, and published models.
@@ -206,7 +275,10 @@ def _headings(title: str, scores: Iterable[Column], has_floors: bool) -> list[Co
 
 
 def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
-    floor = " Above floor: the score minus the score of the best baseline that understands nothing." * has_floors
+    floor = (
+        " Above floor: the score minus the score of the best baseline that understands nothing."
+        * has_floors
+    )
     mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
     others = [board.titles[each] for each in columns if each in board.others]
     rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
@@ -219,10 +291,16 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
 def _above(board: Board, score: Result | None, floors: Sequence[Result]) -> Cell:
     if score is None:
         return number_cell(None)
-    same = [each.interval.mean for each in floors if board.tasks_behind(each) == board.tasks_behind(score)]
+    same = [
+        each.interval.mean
+        for each in floors
+        if board.tasks_behind(each) == board.tasks_behind(score)
+    ]
     if not same:
         return number_cell(None, note="no floor over the same tasks")
-    return number_cell(score.interval.mean - max(same), signed_percent, lacking=caveat_kinds(score.caveats))
+    return number_cell(
+        score.interval.mean - max(same), signed_percent, lacking=caveat_kinds(score.caveats)
+    )
 
 
 def _task_table(board: Board, length: int | None, name: str) -> Table | None:
@@ -239,14 +317,24 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
         Column(f"{MARK} Not comparable", is_number=False),
     ]
     order = [task.name for task in board.benchmark.tasks]
-    results.sort(key=lambda each: (order.index(each.task), each.context, not each.has_score, -each.interval.mean))
+    results.sort(
+        key=lambda each: (
+            order.index(each.task),
+            each.context,
+            not each.has_score,
+            -each.interval.mean,
+        )
+    )
     rows = [
         [
             Cell(board.titles[each.task]),
             Cell(show_model(each.model), detail="closed book" if each.context == "none" else ""),
             score_cell(each),
             number_cell(each.interval.n, count),
-            Cell("; ".join(caveat.text for caveat in each.caveats), tag="lacking" if each.caveats else ""),
+            Cell(
+                "; ".join(caveat.text for caveat in each.caveats),
+                tag="lacking" if each.caveats else "",
+            ),
         ]
         for each in results
     ]

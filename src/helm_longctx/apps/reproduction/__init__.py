@@ -2,4 +2,8 @@
 
 from helm_longctx.apps.app import App, ReportPage
 
-APP = App(pages=[ReportPage("reported", "Reported", f"{__name__}.reproduction:reported_sections", place=50)])
+APP = App(
+    pages=[
+        ReportPage("reported", "Reported", f"{__name__}.reproduction:reported_sections", place=50)
+    ]
+)

@@ -38,8 +38,14 @@ def print_protocol_list() -> None:
         for benchmark in BENCHMARKS
         for protocol in find_protocols(benchmark)
     ]
-    print_table(text_table("Reported protocols", ("protocol", "benchmark", "published"), rows, right=("published",)))
-    print("A protocol and its sources: helm-longctx reproduce NAME. To run it: add --model or --model-url")
+    print_table(
+        text_table(
+            "Reported protocols", ("protocol", "benchmark", "published"), rows, right=("published",)
+        )
+    )
+    print(
+        "A protocol and its sources: helm-longctx reproduce NAME. To run it: add --model or --model-url"
+    )
 
 
 def print_protocols(names: Sequence[str], *, has_numbers: bool = True) -> None:
@@ -86,35 +92,60 @@ def print_comparisons(
         if not found:
             runs = ", ".join(protocol.run_entries)
             by = f", judged by {protocol.judge}" if protocol.judge else ""
-            raise InputError(f"{suite} lacks runs of {protocol.name!r}; it needs scores of {runs}{by}")
+            raise InputError(
+                f"{suite} lacks runs of {protocol.name!r}; it needs scores of {runs}{by}"
+            )
         rows: dict[str, list[Reported]] = {}
         for own in found:
-            of_model = find_rows(protocol.rows, published or own.model) or find_rows(protocol.rows, own.deployment)
+            of_model = find_rows(protocol.rows, published or own.model) or find_rows(
+                protocol.rows, own.deployment
+            )
             if published and not of_model:
                 models = dict.fromkeys(row.model for row in protocol.rows)
                 raise bad_argument("reproduce", "published", published, models)
             rows[own.model] = of_model
         best = sorted(protocol.rows, key=lambda row: -row.value)[:_MOST_ROWS]
-        shown = [row for row in protocol.rows if row in best or any(row in each for each in rows.values())]
+        shown = [
+            row
+            for row in protocol.rows
+            if row in best or any(row in each for each in rows.values())
+        ]
         print_table(_table(protocol, found, shown))
         if len(shown) < len(protocol.rows):
-            print(f"{len(protocol.rows) - len(shown)} more published numbers: helm-longctx reproduce {name}")
+            print(
+                f"{len(protocol.rows) - len(shown)} more published numbers: helm-longctx reproduce {name}"
+            )
         names_of_rows = list(dict.fromkeys(row.model for row in protocol.rows))
-        more = f" and {len(names_of_rows) - _MOST_NAMES} more" if len(names_of_rows) > _MOST_NAMES else ""
+        more = (
+            f" and {len(names_of_rows) - _MOST_NAMES} more"
+            if len(names_of_rows) > _MOST_NAMES
+            else ""
+        )
         known = f"numbers are published for {', '.join(names_of_rows[:_MOST_NAMES])}{more}; name one with --published"
         for own in found:
             for row in rows[own.model]:
-                print(f"{own.model}: {judge_agreement(own, row, protocol, known_effort(own.deployment)).text}")
+                print(
+                    f"{own.model}: {judge_agreement(own, row, protocol, known_effort(own.deployment)).text}"
+                )
             if not rows[own.model]:
                 advice = known if names_of_rows else "there are none"
-                print(f"{own.model}: Not comparable: no number of this model is published ({advice}).")
+                print(
+                    f"{own.model}: Not comparable: no number of this model is published ({advice})."
+                )
 
 
 def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
     """Return a table of own and published numbers."""
-    own = [(each.model, f"{100 * each.interval.mean:.2f}", *_ends(each.interval), "measured here") for each in found]
+    own = [
+        (each.model, f"{100 * each.interval.mean:.2f}", *_ends(each.interval), "measured here")
+        for each in found
+    ]
     published = [
-        (*(row.label, row.number_text, *_ends(published_interval(row, protocol, found))), row.origin) for row in rows
+        (
+            *(row.label, row.number_text, *_ends(published_interval(row, protocol, found))),
+            row.origin,
+        )
+        for row in rows
     ]
     columns = ("model", "score", "95 % interval", "n", "origin")
     return text_table(protocol.title, columns, [*own, *published], right=("score", "n"))
@@ -128,7 +159,9 @@ def _ends(interval: Interval) -> tuple[str, str]:
 
 def known_effort(deployment: str) -> str | None:
     """Return the reasoning effort that a deployment sends; None if it sends none, or is not registered."""
-    from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
+    from helm.benchmark.model_deployment_registry import (
+        DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED,
+    )
 
     client = REGISTERED[deployment].client_spec if deployment in REGISTERED else None
     effort = client.args.get("reasoning_effort") if client and client.args else None
@@ -142,7 +175,9 @@ _MANAGED = ("tools", "context management")
 def find_obstacle(each: ReleaseRow) -> str:
     """Return why a number cannot be measured here as it was reported; empty if it can."""
     conditions = each.row.conditions
-    own = (f"{name}: {conditions[name]}" for name in _MANAGED if conditions.get(name, "none") != "none")
+    own = (
+        f"{name}: {conditions[name]}" for name in _MANAGED if conditions.get(name, "none") != "none"
+    )
     return each.protocol.obstacle or next(own, "")
 
 
@@ -151,9 +186,13 @@ def describe_runs(each: ReleaseRow) -> str:
     if obstacle := find_obstacle(each):
         return f"no: {obstacle}"
     # What the page does not say, so that no measurement is comparable with the number.
-    doubts = ", ".join([*each.protocol.not_stated, *([] if each.row.effort else ["the reasoning effort"])])
+    doubts = ", ".join(
+        [*each.protocol.not_stated, *([] if each.row.effort else ["the reasoning effort"])]
+    )
     judge = f", with the judge {each.protocol.judge}" if each.protocol.judge else ""
-    return f"yes{judge}" + (f"; not comparable, because the page does not say {doubts}" if doubts else "")
+    return f"yes{judge}" + (
+        f"; not comparable, because the page does not say {doubts}" if doubts else ""
+    )
 
 
 def release_table(rows: Sequence[ReleaseRow]) -> Table:
@@ -169,13 +208,20 @@ def release_table(rows: Sequence[ReleaseRow]) -> Table:
         for each in rows
     ]
     columns = ("number", "effort", "published", "can be run", "origin")
-    return text_table(f"Published long-context numbers of {rows[0].row.model}", columns, cells, right=("published",))
+    return text_table(
+        f"Published long-context numbers of {rows[0].row.model}",
+        columns,
+        cells,
+        right=("published",),
+    )
 
 
 def print_release(rows: Sequence[ReleaseRow]) -> None:
     """Print the numbers of a release, what can be run, and the run entries of all that can."""
     print_table(release_table(rows))
-    entries = dict.fromkeys(entry for each in rows if not find_obstacle(each) for entry in each.protocol.run_entries)
+    entries = dict.fromkeys(
+        entry for each in rows if not find_obstacle(each) for entry in each.protocol.run_entries
+    )
     print(
         f"{sum(not find_obstacle(each) for each in rows)} of {len(rows)} can be run, with {len(entries)} run entries:"
     )
@@ -183,7 +229,9 @@ def print_release(rows: Sequence[ReleaseRow]) -> None:
         print(f"  {entry}")
 
 
-def print_release_comparison(rows: Sequence[ReleaseRow], suite: Path, deployments: Collection[str] = ()) -> None:
+def print_release_comparison(
+    rows: Sequence[ReleaseRow], suite: Path, deployments: Collection[str] = ()
+) -> None:
     """Print a suite's scores beside the published numbers of a release, and a verdict for each.
 
     Args:
@@ -193,7 +241,11 @@ def print_release_comparison(rows: Sequence[ReleaseRow], suite: Path, deployment
 
     @cache
     def results(benchmark: str) -> tuple[Result, ...]:
-        return tuple(read_results(suite, [each.benchmark for each in rows if each.benchmark.name == benchmark][:1]))
+        return tuple(
+            read_results(
+                suite, [each.benchmark for each in rows if each.benchmark.name == benchmark][:1]
+            )
+        )
 
     cells, sentences, kinds = [], [], Counter[str]()
     for each in rows:
@@ -201,11 +253,17 @@ def print_release_comparison(rows: Sequence[ReleaseRow], suite: Path, deployment
         obstacle = find_obstacle(each)
         # An own number has the digits of the published one.
         digits = len(each.row.text.partition(".")[2]) if each.row.text else 1
-        for own in [] if obstacle else measure(each.protocol, each.benchmark, results(each.benchmark.name)):
+        for own in (
+            [] if obstacle else measure(each.protocol, each.benchmark, results(each.benchmark.name))
+        ):
             if own.deployment in (deployments or [own.deployment]):
-                verdict = judge_agreement(own, each.row, each.protocol, known_effort(own.deployment))
+                verdict = judge_agreement(
+                    own, each.row, each.protocol, known_effort(own.deployment)
+                )
                 ends = range_text(own.interval.low, own.interval.high)
-                shown.append((f"{100 * own.interval.mean:.{digits}f}", ends, verdict.kind, verdict.text))
+                shown.append(
+                    (f"{100 * own.interval.mean:.{digits}f}", ends, verdict.kind, verdict.text)
+                )
         why = f"Not run: {obstacle or 'the suite lacks its runs'}."
         for value, interval, kind, text in shown or [("", "", "not run", why)]:
             kinds[kind] += 1

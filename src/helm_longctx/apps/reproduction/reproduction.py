@@ -76,7 +76,9 @@ class Verdict(NamedTuple):
     text: str
 
 
-def measure(protocol: Protocol, benchmark: Benchmark, results: Iterable[Result]) -> list[Measurement]:
+def measure(
+    protocol: Protocol, benchmark: Benchmark, results: Iterable[Result]
+) -> list[Measurement]:
     """Return the number of each of the user's models that has all runs of a protocol.
 
     Of several runs of a task, the one with the fewest departures from the protocol counts, and then the one with the
@@ -86,19 +88,28 @@ def measure(protocol: Protocol, benchmark: Benchmark, results: Iterable[Result])
         results: the results of a suite, with their answers.
     """
     entries = [parse_entry([benchmark], text) for text in protocol.entries]
-    own = [each for each in results if each.benchmark == benchmark.name and each.run and each.context == "full"]
+    own = [
+        each
+        for each in results
+        if each.benchmark == benchmark.name and each.run and each.context == "full"
+    ]
     own = own if entries else []
     found = []
     for model in dict.fromkeys(each.model for each in own):
         of_model = [each for each in own if each.model == model]
-        parts = [[_choose_result(protocol, entry, task.name, of_model) for task in entry.tasks] for entry in entries]
+        parts = [
+            [_choose_result(protocol, entry, task.name, of_model) for task in entry.tasks]
+            for entry in entries
+        ]
         chosen = [[each for each in part if each] for part in parts]
         if all(len(part) == len(wanted) for part, wanted in zip(chosen, parts, strict=True)):
             found.append(_measure_results(protocol, entries, chosen))
     return found
 
 
-def _choose_result(protocol: Protocol, entry: Entry, task: str, results: Iterable[Result]) -> Result | None:
+def _choose_result(
+    protocol: Protocol, entry: Entry, task: str, results: Iterable[Result]
+) -> Result | None:
     """Return the result of a task that fits an entry best; None if no run of the task has the protocol's metric."""
     fitting = []
     for each in results:
@@ -106,9 +117,18 @@ def _choose_result(protocol: Protocol, entry: Entry, task: str, results: Iterabl
         # A run asks the questions of an entry, or some of them.
         asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
         is_there = (each.entry, each.task, each.length) == (entry.name, task, entry.settings.length)
-        if is_there and asks and each.has_score and (protocol.metric or MAIN_METRIC) in each.statistics:
+        if (
+            is_there
+            and asks
+            and each.has_score
+            and (protocol.metric or MAIN_METRIC) in each.statistics
+        ):
             fitting.append(each)
-    return min(fitting, key=lambda each: (len(_reasons(protocol, entry, each)), -each.interval.n), default=None)
+    return min(
+        fitting,
+        key=lambda each: (len(_reasons(protocol, entry, each)), -each.interval.n),
+        default=None,
+    )
 
 
 def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
@@ -119,7 +139,9 @@ def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
     caveats = [
         each
         for each in result.caveats
-        if not (each.kind == "num_samples" and (protocol.samples or each.detail.startswith(own_sample)))
+        if not (
+            each.kind == "num_samples" and (protocol.samples or each.detail.startswith(own_sample))
+        )
         and not (each.kind == "sampling" and each.detail == temperature)
     ]
     reasons = describe(each._replace(task="") for each in caveats)
@@ -128,9 +150,13 @@ def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
     if (own := spec.get("num_trials", 1)) != trials:
         reasons.append(f"each question was asked {own} times instead of {trials}")
     if protocol.temperature is not None and spec.get("temperature") != protocol.temperature:
-        reasons.append(f"temperature {spec.get('temperature'):g} instead of {protocol.temperature:g}")
+        reasons.append(
+            f"temperature {spec.get('temperature'):g} instead of {protocol.temperature:g}"
+        )
     if protocol.output_tokens is not None and spec.get("max_tokens") != protocol.output_tokens:
-        reasons.append(f"{spec.get('max_tokens'):,} output tokens instead of {protocol.output_tokens:,}")
+        reasons.append(
+            f"{spec.get('max_tokens'):,} output tokens instead of {protocol.output_tokens:,}"
+        )
     return reasons
 
 
@@ -139,14 +165,22 @@ def _sampling(protocol: Protocol) -> str:
     return "" if protocol.temperature is None else f"temperature={protocol.temperature:g}"
 
 
-def _measure_results(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]) -> Measurement:
+def _measure_results(
+    protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]
+) -> Measurement:
     pairs = [(entry, result) for entry, part in zip(entries, parts, strict=True) for result in part]
-    reasons = dict.fromkeys(reason for entry, result in pairs for reason in _reasons(protocol, entry, result))
+    reasons = dict.fromkeys(
+        reason for entry, result in pairs for reason in _reasons(protocol, entry, result)
+    )
     interval = _aggregate(protocol, entries, parts)
     if protocol.samples and interval.n < protocol.samples:
         reasons[f"{interval.n:,} of {protocol.samples:,} questions"] = None
     asked = sum(result.interval.n for _, result in pairs)
-    counts = [(each.statistics[CUT].interval.mean, each.interval.n) for _, each in pairs if CUT in each.statistics]
+    counts = [
+        (each.statistics[CUT].interval.mean, each.interval.n)
+        for _, each in pairs
+        if CUT in each.statistics
+    ]
     cut = sum(share * n for share, n in counts) / max(asked, 1)
     first = pairs[0][1]
     deployment = first.run.deployment if first.run else ""
@@ -154,7 +188,9 @@ def _measure_results(protocol: Protocol, entries: Sequence[Entry], parts: Sequen
     if cut and protocol.metric:
         best = min(interval.mean + cut, 1.0)  # of other metrics than the score there are no bounds
     elif cut:
-        best = _aggregate(protocol, entries, [list(map(_take_best_case, part)) for part in parts]).mean
+        best = _aggregate(
+            protocol, entries, [list(map(_take_best_case, part)) for part in parts]
+        ).mean
     model = first.model.removesuffix(f" ({_sampling(protocol)})")
     return Measurement(model, deployment, interval, cut, best, tuple(reasons))
 
@@ -163,12 +199,21 @@ def _take_best_case(result: Result) -> Result:
     """Return a result in which all cut answers are right (`results/cells.py`)."""
     if BEST not in result.statistics:
         return result
-    answers = tuple(row._replace(score=1.0) if row.values.get(CUT) else row for row in result.answers)
+    answers = tuple(
+        row._replace(score=1.0) if row.values.get(CUT) else row for row in result.answers
+    )
     best = result.statistics[BEST]
-    return replace(result, interval=best.interval, statistics={**result.statistics, MAIN_METRIC: best}, answers=answers)
+    return replace(
+        result,
+        interval=best.interval,
+        statistics={**result.statistics, MAIN_METRIC: best},
+        answers=answers,
+    )
 
 
-def _aggregate(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]) -> Interval:
+def _aggregate(
+    protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]
+) -> Interval:
     metric = protocol.metric or MAIN_METRIC
     if protocol.aggregation == "mean over questions":
         results = [result for part in parts for result in part]
@@ -177,20 +222,30 @@ def _aggregate(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Seq
             return results[0].statistics[metric].interval
         rows = [row for each in results for row in each.answers]
         values = [row.score if metric == MAIN_METRIC else row.values.get(metric) for row in rows]
-        scored = [(row, value) for row, value in zip(rows, values, strict=True) if value is not None]
+        scored = [
+            (row, value) for row, value in zip(rows, values, strict=True) if value is not None
+        ]
         # Other groups than texts have the same names in other tasks and at other lengths.
         clusters = [
-            row.group if row.group.startswith(TEXT_GROUP) else (row.task, row.length, row.group) for row, _ in scored
+            row.group if row.group.startswith(TEXT_GROUP) else (row.task, row.length, row.group)
+            for row, _ in scored
         ]
         interval = mean_interval([value for _, value in scored], clusters)
         return replace(interval, n=len({(row.task, row.length, row.instance) for row, _ in scored}))
-    means = [mean_over_tasks(entry.tasks, part, metric)[0] for entry, part in zip(entries, parts, strict=True)]
+    means = [
+        mean_over_tasks(entry.tasks, part, metric)[0]
+        for entry, part in zip(entries, parts, strict=True)
+    ]
     if protocol.aggregation == "mean over entries":
         return mean_of_means(means)
-    return area_over_lengths({entry.settings.length or 0: mean for entry, mean in zip(entries, means, strict=True)})
+    return area_over_lengths(
+        {entry.settings.length or 0: mean for entry, mean in zip(entries, means, strict=True)}
+    )
 
 
-def published_interval(row: Reported, protocol: Protocol, own: Iterable[Measurement] = ()) -> Interval:
+def published_interval(
+    row: Reported, protocol: Protocol, own: Iterable[Measurement] = ()
+) -> Interval:
     """Return a published number, 0 to 1, with the widest interval that its sample allows; NaN if that is not known.
 
     Args:
@@ -214,7 +269,9 @@ def _plain(model: str) -> str:
     return _DATE.sub("", name).removeprefix("claude-")
 
 
-def judge_agreement(own: Measurement, row: Reported, protocol: Protocol, effort: str | None) -> Verdict:
+def judge_agreement(
+    own: Measurement, row: Reported, protocol: Protocol, effort: str | None
+) -> Verdict:
     """Say whether a measurement agrees with a published number.
 
     Args:
@@ -225,11 +282,15 @@ def judge_agreement(own: Measurement, row: Reported, protocol: Protocol, effort:
     if not row.effort:
         reasons.append("the page does not say the reasoning effort")
     elif row.effort != (effort or NO_REASONING):
-        reasons.append(f"the published effort is {row.effort}, and yours is {effort or 'not known'}")
+        reasons.append(
+            f"the published effort is {row.effort}, and yours is {effort or 'not known'}"
+        )
     reasons += _cut_reasons(own, published)
     what = f"{row.text or format(row.value, 'g')} of {row.label}"
     if reasons:
-        return Verdict("not comparable", f"Not comparable with the published {what}: {'; '.join(reasons)}.")
+        return Verdict(
+            "not comparable", f"Not comparable with the published {what}: {'; '.join(reasons)}."
+        )
     kind = _compare(own.interval, published)
     difference = f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
     least = detectable_from(own.interval, published)
@@ -250,7 +311,9 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     if not own.cut:
         return []
     by = own.best - own.interval.mean
-    mean, low, high = (min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high))
+    mean, low, high = (
+        min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high)
+    )
     best = Interval(mean, low, high, own.interval.n)
     is_crossed = own.interval.mean <= published.mean <= own.best
     if not is_crossed and _compare(own.interval, published) == _compare(best, published):
@@ -288,7 +351,11 @@ OVER_TIME = (
 _HEADS = (
     *text_columns("Date", "Model", "Vendor", "Protocol"),
     Column("Published", "‡ Another source prints another number, which the note has."),
-    Column("Open", "Why nobody else can run the protocol, or what its page does not say.", is_number=False),
+    Column(
+        "Open",
+        "Why nobody else can run the protocol, or what its page does not say.",
+        is_number=False,
+    ),
 )
 
 
@@ -298,17 +365,27 @@ def reported_sections(board: Board) -> list[Section]:
     families: dict[str, list[tuple[Protocol, list[Measurement]]]] = {}
     # The published tables of benchmarks are on the leaderboard.
     for protocol in find_protocols(board.benchmark) if board.runs and not board.folder else ():
-        if protocol.rows and not protocol.is_table and (found := measure(protocol, board.benchmark, results)):
+        if (
+            protocol.rows
+            and not protocol.is_table
+            and (found := measure(protocol, board.benchmark, results))
+        ):
             families.setdefault(protocol.family, []).append((protocol, found))
     own = [_make_section(board, family, points) for family, points in families.items()]
     return [*own, *_published_sections(board)]
 
 
-def _make_section(board: Board, family: str, points: Sequence[tuple[Protocol, list[Measurement]]]) -> Section:
+def _make_section(
+    board: Board, family: str, points: Sequence[tuple[Protocol, list[Measurement]]]
+) -> Section:
     name = f"reported-{board.file_name}-{re.sub('[^a-z0-9]+', '-', family.lower())}".strip("-")
     own = list(dict.fromkeys(each.model for _, found in points for each in found))
     published = list(dict.fromkeys(row.label for protocol, _ in points for row in protocol.rows))
-    columns = [*text_columns("Reported"), *(Column(show_model(model)) for model in own), *map(Column, published)]
+    columns = [
+        *text_columns("Reported"),
+        *(Column(show_model(model)) for model in own),
+        *map(Column, published),
+    ]
     rows = []
     for protocol, found in points:
         measured, reported = ({each: Cell("") for each in names} for names in (own, published))
@@ -322,7 +399,9 @@ def _make_section(board: Board, family: str, points: Sequence[tuple[Protocol, li
             ends = range_text(interval.low, interval.high) or "unknown"
             note = f"{row.origin}. {row.source.settings}".strip()
             reported[row.label] = Cell(row.number_text, interval.mean, ends, note)
-        rows.append([Cell(protocol.point or protocol.title), *measured.values(), *reported.values()])
+        rows.append(
+            [Cell(protocol.point or protocol.title), *measured.values(), *reported.values()]
+        )
     first = points[0][0]
     about = f"{first.about} Conditions: {'; '.join(first.conditions)}. {ABOUT}"
     return Section(name, family, [Table(name, family, columns, rows, about)])
@@ -330,7 +409,9 @@ def _make_section(board: Board, family: str, points: Sequence[tuple[Protocol, li
 
 def _published_sections(board: Board) -> list[Section]:
     """Return a section with all published numbers of a benchmark over time, if it has a ledger."""
-    protocols = [each for each in find_protocols(board.benchmark) if not each.is_table and not board.folder]
+    protocols = [
+        each for each in find_protocols(board.benchmark) if not each.is_table and not board.folder
+    ]
     rows = sorted(
         ((protocol, row) for protocol in protocols for row in protocol.rows),
         key=lambda each: (each[1].source.date, each[0].title, -each[1].value),
@@ -345,12 +426,20 @@ def _published_sections(board: Board) -> list[Section]:
             Cell(row.vendor),
             Cell(protocol.title),
             Cell(row.number_text, row.value / 100, "", row.origin),
-            Cell(protocol.obstacle or ", ".join(f"not stated: {what}" for what in protocol.not_stated)),
+            Cell(
+                protocol.obstacle
+                or ", ".join(f"not stated: {what}" for what in protocol.not_stated)
+            ),
         ]
         for protocol, row in rows
     ]
     points = [
-        {"date": row.source.date, "score": row.value / 100, "model": row.label, "protocol": protocol.family}
+        {
+            "date": row.source.date,
+            "score": row.value / 100,
+            "model": row.label,
+            "protocol": protocol.family,
+        }
         for protocol, row in rows
         if row.source.date != UNKNOWN
     ]

@@ -137,7 +137,13 @@ def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subs
             agreements = _agreements(draws, rows[cheap], columns[cheap])
             for place, found in zip(cheap, agreements.tolist(), strict=True):
                 if found >= wish and (best is None or price[place] < best.price):
-                    best = Subset(_places(rows[place]), _places(columns[place]), share, float(price[place]), found)
+                    best = Subset(
+                        _places(rows[place]),
+                        _places(columns[place]),
+                        share,
+                        float(price[place]),
+                        found,
+                    )
     return best
 
 
@@ -155,7 +161,9 @@ def agreement(scores: Scores, subset: Subset, reference: Floats, seed: int = 1) 
     found = []
     for _ in range(DRAWS):
         table = scores.table + noise * random.standard_normal(noise.shape)
-        found.append(spearman(table[:, subset.rows][:, :, subset.columns].mean(axis=(1, 2)), reference))
+        found.append(
+            spearman(table[:, subset.rows][:, :, subset.columns].mean(axis=(1, 2)), reference)
+        )
     rows = [(each.rho, each.p_value, each.low, each.high) for each in found]
     rho, p_value, low, high = (float(mean) for mean in np.mean(rows, axis=0))
     return Correlation(rho, p_value, low, high, found[0].n)
@@ -254,7 +262,11 @@ class Proposal:
 
     def cost(self, price: Price, whole: bool = False) -> float:
         """Return the price of the subset, or of everything, in the unit of `price`."""
-        cells = ((row, length, 1.0) for row in self.rows for length in self.lengths) if whole else self.selection()
+        cells = (
+            ((row, length, 1.0) for row in self.rows for length in self.lengths)
+            if whole
+            else self.selection()
+        )
         return sum(share * _price_of(row.tasks, length, price) for row, length, share in cells)
 
     def conf(self) -> str:
@@ -264,7 +276,10 @@ class Proposal:
         for row, length, share in self.selection():
             tasks = _find_tasks(row.tasks, length)
             # It is rounded first, because a share of a number can exceed a whole number in the last digit.
-            samples = {task.name: math.ceil(round(task.sample(Settings(length)) * share, 6)) for task in tasks}
+            samples = {
+                task.name: math.ceil(round(task.sample(Settings(length)) * share, 6))
+                for task in tasks
+            }
             at = [] if length is None else [f"length={length_label(length)}"]
             # A whole category is one entry, if all its tasks are asked equally many questions.
             whole = row.tasks == row.category.tasks and len(set(samples.values())) == 1
@@ -277,7 +292,12 @@ class Proposal:
 
 
 def propose(
-    benchmark: Benchmark, results: Iterable[Result], wish: float, most: float, price: Price, seed: int = 0
+    benchmark: Benchmark,
+    results: Iterable[Result],
+    wish: float,
+    most: float,
+    price: Price,
+    seed: int = 0,
 ) -> Proposal:
     """Find the cheapest subset on half of the models, and check it on the other half.
 
@@ -297,7 +317,10 @@ def propose(
         )
     shape = [[(row.tasks, length) for length in lengths] for row in rows]
     questions = np.array(
-        [[sum(t.sample(Settings(at)) for t in _find_tasks(tasks, at)) for tasks, at in row] for row in shape]
+        [
+            [sum(t.sample(Settings(at)) for t in _find_tasks(tasks, at)) for tasks, at in row]
+            for row in shape
+        ]
     )
     prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
     scores = Scores(table, questions.astype(float), prices)
@@ -316,7 +339,11 @@ def propose(
     for place, length in enumerate(lengths):
         if length is not None:
             references[f"the mean at {length_label(length)}"] = rest.table[:, :, place].mean(axis=1)
-    checks = {name: agreement(rest, subset, values) for name, values in references.items()} if subset else {}
+    checks = (
+        {name: agreement(rest, subset, values) for name, values in references.items()}
+        if subset
+        else {}
+    )
     return Proposal(subset, benchmark, rows, lengths, scores, checks)
 
 
@@ -325,20 +352,33 @@ def tokens(task: Task, length: int | None) -> float:
     return (length or 0) + task.output_tokens(Settings(length))
 
 
-def _arrange(benchmark: Benchmark, results: Iterable[Result]) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
+def _arrange(
+    benchmark: Benchmark, results: Iterable[Result]
+) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
-    found = [each for each in results if each.benchmark == benchmark.name and each.context == "full"]
+    found = [
+        each for each in results if each.benchmark == benchmark.name and each.context == "full"
+    ]
     by_task = all(each.task for each in found)
     cells = found if by_task else category_results(found, benchmark)
     averaged = [(entry, each) for entry, each in benchmark.entries.items() if each.averaged]
     rows = [
-        Row(entry, task.title if by_task else category.title, category, (task,) if by_task else category.tasks)
+        Row(
+            entry,
+            task.title if by_task else category.title,
+            category,
+            (task,) if by_task else category.tasks,
+        )
         for entry, category in averaged
         for task in (category.tasks if by_task else category.tasks[:1])
     ]
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
-    scores = {(each.model, (each.entry, each.task), each.length): each.interval.mean for each in cells}
-    lengths = sorted({length for _, key, length in scores if key in keys}, key=lambda length: length or 0)
+    scores = {
+        (each.model, (each.entry, each.task), each.length): each.interval.mean for each in cells
+    }
+    lengths = sorted(
+        {length for _, key, length in scores if key in keys}, key=lambda length: length or 0
+    )
     table = np.array(
         [
             [[scores.get((model, key, length), math.nan) for length in lengths] for key in keys]
@@ -356,18 +396,28 @@ def _find_tasks(tasks: Iterable[Task], length: int | None) -> list[Task]:
 
 def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
     settings = Settings(length)
-    return sum(t.sample(settings) * t.depths * t.repeats * price(t, length) for t in _find_tasks(tasks, length))
+    return sum(
+        t.sample(settings) * t.depths * t.repeats * price(t, length)
+        for t in _find_tasks(tasks, length)
+    )
 
 
 def subset(
     benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. helmet or lv_eval.")],
     suite: Annotated[
-        str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
+        str | None,
+        typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite),
     ] = None,
-    agreement: Annotated[float, typer.Option(min=0.5, max=1, help="Minimum rank correlation with the whole.")] = 0.95,
-    price: Annotated[float, typer.Option(min=0.001, max=1, help="Maximum price, as a share of the whole.")] = 0.25,
+    agreement: Annotated[
+        float, typer.Option(min=0.5, max=1, help="Minimum rank correlation with the whole.")
+    ] = 0.95,
+    price: Annotated[
+        float, typer.Option(min=0.001, max=1, help="Maximum price, as a share of the whole.")
+    ] = 0.25,
     to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path("subset.conf"),
-    model: Annotated[str | None, typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-6-luna.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-6-luna.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split of the models.")] = 0,
     json_path: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
@@ -386,10 +436,18 @@ def subset(
     check_folder("json", json_path)
     chosen = by_name[benchmark]
     dollars = _dollars(model, local_path) if model else None
-    own = read_results(suite_folder(output_path, suite), [chosen], keep_answers=False) if suite else []
+    own = (
+        read_results(suite_folder(output_path, suite), [chosen], keep_answers=False)
+        if suite
+        else []
+    )
     boards = make_boards([*own, *published_results(chosen)], [chosen])
     # Some publications have only the scores of categories.
-    results = [each for board in boards for each in (*board.tasks, *(c for c in board.categories if not c.parts))]
+    results = [
+        each
+        for board in boards
+        for each in (*board.tasks, *(c for c in board.categories if not c.parts))
+    ]
     proposal = propose(chosen, results, agreement, price, dollars or tokens, seed)
     if json_path:
         content = {
@@ -402,12 +460,16 @@ def subset(
         }
         json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
     if proposal.subset is None or proposal.agreement is None:
-        print(f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an agreement of {agreement:g}.")
+        print(
+            f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an agreement of {agreement:g}."
+        )
         raise typer.Exit(1)
     _print(proposal, dollars)
     if proposal.agreement.rho < agreement:
         rho = f"{proposal.agreement.rho:.3f}"
-        print(f"No subset is proposed: the agreement of this one is only {rho} on models that the search did not use.")
+        print(
+            f"No subset is proposed: the agreement of this one is only {rho} on models that the search did not use."
+        )
         raise typer.Exit(1)
     to.write_text(proposal.conf(), encoding="utf-8")
     print(f"Run it: helm-longctx run --conf-path {to} --model …")
@@ -423,7 +485,9 @@ def _dollars(deployment: str, local_path: Path) -> Price:
             f"subset: model={deployment!r} is not a deployment that HELM knows; see `helm-longctx models`"
         ) from error
     if prices is None:
-        raise InputError(f"subset: the prices of model={deployment!r} are unknown; leave --model out to count tokens")
+        raise InputError(
+            f"subset: the prices of model={deployment!r} are unknown; leave --model out to count tokens"
+        )
 
     def price(task: Task, length: int | None) -> float:
         usage = Usage(input_tokens=length or 0, output_tokens=task.output_tokens(Settings(length)))
@@ -435,9 +499,13 @@ def _dollars(deployment: str, local_path: Path) -> Price:
 def _print(proposal: Proposal, dollars: Price | None) -> None:
     lengths: dict[tuple[str, str], list[str]] = {}
     for row, length, share in proposal.selection():
-        lengths.setdefault((row.title, f"{share:.0%}"), []).append("" if length is None else length_label(length))
+        lengths.setdefault((row.title, f"{share:.0%}"), []).append(
+            "" if length is None else length_label(length)
+        )
     rows = [(title, questions, ", ".join(labels)) for (title, questions), labels in lengths.items()]
-    print_table(text_table(f"A part of {proposal.benchmark.title}", ("part", "questions", "lengths"), rows))
+    print_table(
+        text_table(f"A part of {proposal.benchmark.title}", ("part", "questions", "lengths"), rows)
+    )
     unit = proposal.benchmark.axis.unit if proposal.benchmark.axis else "tokens"
     for name, price in ((unit, tokens), ("dollars", dollars)):
         if price:
@@ -445,4 +513,6 @@ def _print(proposal: Proposal, dollars: Price | None) -> None:
             print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
     for name, found in proposal.checks.items():
         interval = f"{found.rho:.3f} ({range_text(found.low, found.high, '{:.3f}'.format)})"
-        print(f"Agreement with the ranking by {name}: {interval}, on {found.n} models that the search did not use")
+        print(
+            f"Agreement with the ranking by {name}: {interval}, on {found.n} models that the search did not use"
+        )

@@ -19,7 +19,15 @@ from typing import Any
 from helm_longctx.benchmarks.aa_lcr import prompts
 from helm_longctx.data.tables import read_csv
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks import Category, DataRoot, InputError, Judgement, PinnedFile, Template, WheelFile
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    InputError,
+    Judgement,
+    PinnedFile,
+    Template,
+    WheelFile,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
@@ -47,10 +55,21 @@ DOCUMENTS_1_1 = PinnedFile(
     "5e839249826f6b9bd5324f0d139089c9dc481ccb3f212a6dfad00c51045d9d8a",
 )
 """The files of version 1.1, with the corrected answers."""
-COLUMNS_1_1 = ("question", "answer", "document_category", "document_set_id", "data_source_filenames")
+COLUMNS_1_1 = (
+    "question",
+    "answer",
+    "document_category",
+    "document_set_id",
+    "data_source_filenames",
+)
 DOCUMENT = "BEGIN DOCUMENT {number}:\n{text}\nEND DOCUMENT {number}"
 _BAD_ARCHIVE = (
-    *(OSError, EOFError, RuntimeError, UnicodeDecodeError),  # RuntimeError: encrypted, or another compression
+    *(
+        OSError,
+        EOFError,
+        RuntimeError,
+        UnicodeDecodeError,
+    ),  # RuntimeError: encrypted, or another compression
     *(zipfile.BadZipFile, zlib.error, struct.error),
 )
 """What reading a damaged archive raises."""
@@ -74,21 +93,32 @@ def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
             members = {_plain_name(member.filename): member for member in archive.infolist()}
             for number, row in enumerate(read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)):
                 folder = f"lcr/{row['document_category']}/{row['document_set_id']}"
-                names = [f"{folder}/{name.strip()}" for name in row["data_source_filenames"].split(";") if name.strip()]
+                names = [
+                    f"{folder}/{name.strip()}"
+                    for name in row["data_source_filenames"].split(";")
+                    if name.strip()
+                ]
                 if missing := [name for name in names if _plain_name(name) not in members]:
                     raise InputError(f"{path}: it has no file {missing[0]!r}; fetch it again")
                 found = [members[_plain_name(name)] for name in names]
                 if sum(member.file_size for member in found) > MOST_BYTES:
-                    raise InputError(f"{path}: the documents in {folder} have more than {MOST_BYTES:,} bytes")
+                    raise InputError(
+                        f"{path}: the documents in {folder} have more than {MOST_BYTES:,} bytes"
+                    )
                 texts = enumerate((archive.read(member).decode("utf-8") for member in found), 1)
                 documents = (DOCUMENT.format(number=place, text=text) for place, text in texts)
                 yield _example(number, row, "\n\n".join(documents))
     except _BAD_ARCHIVE as error:
-        raise InputError(f"{path}: it is not a zip file of texts ({type(error).__name__})") from error
+        raise InputError(
+            f"{path}: it is not a zip file of texts ({type(error).__name__})"
+        ) from error
 
 
 def _example(number: int, row: Mapping[str, str], context: str) -> Example:
-    fields, group = {"context": context, "question": row["question"]}, f"documents {digest(context)[:12]}"
+    fields, group = (
+        {"context": context, "question": row["question"]},
+        f"documents {digest(context)[:12]}",
+    )
     return Example(f"aa_lcr-{number}", fields, [row["answer"]], "official", group=group)
 
 
@@ -110,13 +140,17 @@ _VERDICTS = {"CORRECT": 1.0, "INCORRECT": 0.0}
 def judge_prompt(record: Record, template: str = prompts.JUDGE) -> str:
     """Make the user turn of the judge's prompt. Version 1.1's card has its first part as a system message."""
     return template.format(
-        question=record["question"], official_answer=record["references"][0], candidate_answer=record["prediction"]
+        question=record["question"],
+        official_answer=record["references"][0],
+        candidate_answer=record["prediction"],
     )
 
 
 def read_verdict(reply: Any) -> Scores:
     """Return 1 for the reply CORRECT and 0 for INCORRECT; nothing for any other text, even if only spaces differ."""
-    return {"judge_score": _VERDICTS[reply]} if isinstance(reply, str) and reply in _VERDICTS else {}
+    return (
+        {"judge_score": _VERDICTS[reply]} if isinstance(reply, str) and reply in _VERDICTS else {}
+    )
 
 
 def read_verdict_1_1(reply: Any) -> Scores:
@@ -133,7 +167,11 @@ score = partial(judge_scores, headline="judge_score", score=read_verdict)
 
 # The official code asks once, and leaves out a reply that it cannot read.
 JUDGEMENT = Judgement(
-    judge_prompt, lambda reply, record: read_verdict(reply), prompts.JUDGE, max_tokens=1024, readings=1
+    judge_prompt,
+    lambda reply, record: read_verdict(reply),
+    prompts.JUDGE,
+    max_tokens=1024,
+    readings=1,
 )
 JUDGEMENT_1_1 = Judgement(
     partial(judge_prompt, template=prompts.JUDGE_1_1),
@@ -177,6 +215,12 @@ AA_LCR = read_benchmark(
     __package__,
     (
         Category("", "", (_QUESTIONS,), judge=f"{__package__}.judge.VerdictAnnotator"),
-        Category("v1_1", "1.1", (_QUESTIONS_1_1,), averaged=False, judge=f"{__package__}.judge.VerdictAnnotator11"),
+        Category(
+            "v1_1",
+            "1.1",
+            (_QUESTIONS_1_1,),
+            averaged=False,
+            judge=f"{__package__}.judge.VerdictAnnotator11",
+        ),
     ),
 )

@@ -14,18 +14,48 @@ from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.data.jsonl import JsonArray, Types
-from helm_longctx.tasks import Baseline, Category, DataRoot, Message, Template, WebFile, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    Baseline,
+    Category,
+    DataRoot,
+    Message,
+    Template,
+    WebFile,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import number_name, take_sample
-from helm_longctx.tasks.task import TEXTS, Example, Record, Scores, Settings, Shape, Task, Variant, are_all, is_whole
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    are_all,
+    is_whole,
+)
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""
 
-QUESTION_COLUMNS: Types = {"question_id": (int, str), "question": str, "answer": str, "all_answers": list}
+QUESTION_COLUMNS: Types = {
+    "question_id": (int, str),
+    "question": str,
+    "answer": str,
+    "all_answers": list,
+}
 ORDER = Shape("a list of whole numbers", are_all(is_whole))
 
-SECTION_COLUMNS: Types = {"book_id": (int, str), "para_offset": (list, str), "answer": (list, str), "prompt": str}
+SECTION_COLUMNS: Types = {
+    "book_id": (int, str),
+    "para_offset": (list, str),
+    "answer": (list, str),
+    "prompt": str,
+}
 
 
 def file_of(name: str, length: int) -> WebFile:
@@ -42,10 +72,22 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     for row in JsonArray(root / path, QUESTION_COLUMNS):
         answers = row["all_answers"]
         TEXTS.check(f"{row}: column 'all_answers'", answers)
-        listed = "".join(prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1))
+        listed = "".join(
+            prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1)
+        )
         name = number_name(f"{row['question_id']}_{row['answer']}", earlier)
-        fields, group = {"question": row["question"], "context": listed}, f"question {row['question_id']}"
-        yield Example(name, fields, [row["answer"]], "official", record={"num_choice": len(answers)}, group=group)
+        fields, group = (
+            {"question": row["question"], "context": listed},
+            f"question {row['question_id']}",
+        )
+        yield Example(
+            name,
+            fields,
+            [row["answer"]],
+            "official",
+            record={"num_choice": len(answers)},
+            group=group,
+        )
 
 
 @take_sample
@@ -60,7 +102,9 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
         ORDER.check(f"{row}: column 'answer'", order)
         name = number_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier)
         fields, group = {"context": row["prompt"]}, f"book {row['book_id']}"
-        yield Example(name, fields, [json.dumps(order)], "official", record={"order": order}, group=group)
+        yield Example(
+            name, fields, [json.dumps(order)], "official", record={"order": order}, group=group
+        )
 
 
 ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]
@@ -88,7 +132,11 @@ def find_order(answer: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         # `in` moves the iterator past the digit that it finds, so the next digit is searched after it.
-        found = [order for order in ORDERS if all(digit in rest for rest in [iter(text)] for digit in order)]
+        found = [
+            order
+            for order in ORDERS
+            if all(digit in rest for rest in [iter(text)] for digit in order)
+        ]
     return [int(digit) for digit in found[0]] if len(found) == 1 else [0, 0, 0, 0]
 
 
@@ -108,7 +156,11 @@ def score_order(record: Record) -> Scores:
     # The official code ends in an error if the value is a number or null.
     if not isinstance(found, Iterable):
         return {"accuracy": 0.0}
-    return {"accuracy": float(all(part == place for part, place in zip(record["order"], found, strict=False)))}
+    return {
+        "accuracy": float(
+            all(part == place for part, place in zip(record["order"], found, strict=False))
+        )
+    }
 
 
 QUESTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128)]
@@ -117,7 +169,9 @@ ULTRA_LONG = 32 * 1024
 """The official code sends fewer prompts at this length and above."""
 
 MOST_CHOICES = 100_000
-CHOICES = Shape(f"a whole number up to {MOST_CHOICES}", lambda value: is_whole(value) and value <= MOST_CHOICES)
+CHOICES = Shape(
+    f"a whole number up to {MOST_CHOICES}", lambda value: is_whole(value) and value <= MOST_CHOICES
+)
 
 _QUESTION = Template(prompts.BEST_ANSWER, "", separator="")
 _WORD = re.compile(r"\w{4,}")
@@ -150,7 +204,10 @@ def choose_answer(messages: Sequence[Message]) -> str | None:
     if fields is None:
         return None
     asked = set(_WORD.findall(fields["question"].lower()))
-    shared = [len(asked.intersection(_WORD.findall(text.lower()))) for text in _ANSWER.split(fields["context"])[1:]]
+    shared = [
+        len(asked.intersection(_WORD.findall(text.lower())))
+        for text in _ANSWER.split(fields["context"])[1:]
+    ]
     return f"Answer: A{shared.index(max(shared)) + 1}" if shared else None
 
 
@@ -162,7 +219,10 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
         return None
     ends = [*(section.start() for section in found[1:]), len(prompt)]
     texts = [prompt[section.end() : end] for section, end in zip(found, ends, strict=True)]
-    first, last = ([set(_WORD.findall(text[part])) for text in texts] for part in (slice(_EDGE), slice(-_EDGE, None)))
+    first, last = (
+        [set(_WORD.findall(text[part])) for text in texts]
+        for part in (slice(_EDGE), slice(-_EDGE, None))
+    )
 
     def fit(order: tuple[int, ...]) -> int:
         return sum(len(last[left] & first[right]) for left, right in pairwise((0, *order, 5)))
@@ -193,5 +253,6 @@ TSORT = _task(
 )
 
 ADA_LEVAL = read_benchmark(
-    __package__, (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,)))
+    __package__,
+    (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,))),
 )

@@ -17,12 +17,32 @@ from helm_longctx.benchmarks.any_jsonl.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.data.jsonl import NOT_UTF_8, FileRow, JsonLines, Row
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.tasks import STANDARD, Baseline, Category, DataRoot, Judgement, Message, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    STANDARD,
+    Baseline,
+    Category,
+    DataRoot,
+    Judgement,
+    Message,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, TEXTS, Example, Record, Scores, Settings, Shape, Task, is_text, is_whole
+from helm_longctx.tasks.task import (
+    TEXT,
+    TEXTS,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    is_text,
+    is_whole,
+)
 from helm_longctx.tasks.words import english_words, f1, rouge_l
 
 QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"
@@ -35,7 +55,10 @@ LEAST_FILLED = 0.9
 """If there are distractors, each prompt must fill at least this share of the tokens that are left for it."""
 
 # An output contains every blank text.
-_ANSWERS = Shape("a list of texts that are not blank", lambda value: TEXTS.fits(value) and all(map(str.strip, value)))
+_ANSWERS = Shape(
+    "a list of texts that are not blank",
+    lambda value: TEXTS.fits(value) and all(map(str.strip, value)),
+)
 _NEEDS_CRITERIA = "it must have the judge's criteria"
 
 
@@ -99,7 +122,9 @@ class Padding:
         if left <= (1 - LEAST_FILLED) * self._room:
             return chosen
         if not too_large:
-            raise InputError(f"{self._path}: {left} more tokens of distractors are needed to fill the length; add some")
+            raise InputError(
+                f"{self._path}: {left} more tokens of distractors are needed to fill the length; add some"
+            )
         raise InputError(
             f"{self._path}: {left} tokens of the length stay free, and each of the {len(too_large)} distractors that"
             f" are left has at least {min(too_large)}; add shorter distractors"
@@ -126,7 +151,16 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             name, group = _name(row, "id", str(row.number)), _name(row, "group", "")
         except InputError as error:
             raise InputError(f"{folder / QUESTIONS}:{row.number}: {error}") from error
-        yield Example(name, fields, row["answers"], "official", depth, record=record, messages=messages, group=group)
+        yield Example(
+            name,
+            fields,
+            row["answers"],
+            "official",
+            depth,
+            record=record,
+            messages=messages,
+            group=group,
+        )
 
 
 def _check(row: Row, task: Task) -> None:
@@ -156,7 +190,9 @@ def _question(
         if context is not None or question is not None:
             raise InputError("a row has 'messages', or 'context' and 'question', but not both")
         if padding:
-            raise InputError("a row with 'messages' cannot be padded; give 'context' and 'question'")
+            raise InputError(
+                "a row with 'messages' cannot be padded; give 'context' and 'question'"
+            )
         messages = read_messages("'messages'", row["messages"])
         return {"context": "", "question": messages[-1]["content"]}, messages, None
     if not isinstance(context, str) or not isinstance(question, str):
@@ -170,7 +206,9 @@ def _name(row: FileRow, field: str, default: str) -> str:
     value = row.get(field)
     if value is None or value == "":
         return default
-    Shape("text or a whole number", lambda value: is_text(value) or is_whole(value)).check(f"column {field!r}", value)
+    Shape("text or a whole number", lambda value: is_text(value) or is_whole(value)).check(
+        f"column {field!r}", value
+    )
     return str(value)
 
 
@@ -185,7 +223,9 @@ def read_rubric(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: {NOT_UTF_8}") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({type(error).__name__}); {_NEEDS_CRITERIA}") from error
+        raise InputError(
+            f"{path}: cannot be read ({type(error).__name__}); {_NEEDS_CRITERIA}"
+        ) from error
     if not text:
         raise InputError(f"{path}: is empty; {_NEEDS_CRITERIA}")
     return text
@@ -205,7 +245,9 @@ def _simplify(text: str) -> str:
 
 COMPARE: dict[str, Callable[[str, str], float]] = {
     "contains": lambda output, reference: float(_simplify(reference) in _simplify(output)),
-    "exact_match": lambda output, reference: float(english_words(output) == english_words(reference)),
+    "exact_match": lambda output, reference: float(
+        english_words(output) == english_words(reference)
+    ),
     "f1": lambda output, reference: f1(english_words(output), english_words(reference)),
     "rouge_l": rouge_l,
 }
@@ -218,7 +260,8 @@ def score(record: Record) -> Scores:
         return {}
     output = record["prediction"]
     return {
-        name: max(compare(output, reference) for reference in record["references"]) for name, compare in COMPARE.items()
+        name: max(compare(output, reference) for reference in record["references"])
+        for name, compare in COMPARE.items()
     }
 
 
@@ -232,7 +275,9 @@ def read_grade(reply: Any) -> Scores:
     text = reply.rstrip() if isinstance(reply, str) else ""
     last = text[text.rfind("\n") + 1 :].translate(_EMPHASIS).strip()
     grade = _VERDICT.fullmatch(last)
-    return {"judge_score": int(grade[1]) / BEST_GRADE} if grade and int(grade[1]) <= BEST_GRADE else {}
+    return (
+        {"judge_score": int(grade[1]) / BEST_GRADE} if grade and int(grade[1]) <= BEST_GRADE else {}
+    )
 
 
 def judge_prompt(record: Record) -> str:
@@ -281,5 +326,6 @@ _TASKS = (
 )
 
 ANY_JSONL = read_benchmark(
-    __package__, (Category("", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"),)
+    __package__,
+    (Category("", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"),),
 )

@@ -30,7 +30,20 @@ ROWS_AT_ONCE = 1000
 
 
 _NO_VALUE = frozenset(
-    ("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA")
+    (
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "-1.#IND",
+        "-1.#QNAN",
+        "-NaN",
+        "-nan",
+        "1.#IND",
+        "1.#QNAN",
+        "<NA>",
+        "N/A",
+        "NA",
+    )
 ) | {"NULL", "NaN", "None", "n/a", "nan", "null"}
 """Outputs that the official code scores as empty ones, because pandas takes them for missing values."""
 
@@ -38,7 +51,9 @@ _NO_VALUE = frozenset(
 def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     match = _FILE.fullmatch(path.name)
     if match is None:
-        raise InputError(f"{path}: not a name of BABILong's tables, such as qa1_4k_instruction_yes_examples_yes_….csv")
+        raise InputError(
+            f"{path}: not a name of BABILong's tables, such as qa1_4k_instruction_yes_examples_yes_….csv"
+        )
     rows = enumerate(read_csv(path, ("target", "question"), ROWS_AT_ONCE))
     outputs = [
         Output(
@@ -52,7 +67,11 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     places = [f"{path}: row {number}" for number in range(1, len(outputs) + 1)]
     # The script's folders are RESULTS/ORGANIZATION/MODEL, or RESULTS/MODEL.
     folder = path.resolve().parent
-    model = folder.name if folder.parent.name == "babilong_evals" else f"{folder.parent.name}/{folder.name}"
+    model = (
+        folder.name
+        if folder.parent.name == "babilong_evals"
+        else f"{folder.parent.name}/{folder.name}"
+    )
     parts = match.group("instruction", "examples", "post_prompt")
     if not entry and parts not in _ENTRIES:
         raise InputError(f"{path}: no run entry has these parts of the prompt")

@@ -16,7 +16,16 @@ from helm_longctx.benchmarks.babilong import prompts
 from helm_longctx.data.jsonl import JsonArray, JsonLines, Types
 from helm_longctx.data.tables import read_table
 from helm_longctx.errors import bad_argument
-from helm_longctx.tasks import Category, DataRoot, HubDataset, HubFile, Message, Template, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    HubDataset,
+    HubFile,
+    Message,
+    Template,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task
@@ -48,9 +57,17 @@ def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
     """Return the source of a task's samples at a length."""
     label = length_label(length)
     if in_large_set(task, label):
-        return (HubDataset(LARGE_SET, {task: count_samples(task, label)}, config=label, labelled=False),)
+        return (
+            HubDataset(LARGE_SET, {task: count_samples(task, label)}, config=label, labelled=False),
+        )
     # The names of the files are 64k.json, 1M.json and so on.
-    return (HubFile(SMALL_SET, f"data/{task}/{label.replace('m', 'M')}.json", f"babilong/{task}/{label}.json"),)
+    return (
+        HubFile(
+            SMALL_SET,
+            f"data/{task}/{label.replace('m', 'M')}.json",
+            f"babilong/{task}/{label}.json",
+        ),
+    )
 
 
 @take_sample
@@ -60,11 +77,17 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str) -> Iterator[
     read = JsonArray if path.endswith(".json") else JsonLines
     shots = task.demonstrations(settings)
     if shots not in (0, task.shots):
-        raise bad_argument(task.name, "shots", shots, ["0", str(task.shots)] if task.shots else ["0"])
+        raise bad_argument(
+            task.name, "shots", shots, ["0", str(task.shots)] if task.shots else ["0"]
+        )
     examples = prompts.EXAMPLES[name] if shots else ""
     for number, row in enumerate(read(root / path, COLUMNS)):
         # get_formatted_input strips the context and the whole prompt, whose last part is the question.
-        fields = {"context": row["input"].strip(), "question": row["question"].rstrip(), "examples": examples}
+        fields = {
+            "context": row["input"].strip(),
+            "question": row["question"].rstrip(),
+            "examples": examples,
+        }
         record = {"question": row["question"]}
         yield Example(f"{task.name}-{number}", fields, [row["target"]], "official", record=record)
 
@@ -99,7 +122,9 @@ _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?\n]+")
 
 
-def find_label(template: Template, labels: Sequence[str], messages: Sequence[Message]) -> str | None:
+def find_label(
+    template: Template, labels: Sequence[str], messages: Sequence[Message]
+) -> str | None:
     """Return a label of the last sentence that has one, and the most words of the question.
 
     Args:
@@ -113,13 +138,18 @@ def find_label(template: Template, labels: Sequence[str], messages: Sequence[Mes
     # Of several best sentences, `max` returns the first, so the last sentence comes first.
     sentences = reversed(_SENTENCE.findall(fields["context"].lower()))
     found = [each for each in sentences if any(label in each for label in possible)]
-    best = max(found, key=lambda sentence: len(words.intersection(_WORD.findall(sentence))), default="")
+    best = max(
+        found, key=lambda sentence: len(words.intersection(_WORD.findall(sentence))), default=""
+    )
     return next((label for label in possible if label in best), possible[0])
 
 
 MAIN = tuple(f"qa{number}" for number in range(1, 6))
 
-_TOKENS = {f"{k}k": k * 1000 for k in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)} | {"1m": 10**6, "10m": 10**7}
+_TOKENS = {f"{k}k": k * 1000 for k in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)} | {
+    "1m": 10**6,
+    "10m": 10**7,
+}
 """The number of GPT-2's tokens in a sample of each length. At 0k there are only the facts."""
 
 
@@ -135,11 +165,18 @@ _USERS = {
 
 
 def _task(name: str, part: str = "") -> Task:
-    before = _USERS[part].format(instruction=prompts.INSTRUCTIONS[name], post_prompt=prompts.POST_PROMPTS[name])
-    template, number = Template(before + prompts.USER, "", separator=""), int(name.removeprefix("qa"))
+    before = _USERS[part].format(
+        instruction=prompts.INSTRUCTIONS[name], post_prompt=prompts.POST_PROMPTS[name]
+    )
+    template, number = (
+        Template(before + prompts.USER, "", separator=""),
+        int(name.removeprefix("qa")),
+    )
     longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
     sizes = {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
-    title = ", ".join(filter(None, (f"{name.upper()} {_ROWS_BY_NAME[name]['title']}", _PARTS.get(part))))
+    title = ", ".join(
+        filter(None, (f"{name.upper()} {_ROWS_BY_NAME[name]['title']}", _PARTS.get(part)))
+    )
     return Task(
         name=f"{name}_{part}" if part else name,
         alias=name if part else "",
@@ -164,7 +201,9 @@ _CATEGORIES = (
     *(
         Category(part, title, main, further, averaged=False)
         for part, title in _PARTS.items()
-        for main, further in [[tuple(_task(name, part) for name in names) for names in (MAIN, _FURTHER)]]
+        for main, further in [
+            [tuple(_task(name, part) for name in names) for names in (MAIN, _FURTHER)]
+        ]
     ),
 )
 

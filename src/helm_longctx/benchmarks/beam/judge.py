@@ -18,6 +18,10 @@ class RubricAnnotator(_Annotator):  # type: ignore[valid-type, misc]  # made by 
         return {
             part: request
             if part.startswith("item")
-            else replace(request, parse=lambda reply: {"same": float(is_same(reply))}, system=record["texts"][2])
+            else replace(
+                request,
+                parse=lambda reply: {"same": float(is_same(reply))},
+                system=record["texts"][2],
+            )
             for part, request in super().questions(task, record).items()
         }

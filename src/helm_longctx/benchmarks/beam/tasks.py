@@ -18,7 +18,16 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from helm_longctx.errors import InputError, ShapeError
-from helm_longctx.tasks import NO_TEMPLATE, DataRoot, FileRow, HubDataset, JsonLines, Judgement, PinnedFile, Template
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    DataRoot,
+    FileRow,
+    HubDataset,
+    JsonLines,
+    Judgement,
+    PinnedFile,
+    Template,
+)
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.prompt import Message, read_messages
@@ -26,11 +35,19 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task
 
 _pinned_file = partial(
-    PinnedFile.of_repository, "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665", place="beam"
+    PinnedFile.of_repository,
+    "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665",
+    place="beam",
 )
-PROMPTS = _pinned_file("prompts.py", "2f630cc983ab0c34cfa80b1b4d340f5b51a9b4a3baa5af8aea9503c585eda06a")
-EVALUATION = _pinned_file("evaluation.py", "07098b60ed5c46d4bbafaced898c0abeb052d7e98c6d7631b120e4058c6897bb")
-METHODS = _pinned_file("long_term_methods.py", "db86199808295faf06ec313d9dfe1931d44d264b82d9b017c6effb5c417b321d")
+PROMPTS = _pinned_file(
+    "prompts.py", "2f630cc983ab0c34cfa80b1b4d340f5b51a9b4a3baa5af8aea9503c585eda06a"
+)
+EVALUATION = _pinned_file(
+    "evaluation.py", "07098b60ed5c46d4bbafaced898c0abeb052d7e98c6d7631b120e4058c6897bb"
+)
+METHODS = _pinned_file(
+    "long_term_methods.py", "db86199808295faf06ec313d9dfe1931d44d264b82d9b017c6effb5c417b321d"
+)
 
 
 class Texts(NamedTuple):
@@ -58,23 +75,29 @@ def read_texts(root: DataRoot) -> Texts:
     """
     try:
         prompts, evaluation, methods = (
-            ast.parse((root.path / each.path).read_text(encoding="utf-8")) for each in (PROMPTS, EVALUATION, METHODS)
+            ast.parse((root.path / each.path).read_text(encoding="utf-8"))
+            for each in (PROMPTS, EVALUATION, METHODS)
         )
         (judge,) = (
             ast.literal_eval(each.value)
             for each in prompts.body
-            if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "unified_llm_judge_base_prompt"
+            if isinstance(each, ast.Assign)
+            and ast.unparse(each.targets[0]) == "unified_llm_judge_base_prompt"
         )
         ((question,),) = _find_contents(methods, "probing_question_evaluation")
         (system,), same = _find_contents(evaluation, "llm_equivalence")
     except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(f"{root.path / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam") from error
+        raise InputError(
+            f"{root.path / 'beam'}: not BEAM's files; get them with: helm-longctx fetch beam"
+        ) from error
     return Texts(question, judge, system, same)
 
 
 def _find_contents(module: ast.Module, function: str) -> list[list[str]]:
     """Return the texts of messages that a function writes out, each as the parts around its values."""
-    (found,) = (each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == function)
+    (found,) = (
+        each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == function
+    )
     pairs = [
         (ast.unparse(key), value)
         for node in ast.walk(found)
@@ -95,10 +118,28 @@ JUDGE = "openai/gpt-4.1-mini-2025-04-14"
 
 ORDERING = "event_ordering"
 ABILITIES = (
-    *("abstention", "contradiction_resolution", ORDERING, "information_extraction", "instruction_following"),
-    *("knowledge_update", "multi_session_reasoning", "preference_following", "summarization", "temporal_reasoning"),
+    *(
+        "abstention",
+        "contradiction_resolution",
+        ORDERING,
+        "information_extraction",
+        "instruction_following",
+    ),
+    *(
+        "knowledge_update",
+        "multi_session_reasoning",
+        "preference_following",
+        "summarization",
+        "temporal_reasoning",
+    ),
 )
-METRICS = (*JUDGED, "rubric_score", "event_f1", "event_score", *(f"judge_score_{each}" for each in ABILITIES))
+METRICS = (
+    *JUDGED,
+    "rubric_score",
+    "event_f1",
+    "event_score",
+    *(f"judge_score_{each}" for each in ABILITIES),
+)
 
 
 def judge_prompts(record: Record) -> Mapping[str, str]:
@@ -108,7 +149,9 @@ def judge_prompts(record: Record) -> Mapping[str, str]:
     requests do not wait for each other.
     """
     if "texts" not in record:
-        raise InputError("the record has no texts of BEAM's code: get them with helm-longctx fetch beam")
+        raise InputError(
+            "the record has no texts of BEAM's code: get them with helm-longctx fetch beam"
+        )
     _, judge, _, (start, middle, end) = record["texts"]
     rubric, answer = record["rubric"], record["prediction"]
     prompts = {
@@ -146,7 +189,9 @@ def read_item(reply: Any) -> Any:
     if not isinstance(reply, str):
         return None
     text = reply.strip()
-    if text.startswith("```") and (block := re.search(r"```(?:json)?\s*(\[.*\]|\{.*\})\s*```", text, re.DOTALL)):
+    if text.startswith("```") and (
+        block := re.search(r"```(?:json)?\s*(\[.*\]|\{.*\})\s*```", text, re.DOTALL)
+    ):
         text = block[1].strip()
     try:
         try:
@@ -171,7 +216,9 @@ def align(rubric: Sequence[str], answer: str, replies: Mapping[str, str]) -> lis
     aligned = []
     for line in answer.split("\n"):
         free = (number for number in range(len(rubric)) if number not in used)
-        found = next((item for item in free if is_same(replies[name_pair(numbers[line], item)])), None)
+        found = next(
+            (item for item in free if is_same(replies[name_pair(numbers[line], item)])), None
+        )
         aligned.append(line if found is None else rubric[found])
         used |= set() if found is None else {found}
     return aligned
@@ -185,7 +232,10 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     from scipy.stats import kendalltau
 
     found = len({*rubric} & {*lines})
-    wrong, missed = sum(line not in rubric for line in lines), sum(item not in lines for item in rubric)
+    wrong, missed = (
+        sum(line not in rubric for line in lines),
+        sum(item not in lines for item in rubric),
+    )
     precision = found / (found + wrong) if found + wrong else 0
     recall = found / (found + missed) if found + missed else 0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
@@ -216,7 +266,11 @@ def score_replies(record: Record, replies: Any) -> Scores:
         except ValueError:
             return {}
     lines, numbers = _number_lines(record["prediction"]).values(), range(len(rubric))
-    if any(not isinstance(replies.get(name_pair(line, item)), str) for line in lines for item in numbers):
+    if any(
+        not isinstance(replies.get(name_pair(line, item)), str)
+        for line in lines
+        for item in numbers
+    ):
         return {}
     return {**score_order(rubric, align(rubric, record["prediction"], replies)), **mean}
 
@@ -226,7 +280,11 @@ def score(record: Record) -> Scores:
     if "rubric" not in record or "ability" not in record:
         return {}
     scores = judge_scores(record, "judge_score", lambda replies: score_replies(record, replies))
-    own = {f"judge_score_{record['ability']}": scores["judge_score"]} if "judge_score" in scores else {}
+    own = (
+        {f"judge_score_{record['ability']}": scores["judge_score"]}
+        if "judge_score" in scores
+        else {}
+    )
     return {**scores, **own}
 
 
@@ -244,7 +302,12 @@ JUDGEMENT = Judgement(
 )
 
 
-CHATS = {128 * 1024: ("100K", 20), 500 * 1024: ("500K", 35), 1024**2: ("1M", 35), 10 * 1024**2: ("10M", 10)}
+CHATS = {
+    128 * 1024: ("100K", 20),
+    500 * 1024: ("500K", 35),
+    1024**2: ("1M", 35),
+    10 * 1024**2: ("10M", 10),
+}
 """The split and the number of chats of each length."""
 LONGEST = 10 * 1024**2
 QUESTIONS = 20
@@ -265,7 +328,9 @@ Batches = list[tuple[dict[str, Any], tuple[Message, ...]]]
 def find_source(length: int) -> HubDataset:
     """Return the data of a length."""
     split, chats = CHATS[length]
-    name, chat = ("Mohammadta/BEAM-10M", "plans") if length == LONGEST else ("Mohammadta/BEAM", "chat")
+    name, chat = (
+        ("Mohammadta/BEAM-10M", "plans") if length == LONGEST else ("Mohammadta/BEAM", "chat")
+    )
     columns = ("conversation_id", "probing_questions", chat)
     return HubDataset(name, {split: chats}, columns={split: columns}, labelled=False)
 
@@ -278,18 +343,30 @@ def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> It
         batches = _read_batches(row, is_long=settings.level == LONGEST)
         messages = [message for _, batch in batches for message in batch]
         # Each text is made once for all questions about a chat.
-        lines = ([f"{each['role']}: {each['content']}\n\n" for each in batch] for _, batch in batches if is_text)
+        lines = (
+            [f"{each['role']}: {each['content']}\n\n" for each in batch]
+            for _, batch in batches
+            if is_text
+        )
         written = ["".join(each) for each in lines]
         context, starts = "".join(written), accumulate(map(len, written), initial=0)
-        marks = [(start, known) for start, (known, _) in zip(starts, batches, strict=False)] if is_text else []
+        marks = (
+            [(start, known) for start, (known, _) in zip(starts, batches, strict=False)]
+            if is_text
+            else []
+        )
         earlier: list[Message] = []
         for place, (ability, number, asked) in enumerate(_read_questions(row)):
             question = asked["question"]
             turn: Message = {"role": "user", "content": texts.question + question}
             yield Example(
                 id=f"{row['conversation_id']}-{ability}-{number}",
-                fields={"context": context, "question": question} if is_text else {"question": question},
-                references=[asked[name] for name in ANSWERS if isinstance(asked.get(name), str)][:1],
+                fields={"context": context, "question": question}
+                if is_text
+                else {"question": question},
+                references=[asked[name] for name in ANSWERS if isinstance(asked.get(name), str)][
+                    :1
+                ],
                 source="hub",
                 messages=[] if is_text else [*messages, *earlier, turn],
                 record={"rubric": asked["rubric"], "ability": ability, "texts": list(texts)},
@@ -303,7 +380,9 @@ def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> It
 def _read_batches(row: FileRow, is_long: bool) -> Batches:
     """Return the batches of a chat. One of 10m has several plans, each with its batches."""
     try:
-        found = [batch for plan in row["plans"] for batch in plan["chat"]] if is_long else row["chat"]
+        found = (
+            [batch for plan in row["plans"] for batch in plan["chat"]] if is_long else row["chat"]
+        )
         return [
             (
                 # The first message of a batch has its date.
@@ -324,10 +403,22 @@ def _read_questions(row: FileRow) -> Iterator[tuple[str, int, dict[str, Any]]]:
             for number, asked in enumerate(questions, 1):
                 TEXTS.check(f"{row}: rubric of {ability} {number}", asked["rubric"])
                 if ability not in ABILITIES or not isinstance(asked["question"], str):
-                    raise InputError(f"{row}: {ability} {number} is no question of {', '.join(ABILITIES)}")
+                    raise InputError(
+                        f"{row}: {ability} {number} is no question of {', '.join(ABILITIES)}"
+                    )
                 yield ability, number, asked
-    except (ValueError, SyntaxError, TypeError, LookupError, AttributeError, RecursionError, MemoryError) as error:
-        raise ShapeError(f"{row}: column 'probing_questions' must have questions with rubrics by ability") from error
+    except (
+        ValueError,
+        SyntaxError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        raise ShapeError(
+            f"{row}: column 'probing_questions' must have questions with rubrics by ability"
+        ) from error
 
 
 def _task(name: str, title: str, is_text: bool) -> Task:
@@ -359,6 +450,12 @@ BEAM = read_benchmark(
     __package__,
     [
         Category("", "", (_task("questions", "BEAM", is_text=False),), judge=_JUDGE),
-        Category("text", "Text", (_task("text_questions", "BEAM, Text", is_text=True),), averaged=False, judge=_JUDGE),
+        Category(
+            "text",
+            "Text",
+            (_task("text_questions", "BEAM, Text", is_text=True),),
+            averaged=False,
+            judge=_JUDGE,
+        ),
     ],
 )

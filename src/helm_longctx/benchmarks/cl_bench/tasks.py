@@ -14,7 +14,16 @@ from typing import Any
 from helm_longctx.benchmarks.cl_bench import prompts
 from helm_longctx.data.download import Source
 from helm_longctx.errors import ShapeError
-from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubDataset, HubFile, JsonLines, Judgement, Types
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    Category,
+    DataRoot,
+    HubDataset,
+    HubFile,
+    JsonLines,
+    Judgement,
+    Types,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.prompt import read_messages
@@ -38,7 +47,9 @@ CATEGORIES = {
 
 def list_rubrics(rubrics: list[Any]) -> str:
     """Return the criteria as a list, with the numbers that they have before empty ones are left out."""
-    texts = [each.get("rubric_criteria", "") if isinstance(each, dict) else str(each) for each in rubrics]
+    texts = [
+        each.get("rubric_criteria", "") if isinstance(each, dict) else str(each) for each in rubrics
+    ]
     lines = [f"{number}. {text.strip()}" for number, text in enumerate(texts, 1) if text.strip()]
     return "\n".join(lines) or prompts.NO_RUBRICS
 
@@ -47,7 +58,9 @@ def judge_prompt(record: Record) -> str | dict[str, str]:
     """Make the judge's prompt; nothing is asked about an answer without text."""
     if not record["prediction"].strip():
         return {}
-    return prompts.JUDGE.format(rubrics=list_rubrics(record["rubrics"]), answer=record["prediction"])
+    return prompts.JUDGE.format(
+        rubrics=list_rubrics(record["rubrics"]), answer=record["prediction"]
+    )
 
 
 def read_grade(reply: Any) -> Scores:
@@ -73,7 +86,11 @@ def score(record: Record) -> Scores:
 
     scores = judge_scores(record, "judge_score", read)
     name = CATEGORIES.get(record.get("category", ""))
-    return {**scores, f"judge_score_{name}": scores["judge_score"]} if name and "judge_score" in scores else scores
+    return (
+        {**scores, f"judge_score_{name}": scores["judge_score"]}
+        if name and "judge_score" in scores
+        else scores
+    )
 
 
 # The official code asks three times until a reply has a score.
@@ -107,9 +124,14 @@ DELIMITER = "<|TASK|>"
 def load(task: Task, settings: Settings, root: DataRoot, path: str) -> Iterator[Example]:
     """Yield the tasks in file order, with their own messages."""
     for row in JsonLines(root / path, COLUMNS):
-        about, messages = row["metadata"], [*read_messages(f"{row}: column 'messages'", row["messages"])]
+        about, messages = (
+            row["metadata"],
+            [*read_messages(f"{row}: column 'messages'", row["messages"])],
+        )
         if not isinstance(about.get("task_id"), str):
-            raise ShapeError(f"{row}: column 'metadata' must have a task_id, found {', '.join(about)}")
+            raise ShapeError(
+                f"{row}: column 'metadata' must have a task_id, found {', '.join(about)}"
+            )
         end = messages[-1]["content"].rfind(DELIMITER)
         yield Example(
             id=about["task_id"],

@@ -15,7 +15,16 @@ from typing import Any
 from helm_longctx.benchmarks.corpusqa import prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubFile, Judgement, Message, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    Category,
+    DataRoot,
+    HubFile,
+    Judgement,
+    Message,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.prompt import read_messages
@@ -62,7 +71,9 @@ _read = lru_cache(maxsize=1)(lambda path, domains, modified: Questions(path, dom
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...]) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...]
+) -> Iterator[Example]:
     """Load the questions of a task's domain in file order."""
     path = root / source_of(settings.level).path
     # All domains are in one file of up to gigabytes, so it is searched once for all of them.
@@ -73,7 +84,9 @@ def load(task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...
         messages, fields = _messages(row), {"question": row["question"]}
         group = f"{TEXT_GROUP}{digest_documents(messages)[:12]}" if shares else ""
         # The official code inserts the answer into the judge's prompt with `str.format`.
-        yield Example(row["id"], fields, [str(row["answer"])], "hub", messages=messages, group=group)
+        yield Example(
+            row["id"], fields, [str(row["answer"])], "hub", messages=messages, group=group
+        )
 
 
 def digest_documents(messages: list[Message]) -> str:
@@ -100,12 +113,18 @@ def find_answer(output: str) -> str:
 def judge_prompt(record: Record) -> str:
     """Make the user turn of the judge's prompt."""
     answer = find_answer(record["prediction"])
-    return prompts.JUDGE.format(problem=record["question"], answer_1=answer, answer_2=record["references"][0])
+    return prompts.JUDGE.format(
+        problem=record["question"], answer_1=answer, answer_2=record["references"][0]
+    )
 
 
 def read_verdict(reply: Any) -> Scores:
     """Return whether a reply has [[YES]] and no [[NO]]; nothing if it is no text."""
-    return {"judge_score": float("[[YES]]" in reply and "[[NO]]" not in reply)} if isinstance(reply, str) else {}
+    return (
+        {"judge_score": float("[[YES]]" in reply and "[[NO]]" not in reply)}
+        if isinstance(reply, str)
+        else {}
+    )
 
 
 score = partial(judge_scores, headline="judge_score", score=read_verdict)
@@ -144,7 +163,9 @@ def answer_line(messages: Sequence[Message]) -> str | None:
     if not documents or "The answer is:" not in asked:
         return None
     words = set(_WORD.findall(asked.partition("\n")[0].lower()))
-    best = max(documents.split("\n"), key=lambda line: len(words.intersection(_WORD.findall(line.lower()))))
+    best = max(
+        documents.split("\n"), key=lambda line: len(words.intersection(_WORD.findall(line.lower())))
+    )
     return f"The answer is: {best.strip()[:200]}"
 
 
@@ -169,5 +190,10 @@ def _task(name: str) -> Task:
 
 
 CORPUSQA = read_benchmark(
-    __package__, (Category("", "", tuple(map(_task, DOMAINS)), judge=f"{__package__}.judge.EquivalenceAnnotator"),)
+    __package__,
+    (
+        Category(
+            "", "", tuple(map(_task, DOMAINS)), judge=f"{__package__}.judge.EquivalenceAnnotator"
+        ),
+    ),
 )

@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.flenqa import prompts
-from helm_longctx.tasks import Category, DataRoot, HubDataset, InputError, JsonLines, Message, Template, Types
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    HubDataset,
+    InputError,
+    JsonLines,
+    Message,
+    Template,
+    Types,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, TEXTS, Baseline, Example, Record, Scores, Settings, Task
@@ -18,7 +27,13 @@ LENGTHS = (250, 500, 1000, 2000, 3000)
 PROMPTS = 800
 """Prompts of a task at a length: 100 questions with two kinds of padding and four places of the facts."""
 SOURCE = HubDataset("alonj/FLenQA", {"eval": 3 * PROMPTS * len(LENGTHS)}, labelled=False)
-COLUMNS: Types = {"dataset": str, "global_sample_id": int, "assertion/question": str, "mixin": str, "label": str}
+COLUMNS: Types = {
+    "dataset": str,
+    "global_sample_id": int,
+    "assertion/question": str,
+    "mixin": str,
+    "label": str,
+}
 COLUMNS = {**COLUMNS, "padding_type": str, "dispersion": str, "ctx_size": int}
 
 DEPTHS = {"first": 0.0, "middle": 0.5, "last": 1.0}
@@ -39,7 +54,9 @@ def load(task: Task, settings: Settings, root: DataRoot, dataset: str) -> Iterat
             continue
         facts = row.get("statement" if ruled else "facts")
         if not TEXTS.fits(facts) or (ruled and row.get("rule") is None):
-            raise InputError(f"{row}: a row of {dataset} needs {'statement and rule' if ruled else 'facts'}")
+            raise InputError(
+                f"{row}: a row of {dataset} needs {'statement and rule' if ruled else 'facts'}"
+            )
         fields = {"context": row["mixin"], "question": row["assertion/question"]}
         yield Example(
             id=f"{row['global_sample_id']}-{row['padding_type']}-{row['dispersion']}",
@@ -65,7 +82,9 @@ def score(record: Record, reasoned: bool) -> Scores:
     answer = normalize(text).replace("not true", "false")
     places = {word: answer.rfind(word) for word in ("true", "false")}
     named = max(places, key=places.__getitem__) if max(places.values()) >= 0 else None
-    right = float(named is not None and any(named in label.lower() for label in record["references"]))
+    right = float(
+        named is not None and any(named in label.lower() for label in record["references"])
+    )
     scores = {"accuracy": right}
     if record.get("dispersion") == "random":
         scores["accuracy_random"] = right
@@ -81,11 +100,15 @@ def find_words(template: Template, messages: Sequence[Message]) -> str | None:
     if fields is None:
         return None
     words = set(_WORD.findall(fields["question"].lower()))
-    return str(any(words.issubset(_WORD.findall(part.lower())) for part in fields["context"].split("\n")))
+    return str(
+        any(words.issubset(_WORD.findall(part.lower())) for part in fields["context"].split("\n"))
+    )
 
 
 def _task(name: str, dataset: str, reasoned: bool) -> Task:
-    template = Template((prompts.REASONED if reasoned else prompts.DIRECT)[dataset], "", separator="")
+    template = Template(
+        (prompts.REASONED if reasoned else prompts.DIRECT)[dataset], "", separator=""
+    )
     return Task(
         name=f"{name}_cot" if reasoned else name,
         alias=name if reasoned else "",
@@ -93,7 +116,11 @@ def _task(name: str, dataset: str, reasoned: bool) -> Task:
         template=template,
         load=partial(load, dataset=dataset),
         score=partial(score, reasoned=reasoned),
-        metrics=("accuracy", "accuracy_random", *(("cot_coverage", "early_response") if reasoned else ())),
+        metrics=(
+            "accuracy",
+            "accuracy_random",
+            *(("cot_coverage", "early_response") if reasoned else ()),
+        ),
         sizes={length: length for length in LENGTHS},
         num_samples=PROMPTS,
         sources=lambda length: (SOURCE,),
@@ -109,7 +136,11 @@ DATASETS = {"ruletaker": "Simplified RuleTaker", "monorel": "MonoRel", "pir": "P
 FLENQA = read_benchmark(
     __package__,
     [
-        Category(name, title, tuple(_task(task, dataset, bool(name)) for task, dataset in DATASETS.items()))
+        Category(
+            name,
+            title,
+            tuple(_task(task, dataset, bool(name)) for task, dataset in DATASETS.items()),
+        )
         for name, title in (("", ""), ("cot", "CoT"))
     ],
 )

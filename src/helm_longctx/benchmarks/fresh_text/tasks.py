@@ -16,7 +16,16 @@ from random import Random
 from typing import NamedTuple
 
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.tasks import STANDARD, Category, DataRoot, Message, Template, generation, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    STANDARD,
+    Category,
+    DataRoot,
+    Message,
+    Template,
+    generation,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -123,7 +132,9 @@ class Material:
 
     def _word(self, syllables: int) -> str:
         choice = self.random.choice
-        return "".join(choice(_STARTS) + choice(_VOWELS) for _ in range(syllables)).capitalize() + choice(_ENDS)
+        return "".join(
+            choice(_STARTS) + choice(_VOWELS) for _ in range(syllables)
+        ).capitalize() + choice(_ENDS)
 
     def _new(self, draw: Callable[[], str]) -> str:
         while (text := draw()) in self._used:
@@ -173,7 +184,18 @@ def read_words(kind: str) -> list[str]:
     return sorted({word for word in words if word.isascii() and word.isalpha() and word.islower()})
 
 
-_VERBS = ("faces", "follows", "touches", "resembles", "hides", "outlasts", "mirrors", "borders", "supports", "precedes")
+_VERBS = (
+    "faces",
+    "follows",
+    "touches",
+    "resembles",
+    "hides",
+    "outlasts",
+    "mirrors",
+    "borders",
+    "supports",
+    "precedes",
+)
 
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -213,10 +235,14 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -> Example:
     things, codes = [facts.possession() for _ in DEPTHS], [facts.number() for _ in DEPTHS]
-    needles = [f"The {thing.text} has the code {code}." for thing, code in zip(things, codes, strict=True)]
+    needles = [
+        f"The {thing.text} has the code {code}." for thing, code in zip(things, codes, strict=True)
+    ]
     question = f"What are the codes of these five: {'; '.join(thing.question for thing in things)}?"
     filler = start(facts)
-    lines = draw_lines(settings, lambda: f"The {filler.other().text} has the code {filler.number()}.", question)
+    lines = draw_lines(
+        settings, lambda: f"The {filler.other().text} has the code {filler.number()}.", question
+    )
     # A place that is always the same, such as the first line, would be found without a search.
     depths = [abs(depth - JITTER * facts.random.random()) for depth in DEPTHS]
     return _example(settings, name, insert(lines, needles, depths), question, codes)
@@ -224,20 +250,28 @@ def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -
 
 def _draw_paraphrase(facts: Material, start: Start, settings: Settings, name: str) -> Example:
     wanted, person, depth = facts.possession(), facts.name(), facts.random.random()
-    question, filler = f"Which of the people {wanted.asked} and owns {wanted.category}?", start(facts)
+    question, filler = (
+        f"Which of the people {wanted.asked} and owns {wanted.category}?",
+        start(facts),
+    )
 
     def describe(person: str, owned: Owned) -> str:
         return f"{person} {owned.said} and owns the {owned.thing}."
 
     lines = draw_lines(settings, lambda: describe(filler.name(), filler.other()), question)
-    return _example(settings, name, insert(lines, [describe(person, wanted)], [depth]), question, [person], depth)
+    return _example(
+        settings,
+        name,
+        insert(lines, [describe(person, wanted)], [depth]),
+        question,
+        [person],
+        depth,
+    )
 
 
 def _draw_graph(facts: Material, start: Start, settings: Settings, name: str) -> Example:
     nodes = [(facts.possession(), facts.number()) for _ in range(HOPS + 1)]
-    question = (
-        f"Start at {nodes[0][0].question} and follow {HOPS} arrows, one after the other. Which numbers do you reach?"
-    )
+    question = f"Start at {nodes[0][0].question} and follow {HOPS} arrows, one after the other. Which numbers do you reach?"
     last, filler = facts.other(), start(facts)
     targets = [*(node for node, _ in nodes[1:]), last]
     path = [_arrow(*node, target) for node, target in zip(nodes, targets, strict=True)]
@@ -264,14 +298,19 @@ def _draw_count(facts: Material, start: Start, settings: Settings, name: str) ->
     # One place in each of as many equal parts, so that every part of the text counts.
     depths = [(place + facts.random.random()) / number for place in range(number)]
     things = dict(categories())[wanted.category]
-    found = [f"In {town} someone who {wanted.said} found the {facts.random.choice(things)}." for town in towns]
+    found = [
+        f"In {town} someone who {wanted.said} found the {facts.random.choice(things)}."
+        for town in towns
+    ]
     filler = start(facts)
 
     def draw() -> str:
         other = filler.other()
         return f"In {filler.town()} someone who {other.said} found the {other.thing}."
 
-    return _example(settings, name, insert(draw_lines(settings, draw, question), found, depths), question, towns)
+    return _example(
+        settings, name, insert(draw_lines(settings, draw, question), found, depths), question, towns
+    )
 
 
 def _draw_conversation(facts: Material, start: Start, settings: Settings, name: str) -> Example:
@@ -282,8 +321,12 @@ def _draw_conversation(facts: Material, start: Start, settings: Settings, name: 
     )
     depths = [(number + facts.random.random()) / MENTIONS for number in range(MENTIONS)]
     items, filler = [facts.new_thing() for _ in range(ITEMS)], start(facts)
-    size = count_lines(settings, lambda: f"Tell me about the {filler.other().text}.\n{_reply(filler)}", question)
-    turns: list[tuple[str, list[str] | None]] = [(filler.other().text, None) for _ in range(max(1, size - MENTIONS))]
+    size = count_lines(
+        settings, lambda: f"Tell me about the {filler.other().text}.\n{_reply(filler)}", question
+    )
+    turns: list[tuple[str, list[str] | None]] = [
+        (filler.other().text, None) for _ in range(max(1, size - MENTIONS))
+    ]
     for number, place in reversed([*enumerate(round(depth * len(turns)) for depth in depths)]):
         turns.insert(place, (topic.text, items if number == which else None))
     messages: list[Message] = []
@@ -302,11 +345,18 @@ def _reply(material: Material, items: list[str] | None = None) -> str:
 
 
 def _example(
-    settings: Settings, name: str, lines: list[str], question: str, references: list[str], depth: float | None = None
+    settings: Settings,
+    name: str,
+    lines: list[str],
+    question: str,
+    references: list[str],
+    depth: float | None = None,
 ) -> Example:
     # Without its context, a model can only guess.
     text = "\n".join(lines) if settings.context == "full" else ""
-    return Example(name, {CONTEXT: text, "question": question}, references, "generated", depth=depth)
+    return Example(
+        name, {CONTEXT: text, "question": question}, references, "generated", depth=depth
+    )
 
 
 _DRAWS = {
@@ -344,7 +394,10 @@ def score_towns(record: Record) -> Scores:
     """Compute the F1 of the towns in the answer, and whether the last number in it is their number."""
     parts = (part.strip(" .:-*").casefold() for part in _SEPARATOR.split(record["prediction"]))
     towns = {part for part in parts if part and not _NUMBER.search(part)}
-    numbers, expected = _NUMBER.findall(record["prediction"]), {town.casefold() for town in record["references"]}
+    numbers, expected = (
+        _NUMBER.findall(record["prediction"]),
+        {town.casefold() for town in record["references"]},
+    )
     return {"found": f1(towns, expected), "number": float(numbers[-1:] == [str(len(expected))])}
 
 
@@ -355,19 +408,29 @@ def score_items(record: Record) -> Scores:
     return {"found": sum(one == other for one, other in pairs) / len(record["references"])}
 
 
-_task = partial(Task, load=load, sizes={length: length for length in STANDARD.values()}, **task_fields(__package__))
+_task = partial(
+    Task,
+    load=load,
+    sizes={length: length for length in STANDARD.values()},
+    **task_fields(__package__),
+)
 
 
 def _template(what: str, form: str) -> Template:
     # The question comes last, because models find it better there, and servers that cut a text keep its end.
-    return Template(f"Here is {what}. A question follows after it.\n\n{{context}}\n\n{{question}} {form}", "Answer:")
+    return Template(
+        f"Here is {what}. A question follows after it.\n\n{{context}}\n\n{{question}} {form}",
+        "Answer:",
+    )
 
 
 TASKS = (
     _task(
         name="recall",
         title="Recall of codes",
-        template=_template("a text with codes of some things", "Write only the five codes, in this order."),
+        template=_template(
+            "a text with codes of some things", "Write only the five codes, in this order."
+        ),
         score=score_recall,
         metrics=("found", *PLACES),
         max_tokens=256,
@@ -376,15 +439,21 @@ TASKS = (
     _task(
         name="paraphrase",
         title="Recall of a person",
-        template=_template("a list of people and what they do", "Write only the person's full name."),
-        score=lambda record: {"found": float(record["references"][0].casefold() in record["prediction"].casefold())},
+        template=_template(
+            "a list of people and what they do", "Write only the person's full name."
+        ),
+        score=lambda record: {
+            "found": float(record["references"][0].casefold() in record["prediction"].casefold())
+        },
         max_tokens=128,
         baseline=Baseline("span", "nobody"),
     ),
     _task(
         name="graph",
         title="Multi-hop graph",
-        template=_template("a list of things with numbers and arrows", "Write only the numbers, in this order."),
+        template=_template(
+            "a list of things with numbers and arrows", "Write only the numbers, in this order."
+        ),
         score=score_path,
         max_tokens=256,
         baseline=Baseline("span", "1000000"),
@@ -402,7 +471,13 @@ TASKS = (
         max_tokens=512,
         baseline=Baseline("span", "none"),
     ),
-    _task(name="conversation", title="Conversation", template=NO_TEMPLATE, score=score_items, max_tokens=256),
+    _task(
+        name="conversation",
+        title="Conversation",
+        template=NO_TEMPLATE,
+        score=score_items,
+        max_tokens=256,
+    ),
 )
 
 FRESH_TEXT = read_benchmark(__package__, (Category("", "", TASKS),))

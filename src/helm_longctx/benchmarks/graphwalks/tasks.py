@@ -16,7 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from helm_longctx.benchmarks.graphwalks import prompts
-from helm_longctx.tasks import NO_TEMPLATE, STANDARD, DataRoot, HubDataset, InputError, JsonLines, Message, Types
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    STANDARD,
+    DataRoot,
+    HubDataset,
+    InputError,
+    JsonLines,
+    Message,
+    Types,
+)
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Loader, Record, Scores, Settings, Task
@@ -50,7 +59,9 @@ class Operation(NamedTuple):
     def answer(self, edges: Edges) -> list[str]:
         """Return the nodes, without the given one, in the order in which a search finds them."""
         if self.depth is None:
-            return list(dict.fromkeys(source for source, target in edges if target == self.node != source))
+            return list(
+                dict.fromkeys(source for source, target in edges if target == self.node != source)
+            )
         return search(list_children(edges), self.node, self.depth)
 
 
@@ -59,7 +70,10 @@ def read_operation(prompt: str) -> Operation | None:
     *_, operation = [None, *_OPERATION.finditer(prompt, prompt.rfind(OPERATION_START))]
     if operation is None:
         return None
-    return Operation(operation["start"] or operation["child"], int(operation["depth"]) if operation["depth"] else None)
+    return Operation(
+        operation["start"] or operation["child"],
+        int(operation["depth"]) if operation["depth"] else None,
+    )
 
 
 def solve(messages: Sequence[Message]) -> str | None:
@@ -87,7 +101,9 @@ def search(children: Mapping[str, Sequence[str]], start: str, depth: int) -> lis
     return level
 
 
-def draw_edges(rng: Random, count: int, depth: int, found: int = NODES_AT_DEPTH) -> list[tuple[str, str]]:
+def draw_edges(
+    rng: Random, count: int, depth: int, found: int = NODES_AT_DEPTH
+) -> list[tuple[str, str]]:
     """Draw a random graph, grouped by the edges' first nodes.
 
     Args:
@@ -119,7 +135,8 @@ prompts, because an edge has 25 characters and about 14 tokens.
 """
 
 EDGES = {
-    4096 << power: edges for power, edges in enumerate((250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800))
+    4096 << power: edges
+    for power, edges in enumerate((250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800))
 }
 """Edges by length, 4k to 2m tokens. Source: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py."""
 
@@ -132,7 +149,9 @@ _EXACT = r"Perform a BFS from node \1 and return only the nodes at exactly depth
 
 
 @take_sample
-def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, corrected: bool = False) -> Iterator[Example]:
+def load_hub(
+    task: Task, settings: Settings, root: DataRoot, kind: str, corrected: bool = False
+) -> Iterator[Example]:
     """Load the rows of one operation and one length in file order. `depth` keeps only searches of that depth.
 
     Args:
@@ -142,7 +161,10 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
 
     def fits(prompt: str) -> bool:
         operation = read_operation(prompt) if settings.depth else None
-        return above < len(prompt) <= most and settings.depth in (None, operation and operation.depth)
+        return above < len(prompt) <= most and settings.depth in (
+            None,
+            operation and operation.depth,
+        )
 
     for number, row in enumerate(JsonLines(root / PATH, COLUMNS)):
         prompt, nodes = row["prompt"], row["answer_nodes"]
@@ -152,7 +174,14 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
             prompt = _AMBIGUOUS.sub(_EXACT, prompt)
             nodes = [node for node in nodes if kind == "bfs" or node != operation.node]
         messages = [{"role": "user", "content": prompt}]
-        yield Example(f"{kind}-{number}", {}, nodes, "hub", messages=messages, errata=find_errata(prompt, nodes))
+        yield Example(
+            f"{kind}-{number}",
+            {},
+            nodes,
+            "hub",
+            messages=messages,
+            errata=find_errata(prompt, nodes),
+        )
 
 
 def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
@@ -167,7 +196,9 @@ def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
     return ("ambiguous_depth",) if is_ambiguous else ()
 
 
-def generate(task: Task, settings: Settings, root: DataRoot, kind: str, size: int | None = None) -> Iterator[Example]:
+def generate(
+    task: Task, settings: Settings, root: DataRoot, kind: str, size: int | None = None
+) -> Iterator[Example]:
     """Draw graphs and operations with answers that are not empty. Each example has its own random generator.
 
     Args:
@@ -175,7 +206,9 @@ def generate(task: Task, settings: Settings, root: DataRoot, kind: str, size: in
     """
     depth = (settings.depth or (SAME_SIZE_DEPTH if size else DEPTH)) if kind == "bfs" else None
     # Beyond the longest length in the table, the number of edges grows in proportion.
-    edges = int(np.interp(settings.level, [*EDGES], [*EDGES.values()]) * max(settings.level / max(EDGES), 1))
+    edges = int(
+        np.interp(settings.level, [*EDGES], [*EDGES.values()]) * max(settings.level / max(EDGES), 1)
+    )
     allowed = {size} if size else {*range(1, 2 * NODES_AT_DEPTH + 1)}
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
@@ -188,11 +221,19 @@ def generate(task: Task, settings: Settings, root: DataRoot, kind: str, size: in
                 break
         else:
             found = f"{size} nodes" if size else "a node"
-            raise InputError(f"no search of depth={depth} finds {found} in graphs of this length; use a smaller depth")
+            raise InputError(
+                f"no search of depth={depth} finds {found} in graphs of this length; use a smaller depth"
+            )
         wording = (prompts.BFS if depth else prompts.PARENTS).format(**operation._asdict())
         lines = "\n".join(f"{source} -> {target}" for source, target in graph)
         prompt = prompts.PROMPT.format(edges=lines, operation=wording)
-        yield Example(f"{kind}-{number}", {}, nodes, "generated", messages=[{"role": "user", "content": prompt}])
+        yield Example(
+            f"{kind}-{number}",
+            {},
+            nodes,
+            "generated",
+            messages=[{"role": "user", "content": prompt}],
+        )
 
 
 _LIST = re.compile(r"Final Answer:\s*\[(.*)\]")
@@ -209,8 +250,13 @@ def score(record: Record) -> Scores:
     # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
     # list as a part of the first node, and gives 1 if no node is shared.
     line = record["prediction"].split("\n")[-1]
-    card, card_2026 = _CARD_LIST.search(line), _CARD_2026_LIST.search(line) if "Final Answer:" in line else None
-    card_found, card_2026_found = (_nodes(each[0].strip("[]")) if each else set() for each in (card, card_2026))
+    card, card_2026 = (
+        _CARD_LIST.search(line),
+        _CARD_2026_LIST.search(line) if "Final Answer:" in line else None,
+    )
+    card_found, card_2026_found = (
+        _nodes(each[0].strip("[]")) if each else set() for each in (card, card_2026)
+    )
     card_f1 = f1(card_found, expected) if card_found & expected else 1.0
     card_2026_f1 = f1(card_2026_found, expected) if card_2026_found | expected else 1.0
     return {
@@ -224,10 +270,17 @@ def _nodes(text: str) -> set[str]:
     return {item.strip() for item in text.split(",") if item.strip()}
 
 
-KINDS: dict[str, tuple[str, tuple[str, ...]]] = {"bfs": ("BFS", ("depth",)), "parents": ("Parents", ())}
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "bfs": ("BFS", ("depth",)),
+    "parents": ("Parents", ()),
+}
 
 _task = partial(
-    Task, template=NO_TEMPLATE, score=score, baseline=Baseline(solve, "Final Answer: []"), **task_fields(__package__)
+    Task,
+    template=NO_TEMPLATE,
+    score=score,
+    baseline=Baseline(solve, "Final Answer: []"),
+    **task_fields(__package__),
 )
 
 
@@ -263,4 +316,6 @@ _OPENAI = tuple(
     for kind, (title, arguments) in KINDS.items()
 )
 
-GRAPHWALKS = read_benchmark(__package__, (Category("", "", _GENERATED, variants=(_SAME_SIZE, *_OPENAI)),))
+GRAPHWALKS = read_benchmark(
+    __package__, (Category("", "", _GENERATED, variants=(_SAME_SIZE, *_OPENAI)),)
+)

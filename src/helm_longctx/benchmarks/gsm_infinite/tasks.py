@@ -14,11 +14,30 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.gsm_infinite import prompts
 from helm_longctx.data.jsonl import JsonLines, Types
-from helm_longctx.tasks import NO_TEMPLATE, STANDARD, DataRoot, HubDataset, InputError, Judgement, Message, Template
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    STANDARD,
+    DataRoot,
+    HubDataset,
+    InputError,
+    Judgement,
+    Message,
+    Template,
+)
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Shape, Task, Variant, is_whole
+from helm_longctx.tasks.task import (
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    is_whole,
+)
 
 NAMES = 1_000_000
 """Number of names of variables, V000000 and so on."""
@@ -38,7 +57,11 @@ _FIRST, _SECOND = "normalforward", "forwardreverse"
 SHARES = {
     (template, mode): share
     for mode in (_FIRST, _SECOND)
-    for template, share in {"crazy_zootopia": 0.4, "movie_festival_awards": 0.05, "teachers_in_school": 0.05}.items()
+    for template, share in {
+        "crazy_zootopia": 0.4,
+        "movie_festival_awards": 0.05,
+        "teachers_in_school": 0.05,
+    }.items()
 }
 """The share of each kind of problem, in the official order."""
 COLUMNS: Types = {"messages": list, "solution": str, "op": int, "template": str, "mode": str}
@@ -57,7 +80,9 @@ def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
     """Draw a problem with `operations` variables that have values, and `size` variables in all."""
     names = [f"V{number:06d}" for number in rng.sample(range(NAMES), k=size)]
     nodes, edges = _draw_tree(rng, names[:operations])
-    signs = dict(zip((child for _, child in edges), rng.choices([*SIGNS], k=len(edges)), strict=True))
+    signs = dict(
+        zip((child for _, child in edges), rng.choices([*SIGNS], k=len(edges)), strict=True)
+    )
     values = {nodes[0]: rng.randint(0, 10)}
     statements = [f"assign {nodes[0]} = {values[nodes[0]]}"]
     # A parent stands before its children in the list, so one pass finds all values.
@@ -70,7 +95,10 @@ def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
     if size > operations:
         _, edges = _draw_tree(rng, names[operations:])
         further = rng.choices([*SIGNS], k=len(edges))
-        statements += [f"assign {child} = {parent}{sign}" for (parent, child), sign in zip(edges, further, strict=True)]
+        statements += [
+            f"assign {child} = {parent}{sign}"
+            for (parent, child), sign in zip(edges, further, strict=True)
+        ]
     rng.shuffle(statements)
     return Problem(statements, value, variables)
 
@@ -78,7 +106,9 @@ def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
 def _draw_tree(rng: random.Random, nodes: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """Shuffle nodes, and give each but the first a parent before it."""
     rng.shuffle(nodes)
-    return nodes, [(nodes[rng.randint(0, place - 1)], nodes[place]) for place in range(1, len(nodes))]
+    return nodes, [
+        (nodes[rng.randint(0, place - 1)], nodes[place]) for place in range(1, len(nodes))
+    ]
 
 
 def official_tokens(length: int) -> int:
@@ -98,9 +128,14 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
         for number in range(each)
     )
     for operations, number, problem in islice(drawn, task.sample(settings)):
-        fields = {"context": " ".join(f"{text}." for text in problem.statements), "question": str(problem.value)}
+        fields = {
+            "context": " ".join(f"{text}." for text in problem.statements),
+            "question": str(problem.value),
+        }
         record = {"value": problem.value}
-        yield Example(f"{operations}-{number}", fields, problem.variables, "generated", record=record)
+        yield Example(
+            f"{operations}-{number}", fields, problem.variables, "generated", record=record
+        )
 
 
 def find_source(name: str, length: int) -> HubDataset:
@@ -136,7 +171,9 @@ def _select(rows: JsonLines) -> Iterator[Example]:
         except ValueError as error:
             raise InputError(f"{row}: column 'solution' has no number after 'Answer: '") from error
         messages = [{"role": turn["role"], "content": turn["content"]} for turn in row["messages"]]
-        kinds[kind].append(Example(f"{row['op']}-{number}", {}, [reference], "hub", messages=messages))
+        kinds[kind].append(
+            Example(f"{row['op']}-{number}", {}, [reference], "hub", messages=messages)
+        )
         if all(len(found) == wanted[each] for each, found in kinds.items()):
             break
     yield from (example for found in kinds.values() for example in found)
@@ -146,8 +183,19 @@ JUDGE = "together/qwen2.5-7b-instruct-turbo"
 """The official extractor is Qwen/Qwen2.5-7B-Instruct; this is HELM's deployment of it."""
 
 _ENDS = (
-    *(("answer: ", "."), ("solution: ", "."), ("oxed{", "}"), ("**answer:** ", "."), ("**answer: ", "**")),
-    *(("final answer: answer: ", "."), ("\nanswer: ", "."), (r"\text{answer: } ", ""), ("is ", ".")),
+    *(
+        ("answer: ", "."),
+        ("solution: ", "."),
+        ("oxed{", "}"),
+        ("**answer:** ", "."),
+        ("**answer: ", "**"),
+    ),
+    *(
+        ("final answer: answer: ", "."),
+        ("\nanswer: ", "."),
+        (r"\text{answer: } ", ""),
+        ("is ", "."),
+    ),
     ("answer: ", "\n"),
 )
 """What stands before and after a number, in the order of the search; nothing after it ends the number's digits."""
@@ -190,7 +238,10 @@ def score_variables(record: Record) -> Scores:
     """Return whether the variables that the judge extracted, and the variables in the last line, are right."""
     lines = record["prediction"].strip().splitlines()
     last = read_verdict(lines[-1] if lines else "", record)["judge_score"]
-    return {**judge_scores(record, "judge_score", partial(read_verdict, record=record)), "last_line_accuracy": last}
+    return {
+        **judge_scores(record, "judge_score", partial(read_verdict, record=record)),
+        "last_line_accuracy": last,
+    }
 
 
 def judge_prompt(record: Record) -> str:
@@ -250,7 +301,9 @@ _SYMBOLIC = Task(
     headline=("judge_score",),
     metrics=(*JUDGED, "last_line_accuracy"),
     sizes=SYMBOLIC_LENGTHS,
-    num_samples={n: SYMBOLIC_LIMIT * SYMBOLIC_OPERATIONS.get(n, MOST_OPERATIONS) for n in SYMBOLIC_LENGTHS},
+    num_samples={
+        n: SYMBOLIC_LIMIT * SYMBOLIC_OPERATIONS.get(n, MOST_OPERATIONS) for n in SYMBOLIC_LENGTHS
+    },
     any_length=True,
     arguments=("seed",),
     most_samples=10_000,
@@ -263,4 +316,6 @@ _SYMBOLIC = Task(
 )
 
 _TASKS = (_SYMBOLIC, _hub_task("medium"), _hub_task("hard"))
-GSM_INFINITE = read_benchmark(__package__, [Category("", "", _TASKS, judge=f"{__package__}.judge.ExtractionAnnotator")])
+GSM_INFINITE = read_benchmark(
+    __package__, [Category("", "", _TASKS, judge=f"{__package__}.judge.ExtractionAnnotator")]
+)

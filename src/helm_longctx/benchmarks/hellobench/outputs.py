@@ -23,8 +23,13 @@ _JUDGED = "checklist_wise_evaluation"
 def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     match = _FILE.fullmatch(path.name)
     if match is None:
-        raise InputError(f"{path}: not a name of HelloBench's files: TASK_results.jsonl; {', '.join(FILES)}")
-    name, rows = match["task"], list(JsonLines(path, {"id": str, "instruction": str, "response": str}))
+        raise InputError(
+            f"{path}: not a name of HelloBench's files: TASK_results.jsonl; {', '.join(FILES)}"
+        )
+    name, rows = (
+        match["task"],
+        list(JsonLines(path, {"id": str, "instruction": str, "response": str})),
+    )
     # The files do not say which weights an answer has, so the official script reads the data, too.
     root = DataRoot.find()
     ensure((FILES[name], WEIGHTS), root, "helm-longctx fetch hellobench")
@@ -39,10 +44,14 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         record = {**record, "question": row["instruction"]}
         verdicts = {ANSWER: score_reply(record["weights"], reply) or None} if is_judged else {}
         notes = {"jury": make_jury(JUDGE, reply, verdicts)} if is_judged else {}
-        outputs.append(Output(row["id"], row["response"], [], record, prompt=row["instruction"], notes=notes))
+        outputs.append(
+            Output(row["id"], row["response"], [], record, prompt=row["instruction"], notes=notes)
+        )
     own = f"hellobench{'_words' if name[-1] == 'k' else ''}:task={name}{'' if is_judged else ',judge=none'}"
     # The official scripts name the folder after the model.
-    yield OutputRun(entry or own, path.resolve().parent.name, outputs, [f"{path}:{row.number}" for row in rows])
+    yield OutputRun(
+        entry or own, path.resolve().parent.name, outputs, [f"{path}:{row.number}" for row in rows]
+    )
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:
@@ -55,4 +64,6 @@ def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     return [path for path in paths if path in judged or (path.parent.name, path.name) not in places]
 
 
-READER = OutputReader("HelloBench's answers and judged answers (TASK_results.jsonl)", _FILE, _read, _choose)
+READER = OutputReader(
+    "HelloBench's answers and judged answers (TASK_results.jsonl)", _FILE, _read, _choose
+)

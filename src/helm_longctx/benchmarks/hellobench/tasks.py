@@ -18,12 +18,32 @@ from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.data.tables import read_table
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.tasks import Baseline, Category, DataRoot, InputError, Judgement, Message, PinnedFile, Template
+from helm_longctx.tasks import (
+    Baseline,
+    Category,
+    DataRoot,
+    InputError,
+    Judgement,
+    Message,
+    PinnedFile,
+    Template,
+)
 from helm_longctx.tasks.benchmark import Sweep, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.sentences import SENTENCE_TERMS, split_words
-from helm_longctx.tasks.task import TEXTS, Example, Record, Scores, Settings, Shape, Task, Variant, are_all, is_number
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    are_all,
+    is_number,
+)
 
 REPOSITORY = "Quehry/HelloBench"
 COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"
@@ -38,13 +58,20 @@ _pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", place
 _ROWS = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
 """The rows of the tasks by their names. Those of required words end in `k`."""
 FILES = {
-    name: _pinned_file(f"data/{'length_constrained' if name[-1] == 'k' else 'main'}_data/{name}.jsonl", row["sha256"])
+    name: _pinned_file(
+        f"data/{'length_constrained' if name[-1] == 'k' else 'main'}_data/{name}.jsonl",
+        row["sha256"],
+    )
     for name, row in _ROWS.items()
 }
-WEIGHTS = _pinned_file("weighted_scores.txt", "51c1a338434c96253476441f39d48fe28d9673d121eae98751329f760e889ff5")
+WEIGHTS = _pinned_file(
+    "weighted_scores.txt", "51c1a338434c96253476441f39d48fe28d9673d121eae98751329f760e889ff5"
+)
 """The weights of the items of each category's checklist, which are a regression on people's scores."""
 
-WEIGHTS_SHAPE = Shape("a list of positive numbers", are_all(lambda value: is_number(value) and value > 0))
+WEIGHTS_SHAPE = Shape(
+    "a list of positive numbers", are_all(lambda value: is_number(value) and value > 0)
+)
 
 
 @take_sample
@@ -70,11 +97,16 @@ def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str,
         raise InputError(f"{path}: {what}")
     for category, own in weights.items():
         WEIGHTS_SHAPE.check(f"{path}: the weights of {category!r}", own)
-    for row in JsonLines(root / FILES[name].path, {"id": str, "category": str, "instruction": str, "checklists": list}):
+    for row in JsonLines(
+        root / FILES[name].path,
+        {"id": str, "category": str, "instruction": str, "checklists": list},
+    ):
         TEXTS.check(f"{row}: column 'checklists'", row["checklists"])
         own = weights.get(row["category"], ())
         if len(own) != len(row["checklists"]):
-            raise InputError(f"{row}: {len(row['checklists'])} checklists, but {len(own)} weights in {WEIGHTS.path}")
+            raise InputError(
+                f"{row}: {len(row['checklists'])} checklists, but {len(own)} weights in {WEIGHTS.path}"
+            )
         yield row, {"checklists": row["checklists"], "weights": own}
 
 
@@ -90,7 +122,10 @@ def judge_prompt(record: Record) -> str:
     checklists = record.get("checklists")
     if not checklists or not record.get("weights"):
         raise InputError("the record has no checklists or no weights")
-    items = [{"checklist_id": number, "checklist_content": item} for number, item in enumerate(checklists)]
+    items = [
+        {"checklist_id": number, "checklist_content": item}
+        for number, item in enumerate(checklists)
+    ]
     return prompts.JUDGE.format(
         instruction=record["question"],
         response=" ".join(split_words(record["prediction"])[:MOST_WORDS]),
@@ -140,7 +175,9 @@ def score(record: Record) -> Scores:
 JUDGEMENT = Judgement(
     judge_prompt,
     lambda reply, record: score_reply(record["weights"], reply),
-    lambda record: json.dumps([prompts.SYSTEM, prompts.JUDGE, record["checklists"], record["weights"]]),
+    lambda record: json.dumps(
+        [prompts.SYSTEM, prompts.JUDGE, record["checklists"], record["weights"]]
+    ),
     max_tokens=4096,
     temperature=0.8,
     seed=42,
@@ -149,7 +186,9 @@ JUDGEMENT = Judgement(
     prepare=lambda root: ensure([SENTENCE_MODEL], root, "helm-longctx fetch hellobench"),
 )
 
-_MATERIAL = re.compile(r"\n\[[A-Z][\w ]*\]:\s*(.+?)\s*(?:\[Text End\]\s*)?\n\[Requirements\]:\n1\. ", re.DOTALL)
+_MATERIAL = re.compile(
+    r"\n\[[A-Z][\w ]*\]:\s*(.+?)\s*(?:\[Text End\]\s*)?\n\[Requirements\]:\n1\. ", re.DOTALL
+)
 
 
 def copy_material(messages: Sequence[Message]) -> str | None:
@@ -179,7 +218,10 @@ def _task(name: str) -> Task:
 
 
 _LAST = "heuristic_text_generation"
-_TASKS, _WORDS = (tuple(_task(name) for name in FILES if (name[-1] == "k") == required) for required in (False, True))
+_TASKS, _WORDS = (
+    tuple(_task(name) for name in FILES if (name[-1] == "k") == required)
+    for required in (False, True)
+)
 _ANNOTATOR = "helm_longctx.benchmarks.hellobench.judge.ChecklistAnnotator"
 CATEGORIES = (
     Category("", "", _TASKS, judge=_ANNOTATOR),

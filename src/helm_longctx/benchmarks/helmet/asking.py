@@ -20,13 +20,16 @@ _REASONING = Template(
     "",
 )
 _DEMO = "{documents}\n\nQuestion: {question}\nReasoning: {reasoning}\nAnswer: {answer}"
-_NO_QUOTE = "No document states the answer in these words, but they are about the subject of the question."
+_NO_QUOTE = (
+    "No document states the answer in these words, but they are about the subject of the question."
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 _SHORT = "Write your answer in the following format:\nAnswer: [answer]\n\nQuestion: {question}"
 QUESTION = Template(f"Write a concise and short answer to the question. {_SHORT}", "Answer:")
 BOOK_QUESTION = Template(
-    f"Answer the question about a novel or a movie script as concisely as you can. {_SHORT}", "Answer:"
+    f"Answer the question about a novel or a movie script as concisely as you can. {_SHORT}",
+    "Answer:",
 )
 BOOK_CHOICE = Template(
     "Choose the answer to the question about a novel from the options. Write only its letter (A, B, C, or D).\n\n"
@@ -46,7 +49,12 @@ def write_demonstration(demo: Row, documents: str) -> str:
         if any(answer in sentence.lower() for answer in answers)
     )
     reasoning = next(quotes, _NO_QUOTE)
-    return _DEMO.format(documents=documents, question=demo["question"], reasoning=reasoning, answer=demo["answers"][0])
+    return _DEMO.format(
+        documents=documents,
+        question=demo["question"],
+        reasoning=reasoning,
+        answer=demo["answers"][0],
+    )
 
 
 def ask_to_reason(example: Example) -> Example:

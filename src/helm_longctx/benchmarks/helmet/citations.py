@@ -41,7 +41,10 @@ def score_asqa(record: Record) -> Scores:
     if record.get("qa_pairs"):
         answer = normalize_answer(text)
         # A part counts if one of its short answers stands anywhere in the text.
-        parts = [any(normalize_answer(a) in answer for a in pair["short_answers"]) for pair in record["qa_pairs"]]
+        parts = [
+            any(normalize_answer(a) in answer for a in pair["short_answers"])
+            for pair in record["qa_pairs"]
+        ]
         scores |= {"str_em": sum(parts) / len(parts), "str_hit": float(all(parts))}
     return {**scores, **_citation_scores(record, scores.get("str_em"))}
 
@@ -59,7 +62,9 @@ def score_qampari(record: Record) -> Scores:
         correct = [{normalize_answer(name) for name in names} for names in record["answers"]]
         all_names = set().union(*correct)
         hits = sum(not names.isdisjoint(answers) for names in correct)
-        precision = sum(answer in all_names for answer in answers) / len(answers) if answers else 0.0
+        precision = (
+            sum(answer in all_names for answer in answers) / len(answers) if answers else 0.0
+        )
         # Questions have many answers, so the official headline asks for five of them (HELMET eval_alce.py:464).
         recall, top5 = hits / len(correct), min(5, hits) / min(5, len(correct))
         scores |= {
@@ -73,19 +78,27 @@ def score_qampari(record: Record) -> Scores:
     return {**scores, **_citation_scores(record, scores.get("qampari_rec_top5"))}
 
 
-def judge_record(record: Record, entailment: EntailmentJudge, is_shown: Callable[[int], bool]) -> dict[str, Any]:
+def judge_record(
+    record: Record, entailment: EntailmentJudge, is_shown: Callable[[int], bool]
+) -> dict[str, Any]:
     """Judge the citations of an answer. The result is JSON data from which the scores are computed.
 
     Args:
         record: a scored record with `docs`, all documents that an answer can cite.
         is_shown: (number from 0) → whether the prompt contained that document.
     """
-    claims = _claims(clean_output(record["prediction"]), record["question"], listed=bool(record.get("answers")))
+    claims = _claims(
+        clean_output(record["prediction"]), record["question"], listed=bool(record.get("answers"))
+    )
     # The official code compares with all 2,000 documents of the file, not with those in the prompt (HELMET
     # eval_alce.py:372). A number below 0 passes, because Python counts it from the end of the list.
-    official = judge_citations(claims, record["docs"], entailment, lambda number: number < len(record["docs"]))
+    official = judge_citations(
+        claims, record["docs"], entailment, lambda number: number < len(record["docs"])
+    )
     # The official code also accepts citations of documents that the prompt did not contain, so both are reported.
-    shown = judge_citations(claims, record["docs"], entailment, lambda number: number >= 0 and is_shown(number))
+    shown = judge_citations(
+        claims, record["docs"], entailment, lambda number: number >= 0 and is_shown(number)
+    )
     numbers = [number for claim in claims for number in claim.cited]
     return {
         "judge": entailment.name,
@@ -122,7 +135,10 @@ class Citations:
 
 
 def judge_citations(
-    claims: Sequence[Claim], documents: Sequence[Document], entailment: EntailmentJudge, citable: Callable[[int], bool]
+    claims: Sequence[Claim],
+    documents: Sequence[Document],
+    entailment: EntailmentJudge,
+    citable: Callable[[int], bool],
 ) -> Citations:
     """Compute recall and precision of citations (compute_autoais).
 
@@ -141,7 +157,11 @@ def judge_citations(
     used = [(claim.text, claim.cited[:MOST_CITATIONS]) for claim in valid]
     together = _ask(entailment, documents, used)
     # Precision is only examined where the documents together support the claim (HELMET eval_alce.py:398).
-    several = [pair for pair, supported in zip(used, together, strict=True) if supported and len(pair[1]) > 1]
+    several = [
+        pair
+        for pair, supported in zip(used, together, strict=True)
+        if supported and len(pair[1]) > 1
+    ]
     single = [(text, (number,)) for text, cited in several for number in cited]
     alone = _ask(entailment, documents, single)
     doubtful = [(text, cited, n) for text, cited in several for n in cited]
@@ -157,7 +177,11 @@ def judge_citations(
         return Citations(failed=True)
     # The only citation of a supported claim is needed. Of several, those are needed that suffice alone, or without
     # which the others do not suffice.
-    needed = sum(1 for (_, cited), supported in zip(used, together, strict=True) if supported and len(cited) == 1)
+    needed = sum(
+        1
+        for (_, cited), supported in zip(used, together, strict=True)
+        if supported and len(cited) == 1
+    )
     needed += sum(map(bool, alone)) + sum(not verdict for verdict in without)
     total = sum(len(cited) for _, cited in used)
     # Recall is over all claims, precision only over the citations of valid ones (HELMET eval_alce.py:378 and 424).
@@ -183,7 +207,10 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
         # NLTK takes "1." for a sentence; the official code drops such short ones (HELMET eval_alce.py:351).
         sentences = [s for s in split_sentences(output) if len(s.strip()) >= SHORTEST_SENTENCE]
     return [
-        Claim(remove_citations(s).strip(), tuple(int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", s)))
+        Claim(
+            remove_citations(s).strip(),
+            tuple(int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", s)),
+        )
         for s in sentences
     ]
 
@@ -194,12 +221,16 @@ def _items(text: str) -> list[str]:
 
 
 def _ask(
-    entailment: EntailmentJudge, documents: Sequence[Document], asked: Sequence[tuple[str, tuple[int, ...]]]
+    entailment: EntailmentJudge,
+    documents: Sequence[Document],
+    asked: Sequence[tuple[str, tuple[int, ...]]],
 ) -> list[bool | None]:
     def write(document: Document) -> str:
         return f"Title: {document['title']}\n{document['sent'] if 'sent' in document else document['text']}"
 
-    pairs = [("\n".join(write(documents[number]) for number in cited), text) for text, cited in asked]
+    pairs = [
+        ("\n".join(write(documents[number]) for number in cited), text) for text, cited in asked
+    ]
     return entailment.entails(pairs) if pairs else []
 
 
@@ -222,5 +253,9 @@ def _citation_scores(record: Record, correct: float | None) -> Scores:
     }
     parts = [correct, *(scores.get(f"{prefix}{name}") for name in OFFICIAL)]
     present = [part for part in parts if part is not None]
-    mean = {"judge_score": sum(present) / len(present)} if prefix and len(present) == len(parts) else {}
+    mean = (
+        {"judge_score": sum(present) / len(present)}
+        if prefix and len(present) == len(parts)
+        else {}
+    )
     return {**scores, **mean, "hidden_citations": result["hidden"]}

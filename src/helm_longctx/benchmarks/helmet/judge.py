@@ -36,7 +36,9 @@ class RubricAnnotator(AnswerAnnotator):
         if rubric is None:
             return {}
         if absent := [name for name in rubric.needs if name not in record]:
-            raise InputError(f"there is no {' and no '.join(absent)}: get it with helm-longctx fetch")
+            raise InputError(
+                f"there is no {' and no '.join(absent)}: get it with helm-longctx fetch"
+            )
         return rubric.questions(_rubric_file(task, record), record)
 
     def digest(self, task: str, record: Record) -> str:
@@ -69,13 +71,18 @@ class CitationAnnotator(ModelAnnotator):
 
     def __init__(self, judge: str, auto_client: AutoClient, file_storage_path: str):
         folder = Path(file_storage_path)
-        super().__init__("citations are not judged", lambda: entailment.find_entailment(judge, auto_client, folder))
+        super().__init__(
+            "citations are not judged",
+            lambda: entailment.find_entailment(judge, auto_client, folder),
+        )
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
         """Check that a deployment has its key and exists, and that the packages for an NLI model are installed."""
         if judge not in ("auto", "none"):
-            require("judges" if entailment.is_deployment(judge) else "citations", f"judge={judge!r}")
+            require(
+                "judges" if entailment.is_deployment(judge) else "citations", f"judge={judge!r}"
+            )
         if credentials is None or judge == "none":
             return
         if judge != "auto" or entailment.gpu_has_room(entailment.TRUE_NLI_BYTES):
@@ -92,6 +99,8 @@ class CitationAnnotator(ModelAnnotator):
         prompt = state.request.prompt if state.prompt_truncated else None
 
         def is_shown(number: int) -> bool:
-            return number < where["shown"] and (prompt is None or documents[number]["text"] in prompt)
+            return number < where["shown"] and (
+                prompt is None or documents[number]["text"] in prompt
+            )
 
         return citations.judge_record({**record, "docs": documents}, model, is_shown)

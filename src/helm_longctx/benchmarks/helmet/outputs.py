@@ -16,7 +16,14 @@ from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.tasks import TEXT, TEXTS, InputError, Published, Task, is_number
 from helm_longctx.tasks.judge_scores import ANSWER
-from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, OutputScore, RunOrScore, make_jury
+from helm_longctx.tasks.outputs import (
+    Output,
+    OutputReader,
+    OutputRun,
+    OutputScore,
+    RunOrScore,
+    make_jury,
+)
 
 Row = Mapping[str, Any]
 
@@ -65,7 +72,9 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
         return
     rows, arguments = content.get("data"), content.get("args")
     if not isinstance(rows, list) or not isinstance(arguments, dict):
-        raise InputError(f"{path}: it lacks the list 'data' or the object 'args' of HELMET's output files")
+        raise InputError(
+            f"{path}: it lacks the list 'data' or the object 'args' of HELMET's output files"
+        )
     judged = path.name.endswith(JUDGED)
     places = [f"{path}: row {number}" for number in range(1, len(rows) + 1)]
     outputs = [_output(name, rows, number, place, judged) for number, place in enumerate(places)]
@@ -77,10 +86,14 @@ def parse_name(path: Path) -> _Name:
     """Read what the name of an official file says. Raises an `InputError` if it is not such a name."""
     match = _NAME.fullmatch(path.name)
     if match is None:
-        raise InputError(f"{path}: not a name of HELMET's files: DATASET_TAG_TEST_in8192_size100_shots2_….json")
+        raise InputError(
+            f"{path}: not a name of HELMET's files: DATASET_TAG_TEST_in8192_size100_shots2_….json"
+        )
     size = None if match["size"] == "None" else int(match["size"])
     shots, seed = int(match["shots"]), int(match["seed"])
-    return _Name(HELMET.task(match["task"]), int(match["length"]), size, shots, match["chat"] == "True", seed)
+    return _Name(
+        HELMET.task(match["task"]), int(match["length"]), size, shots, match["chat"] == "True", seed
+    )
 
 
 def _entry(name: _Name, arguments: Row, judged: bool) -> str:
@@ -99,7 +112,9 @@ def _entry(name: _Name, arguments: Row, judged: bool) -> str:
         "thinking_tokens": THINKING_TOKENS if thinks else None,
         "judge": "none" if task.has_judge and not judged else None,
     }
-    return f"{category}:" + ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
+    return f"{category}:" + ",".join(
+        f"{key}={value}" for key, value in values.items() if value is not None
+    )
 
 
 def _category(task: Task) -> str:
@@ -125,7 +140,11 @@ def _output(name: _Name, rows: Sequence[Any], number: int, place: str, judged: b
         prediction=row["output"],
         references=references,
         record=_record(task, row, rows[0], place),
-        prompt=prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False) if prompt else "",
+        prompt=prompt
+        if isinstance(prompt, str)
+        else json.dumps(prompt, ensure_ascii=False)
+        if prompt
+        else "",
         input_tokens=tokens if isinstance(tokens, int) else None,
         group=f"query {row.get('qid')}" if "qrels" in task.record_shapes else own_group,
         depth=depth if isinstance(depth, int | float) and 0 <= depth <= 1 else None,
@@ -149,7 +168,9 @@ def _qrels(row: Any, place: str) -> dict[str, int]:
     try:
         return {str(passage): int(grade) for passage, grade in row["qrel"]}
     except (LookupError, TypeError, ValueError) as error:
-        raise InputError(f"{place}: qrel must be a list of pairs of a passage's id and its grade") from error
+        raise InputError(
+            f"{place}: qrel must be a list of pairs of a passage's id and its grade"
+        ) from error
 
 
 def _jury(task: Task, row: Row) -> dict[str, Any]:
@@ -159,8 +180,13 @@ def _jury(task: Task, row: Row) -> dict[str, Any]:
     if ANSWER in rubric.prompts:
         replies = {ANSWER: json.dumps(scores) if has_replies else None}
     else:
-        replies = {part: scores.get(_REPLIES[part]) if has_replies else None for part in rubric.prompts}
-    verdicts = {part: rubric.read(part, reply) if isinstance(reply, str) else None for part, reply in replies.items()}
+        replies = {
+            part: scores.get(_REPLIES[part]) if has_replies else None for part in rubric.prompts
+        }
+    verdicts = {
+        part: rubric.read(part, reply) if isinstance(reply, str) else None
+        for part, reply in replies.items()
+    }
     return make_jury(JUDGE, replies.get(ANSWER, replies), verdicts, JUDGE.rpartition("/")[2])
 
 
@@ -171,13 +197,17 @@ def _score(path: Path, name: _Name, averages: Row) -> OutputScore:
         official = _AVERAGE_OF.get(metric, metric)
         value = averages.get(official)
         if not is_number(value):
-            raise InputError(f"{path}: it lacks the number {official!r}, the score of {name.task.name}")
+            raise InputError(
+                f"{path}: it lacks the number {official!r}, the score of {name.task.name}"
+            )
         values[metric] = float(value or 0.0) / _PERCENT.get(official, 100.0)
     entry = _category(name.task)
     score = {name.task.name: sum(values.values()) / len(values)}
     metrics = {name.task.name: values} if len(values) > 1 else {}
     # The folder of a model's outputs has the model's name in the official scripts.
-    row = Published(path.resolve().parent.name, HELMET.entries[entry].name, name.length, score, metrics=metrics)
+    row = Published(
+        path.resolve().parent.name, HELMET.entries[entry].name, name.length, score, metrics=metrics
+    )
     return OutputScore(entry, str(path), row)
 
 
@@ -187,9 +217,13 @@ def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     for path in paths:
         judged = str(path).removesuffix(".json") + JUDGED
         outputs = str(path).removesuffix(AVERAGES)
-        needs_averages = outputs not in names or any("citation" in metric for metric in parse_name(path).task.headline)
+        needs_averages = outputs not in names or any(
+            "citation" in metric for metric in parse_name(path).task.headline
+        )
         if needs_averages if path.name.endswith(AVERAGES) else judged not in names:
             yield path
 
 
-READER = OutputReader("HELMET's outputs (*.json, *-gpt4eval_o.json) and averages (*.score)", _NAME, _read, _choose)
+READER = OutputReader(
+    "HELMET's outputs (*.json, *-gpt4eval_o.json) and averages (*.score)", _NAME, _read, _choose
+)

@@ -7,14 +7,24 @@ from statistics import fmean
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import Category, DataRoot, HubFile, PinnedFile, Published, Release, ReleaseFile
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    HubFile,
+    PinnedFile,
+    Published,
+    Release,
+    ReleaseFile,
+)
 from helm_longctx.tasks.counting import ESTIMATE, TextCutter, TokenCounter, read_token_counter
 from helm_longctx.tasks.lengths import parse_length
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
 
-repository_file = partial(PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", place="helmet")
+repository_file = partial(
+    PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", place="helmet"
+)
 """Makes the source of a file in HELMET's repository at `COMMIT`, of its path and its SHA-256."""
 
 
@@ -41,12 +51,22 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
             values[task][metric] = float(percent) / 100
         for category in categories:
             own = {task.name: values[task.name] for task in category.tasks}
-            scores = {task: of_task.get("", fmean(of_task.values())) for task, of_task in own.items()}
-            metrics = {task: {name: value for name, value in of_task.items() if name} for task, of_task in own.items()}
-            results.append(Published(model, category.name, parse_length(length), scores, metrics=metrics))
+            scores = {
+                task: of_task.get("", fmean(of_task.values())) for task, of_task in own.items()
+            }
+            metrics = {
+                task: {name: value for name, value in of_task.items() if name}
+                for task, of_task in own.items()
+            }
+            results.append(
+                Published(model, category.name, parse_length(length), scores, metrics=metrics)
+            )
     for row in read_table(__package__, "published_categories.csv"):
         model, size = row.pop("model"), parse_length(row.pop("length"))
-        results += [Published(model, name, size, {"": float(percent) / 100}) for name, percent in row.items()]
+        results += [
+            Published(model, name, size, {"": float(percent) / 100})
+            for name, percent in row.items()
+        ]
     return tuple(results)
 
 
@@ -65,7 +85,11 @@ The repository is gated. Users without access can name another repository with t
 
 def find_llama2_counter(root: DataRoot) -> TokenCounter:
     """Return a counter of Llama 2 tokens if the tokenizer is under the data root, else the estimate."""
-    return read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path) if root.has(LLAMA_2.path) else ESTIMATE
+    return (
+        read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path)
+        if root.has(LLAMA_2.path)
+        else ESTIMATE
+    )
 
 
 def make_cutter(root: DataRoot, limit: int) -> TextCutter:

@@ -15,7 +15,13 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.scoring import parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part, score_answer, score_summary
+from helm_longctx.benchmarks.helmet.verdicts import (
+    PARTS,
+    read_answer,
+    read_part,
+    score_answer,
+    score_summary,
+)
 from helm_longctx.data.fetch import ensure
 from helm_longctx.judging.check_items import Check, Item
 from helm_longctx.judging.judge import JudgeRequest, Verdict
@@ -53,7 +59,9 @@ class Rubric:
         """
         templates, fields = _constants(script), self.fields(record)
         if absent := [name for name in self.prompts.values() if name not in templates]:
-            raise InputError(f"{script}: it assigns no text to {', '.join(absent)}; is it HELMET's script?")
+            raise InputError(
+                f"{script}: it assigns no text to {', '.join(absent)}; is it HELMET's script?"
+            )
         return {
             part: JudgeRequest(
                 prompt=fill(templates[name], fields),
@@ -80,15 +88,26 @@ def _answer(record: Record) -> dict[str, object]:
     # scripts/eval_gpt4_longqa.py).
     output = parse_output(record["prediction"].replace("\n", " "))
     # The references stay a list: the official prompt contains Python's notation of it.
-    return {"question": record["question"], "correct_answers": record["references"], "parsed_output": output}
+    return {
+        "question": record["question"],
+        "correct_answers": record["references"],
+        "parsed_output": output,
+    }
 
 
 def _summary_rubric(suffix: str, expert: Callable[[Record], str], *needs: str) -> Rubric:
     def fields(record: Record) -> dict[str, object]:
         summary = record["prediction"].strip()
-        keypoints = "\n".join(f"{number}. {point}" for number, point in enumerate(record["keypoints"], 1))
+        keypoints = "\n".join(
+            f"{number}. {point}" for number, point in enumerate(record["keypoints"], 1)
+        )
         # The templates of the three parts call the summary by different names.
-        return {"text": summary, "summary": summary, "keypoints": keypoints, "expert_summary": expert(record)}
+        return {
+            "text": summary,
+            "summary": summary,
+            "keypoints": keypoints,
+            "expert_summary": expert(record),
+        }
 
     return Rubric(
         prompts={part: f"{part}_prompt{suffix}" for part in PARTS},
@@ -100,7 +119,9 @@ def _summary_rubric(suffix: str, expert: Callable[[Record], str], *needs: str) -
 
 
 RUBRICS = {
-    "narrativeqa": Rubric({ANSWER: "judge_prompt"}, 2048, _answer, ("rubric",), lambda part, reply: read_answer(reply)),
+    "narrativeqa": Rubric(
+        {ANSWER: "judge_prompt"}, 2048, _answer, ("rubric",), lambda part, reply: read_answer(reply)
+    ),
     "infbench_sum": _summary_rubric("_book", lambda record: record["references"][0]),
     "multi_lexsum": _summary_rubric("", lambda record: record["long_summary"], "long_summary"),
 }
@@ -114,7 +135,9 @@ def _constants(script: Path) -> dict[str, str]:
         # The file is parsed and not imported, because no downloaded code is executed.
         module = ast.parse(script.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(f"{script}: HELMET's script cannot be parsed ({type(error).__name__})") from error
+        raise InputError(
+            f"{script}: HELMET's script cannot be parsed ({type(error).__name__})"
+        ) from error
     return {
         target.id: statement.value.value
         for statement in module.body
@@ -128,7 +151,13 @@ def _constants(script: Path) -> dict[str, str]:
 
 ITEMS = Path(str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl"))
 
-_COLUMNS: dict[str, type | tuple[type, ...]] = {"id": str, "task": str, "kind": str, "record": dict, "expected": dict}
+_COLUMNS: dict[str, type | tuple[type, ...]] = {
+    "id": str,
+    "task": str,
+    "kind": str,
+    "record": dict,
+    "expected": dict,
+}
 
 
 def checks(root: DataRoot) -> list[Check]:
@@ -138,8 +167,13 @@ def checks(root: DataRoot) -> list[Check]:
         InputError: the rubrics are missing and the data root is a mirror, or a download fails.
     """
     items = [Item(**row) for row in JsonLines(ITEMS, _COLUMNS)]
-    rubrics = {task: HELMET.task(task).judge_sources["rubric"] for task in dict.fromkeys(item.task for item in items)}
-    ensure(rubrics.values(), root, "helm-longctx fetch helmet_longqa:length=8k helmet_summ:length=8k")
+    rubrics = {
+        task: HELMET.task(task).judge_sources["rubric"]
+        for task in dict.fromkeys(item.task for item in items)
+    }
+    ensure(
+        rubrics.values(), root, "helm-longctx fetch helmet_longqa:length=8k helmet_summ:length=8k"
+    )
     return [
         Check(
             item,
@@ -152,5 +186,7 @@ def checks(root: DataRoot) -> list[Check]:
 
 _SCORERS: dict[str, Callable[[Record, Mapping[str, str]], float | None]] = {
     "narrativeqa": lambda record, replies: score_answer(replies[ANSWER]).get("judge_score"),
-    "infbench_sum": lambda record, replies: score_summary(replies, record["keypoints"]).get("judge_f1"),
+    "infbench_sum": lambda record, replies: score_summary(replies, record["keypoints"]).get(
+        "judge_f1"
+    ),
 }

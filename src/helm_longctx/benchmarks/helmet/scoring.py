@@ -59,7 +59,9 @@ def score_lexsum(record: Record) -> Scores:
 
 
 def _judge_summary(record: Record) -> Scores:
-    return judge_scores(record, "judge_f1", partial(score_summary, keypoints=record.get("keypoints", ())))
+    return judge_scores(
+        record, "judge_f1", partial(score_summary, keypoints=record.get("keypoints", ()))
+    )
 
 
 def score_choice(record: Record) -> Scores:
@@ -89,18 +91,26 @@ def score_rerank(record: Record) -> Scores:
     passages = record.get("passages", max(10, len(qrels)))
     cuts = [k for k in RANKING_CUTS if k <= passages]
     lists = ",".join(map(str, cuts))
-    measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")} | {"recip_rank"}
+    measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")} | {
+        "recip_rank"
+    }
     # Each query is rounded by itself, because HELMET evaluates one query at a time (data.py:328, utils.py:224).
     evaluator = RelevanceEvaluator({"q": _escape_names(qrels)}, measures)
     (values,) = evaluator.evaluate({"q": _escape_names(ranking)}).values()
     names = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Recall": "recall", "P": "P"}
-    at = {f"{name}@{k}": round(values[f"{measure}_{k}"], 5) for name, measure in names.items() for k in cuts}
+    at = {
+        f"{name}@{k}": round(values[f"{measure}_{k}"], 5)
+        for name, measure in names.items()
+        for k in cuts
+    }
     return {**at, "MRR": round(values["recip_rank"], 5), "num_preds": len(ranking)}
 
 
 def _escape_names(grades: Mapping[str, int]) -> dict[str, int]:
     """Escape lone surrogates in the ids of passages, at which trec_eval ends the process with a segmentation fault."""
-    return {name.encode(errors="backslashreplace").decode(): grade for name, grade in grades.items()}
+    return {
+        name.encode(errors="backslashreplace").decode(): grade for name, grade in grades.items()
+    }
 
 
 def parse_ranking(output: str) -> dict[str, int]:
@@ -134,7 +144,11 @@ def score_ruler(record: Record) -> Scores:
     """Return the share of answers that the output contains, regardless of case."""
     prediction, answers = record["prediction"].lower(), record["references"]
     # Texts are compared without the normalization of other metrics (HELMET data.py:510).
-    return {"ruler_recall": sum(answer.lower() in prediction for answer in answers) / len(answers)} if answers else {}
+    return (
+        {"ruler_recall": sum(answer.lower() in prediction for answer in answers) / len(answers)}
+        if answers
+        else {}
+    )
 
 
 def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
@@ -147,12 +161,22 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
     scorer = make_rouge("rougeL", "rougeLsum", stems=True)
     rouge = [scorer.score(target=reference, prediction=prediction) for reference in references]
     return {
-        "exact_match": float(any(normalize_answer(prediction) == normalize_answer(r) for r in references)),
+        "exact_match": float(
+            any(normalize_answer(prediction) == normalize_answer(r) for r in references)
+        ),
         "f1": max(f1(prediction, reference) for reference in references),
         # A reference that normalization leaves empty, such as "The", matches every text, as in HELMET (utils.py:82).
-        "substring_exact_match": float(any(normalize_answer(r) in normalize_answer(prediction) for r in references)),
-        **{f"{kind}_f1": max(score[kind].fmeasure for score in rouge) for kind in ("rougeL", "rougeLsum")},
-        **{f"{kind}_recall": max(score[kind].recall for score in rouge) for kind in ("rougeL", "rougeLsum")},
+        "substring_exact_match": float(
+            any(normalize_answer(r) in normalize_answer(prediction) for r in references)
+        ),
+        **{
+            f"{kind}_f1": max(score[kind].fmeasure for score in rouge)
+            for kind in ("rougeL", "rougeLsum")
+        },
+        **{
+            f"{kind}_recall": max(score[kind].recall for score in rouge)
+            for kind in ("rougeL", "rougeLsum")
+        },
     }
 
 
@@ -214,7 +238,8 @@ RANKING = {
     "qrels": Shape(
         f"an object of grades (whole numbers from 0 to {HIGHEST_GRADE}) by passage id",
         lambda value: (
-            isinstance(value, dict) and all(is_whole(grade) and 0 <= grade <= HIGHEST_GRADE for grade in value.values())
+            isinstance(value, dict)
+            and all(is_whole(grade) and 0 <= grade <= HIGHEST_GRADE for grade in value.values())
         ),
     ),
     "passages": Shape("a whole number", is_whole),

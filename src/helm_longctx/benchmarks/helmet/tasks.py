@@ -11,15 +11,40 @@ from helm_longctx.benchmarks.helmet import asking, citations, prompts, scoring, 
 from helm_longctx.benchmarks.helmet.data import books, passages, recall
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
-from helm_longctx.benchmarks.helmet.release import LLAMA_2, published_results, release_file, repository_file
+from helm_longctx.benchmarks.helmet.release import (
+    LLAMA_2,
+    published_results,
+    release_file,
+    repository_file,
+)
 from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.tasks import STANDARD, Category, HubDataset, HubFile, Metric, ReleaseFile, Template, read_benchmark
+from helm_longctx.tasks import (
+    STANDARD,
+    Category,
+    HubDataset,
+    HubFile,
+    Metric,
+    ReleaseFile,
+    Template,
+    read_benchmark,
+)
 from helm_longctx.tasks.judge_scores import REPLIES, TRUE_NLI
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.task import AnswerKind, Baseline, Loader, ProtocolArgument, Scorer, Task, Variant
+from helm_longctx.tasks.task import (
+    AnswerKind,
+    Baseline,
+    Loader,
+    ProtocolArgument,
+    Scorer,
+    Task,
+    Variant,
+)
 
-STOP_VARIANTS: dict[ProtocolArgument, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
+STOP_VARIANTS: dict[ProtocolArgument, Variant] = {
+    "paper": Variant(),
+    "current": Variant(stop=("\n",)),
+}
 """The published completions have no stop sequence. Since 2025-08 the official code stops them at a newline."""
 
 MOST_GENERATED = 10_000
@@ -41,7 +66,9 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     # HELMET has no configuration beyond 128k at this commit, so there is nothing official to follow.
     further = {length: official[-1] * length // OFFICIAL[-1] for length in beyond}
     sizes_to_128k = dict(zip(OFFICIAL, official, strict=True))
-    return sizes_to_128k | {length: units for length, units in further.items() if most is None or units <= most}
+    return sizes_to_128k | {
+        length: units for length, units in further.items() if most is None or units <= most
+    }
 
 
 def text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
@@ -77,7 +104,9 @@ JSON_KV = make_task(
     metrics=scoring.ANSWER_METRICS,
     max_tokens=100,
     shots=2,
-    optional_sources=lambda length: official_file(length, f"json_kv/test_k{_JSON_KV_SIZES.get(length)}_dep6.jsonl"),
+    optional_sources=lambda length: official_file(
+        length, f"json_kv/test_k{_JSON_KV_SIZES.get(length)}_dep6.jsonl"
+    ),
     any_length=True,
     arguments=("shots", "seed"),
     most_samples=MOST_GENERATED,
@@ -121,7 +150,9 @@ def _ruler(
         metrics=scoring.ANSWER_METRICS if is_qa else ("ruler_recall",),
         max_tokens=max_tokens,
         # The file is optional, because rows are generated without it.
-        optional_sources=lambda length: official_file(length, f"ruler/{folder}/validation_{length}.jsonl"),
+        optional_sources=lambda length: official_file(
+            length, f"ruler/{folder}/validation_{length}.jsonl"
+        ),
         any_length=True,
         arguments=("seed",),
         most_samples=MOST_GENERATED,
@@ -221,7 +252,9 @@ RERANK = (
         depths=3,
         shots=2,
         # The second file has the demonstrations, with ten passages each.
-        sources=lambda length: tuple(release_file(_MSMARCO.format(k=k)) for k in (_RERANK_SIZES[length], 10)),
+        sources=lambda length: tuple(
+            release_file(_MSMARCO.format(k=k)) for k in (_RERANK_SIZES[length], 10)
+        ),
         arguments=("shots", "seed"),
         variants=STOP_VARIANTS,
         baseline=Baseline("ranking", "1 > 2 > 3"),
@@ -232,7 +265,9 @@ _RAG = Category("rag", "RAG", RAG)
 _RERANK = Category("rerank", "Re-rank", RERANK)
 
 
-def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int) -> Task:
+def _icl(
+    name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int
+) -> Task:
     return make_task(
         name=name,
         title=title,
@@ -254,16 +289,44 @@ def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, sp
 
 _TREC = HubDataset("CogComp/trec", {"train": 5452, "test": 500})
 _BANKING = HubDataset("PolyAI/banking77", {"train": 10003, "test": 3080})
-_CLINIC = HubDataset("clinc_oos", {"train": 15250, "validation": 3100}, config="plus", repo="clinc/clinc_oos")
+_CLINIC = HubDataset(
+    "clinc_oos", {"train": 15250, "validation": 3100}, config="plus", repo="clinc/clinc_oos"
+)
 _NLU = HubDataset("xingkunliuxtracta/nlu_evaluation_data", {"train": 25715})
 _TEST = named_splits("train", "test")
 _VALIDATION = named_splits("train", "validation")
 
 ICL = (
-    _icl("trec_coarse", "TREC Coarse", _TREC, "coarse_label", 6, _TEST, 200, 400, 800, 1600, 3300, 6600),
+    _icl(
+        "trec_coarse",
+        "TREC Coarse",
+        _TREC,
+        "coarse_label",
+        6,
+        _TEST,
+        200,
+        400,
+        800,
+        1600,
+        3300,
+        6600,
+    ),
     _icl("trec_fine", "TREC Fine", _TREC, "fine_label", 50, _TEST, 200, 400, 800, 1600, 3200, 6400),
     _icl("banking77", "BANKING77", _BANKING, "label", 77, _TEST, 180, 360, 720, 1450, 2900, 5900),
-    _icl("clinic150", "CLINIC150", _CLINIC, "intent", 151, _VALIDATION, 220, 440, 880, 1750, 3525, 7050),
+    _icl(
+        "clinic150",
+        "CLINIC150",
+        _CLINIC,
+        "intent",
+        151,
+        _VALIDATION,
+        220,
+        440,
+        880,
+        1750,
+        3525,
+        7050,
+    ),
     _icl("nlu", "NLU", _NLU, "label", 68, split_tenth, 250, 510, 1020, 2040, 4080, 8296),
 )
 
@@ -317,12 +380,20 @@ NOCITE = (
     _cite("qampari_nocite", "QAMPARI without citations", *_QAMPARI),
 )
 
-_CITE = Category("cite", "Cite", CITE, variants=NOCITE, judge="helm_longctx.benchmarks.helmet.judge.CitationAnnotator")
+_CITE = Category(
+    "cite",
+    "Cite",
+    CITE,
+    variants=NOCITE,
+    judge="helm_longctx.benchmarks.helmet.judge.CitationAnnotator",
+)
 
 
 _book = partial(make_task, unit="tokens of text", shots=2, chat=True)
 _book_qa = partial(_book, arguments=("shots", "seed", "context"), metrics=scoring.ANSWER_METRICS)
-_book_question = partial(_book_qa, baseline=Baseline("span", "A"), question_only=asking.BOOK_QUESTION)
+_book_question = partial(
+    _book_qa, baseline=Baseline("span", "A"), question_only=asking.BOOK_QUESTION
+)
 
 _NARRATIVEQA = HubDataset(
     "narrativeqa",
@@ -332,7 +403,8 @@ _NARRATIVEQA = HubDataset(
     labelled=False,
 )
 _ANSWER_RUBRIC = repository_file(
-    "scripts/eval_gpt4_longqa.py", "9297b773cdfda8bc4f7bd52ebdac35bbd5cfefc3b3f716730dc8fdf6b910c3b7"
+    "scripts/eval_gpt4_longqa.py",
+    "9297b773cdfda8bc4f7bd52ebdac35bbd5cfefc3b3f716730dc8fdf6b910c3b7",
 )
 LONGQA = (
     _book_question(
@@ -369,7 +441,9 @@ LONGQA = (
         "infbench_choice",
         "InfiniteBench MC",
         Template(prompts.INFBENCH_CHOICE_USER, prompts.INFBENCH_PREFIX, separator="\n\n"),
-        partial(books.load_infbench, convert=books.infbench_choice, demo=prompts.INFBENCH_CHOICE_DEMO),
+        partial(
+            books.load_infbench, convert=books.infbench_choice, demo=prompts.INFBENCH_CHOICE_DEMO
+        ),
         scoring.score_choice,
         headline=("exact_match",),
         max_tokens=10,
@@ -380,7 +454,9 @@ LONGQA = (
     ),
 )
 
-_LONGQA = Category("longqa", "LongQA", LONGQA, judge="helm_longctx.benchmarks.helmet.judge.RubricAnnotator")
+_LONGQA = Category(
+    "longqa", "LongQA", LONGQA, judge="helm_longctx.benchmarks.helmet.judge.RubricAnnotator"
+)
 
 
 _SUMMARY_RUBRIC = repository_file(
@@ -398,7 +474,9 @@ _summary = partial(
     record_shapes=scoring.SUMMARY,
     baseline=Baseline("summary", "It is a long text."),
 )
-_LEXSUM = HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False)
+_LEXSUM = HubDataset(
+    "allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False
+)
 SUMM = (
     _summary(
         "infbench_sum",
@@ -427,7 +505,10 @@ SUMM = (
         max_tokens=400,
         sizes=text_sizes(400, 300),
         sources=lambda length: (_LEXSUM, LLAMA_2),
-        judge_sources={"keypoints": release_file("multi_lexsum/multi_lexsum_val.jsonl"), "rubric": _SUMMARY_RUBRIC},
+        judge_sources={
+            "keypoints": release_file("multi_lexsum/multi_lexsum_val.jsonl"),
+            "rubric": _SUMMARY_RUBRIC,
+        },
     ),
 )
 

@@ -19,22 +19,39 @@ LARGEST = 2**53
 
 _ANSWER = ("fluency", "correctness")
 ANSWER_METRICS = ("judge_score", "judge_fluency", "judge_score_strict", "judge_spread")
-SUMMARY_METRICS = ("judge_f1", "judge_recall", "judge_precision", "judge_fluency", "judge_f1_strict", "judge_spread")
+SUMMARY_METRICS = (
+    "judge_f1",
+    "judge_recall",
+    "judge_precision",
+    "judge_fluency",
+    "judge_f1_strict",
+    "judge_spread",
+)
 
-PARTS = {"fluency": ("fluency",), "recall": ("recall",), "precision": ("precision", "sentence_count")}
+PARTS = {
+    "fluency": ("fluency",),
+    "recall": ("recall",),
+    "precision": ("precision", "sentence_count"),
+}
 """The parts of a summary's judgement, each a call of the judge, and the numbers in each reply."""
 
 
 def read_answer(reply: Any) -> dict[str, float] | None:
     """Read fluency (0 or 1) and correctness (0 to 3) from a reply; None if one of them is missing."""
     verdict = _object(reply)
-    return _numbers(verdict, _ANSWER) if "judge_score" in _scores(lambda: _answer(verdict)) else None
+    return (
+        _numbers(verdict, _ANSWER) if "judge_score" in _scores(lambda: _answer(verdict)) else None
+    )
 
 
 def read_part(part: str, reply: Any) -> dict[str, float] | None:
     """Read the numbers of one of the `PARTS` from a reply; None if no score can be computed from them."""
     verdict = _object(reply, fenced=True)
-    return _numbers(verdict, PARTS[part]) if _scores(lambda: {part: _part_score(part, verdict)}) else None
+    return (
+        _numbers(verdict, PARTS[part])
+        if _scores(lambda: {part: _part_score(part, verdict)})
+        else None
+    )
 
 
 def score_answer(reply: Any) -> Scores:
@@ -52,11 +69,22 @@ def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
     """
 
     def compute() -> Scores:
-        fluency, found, precision = (_part_score(part, _object(replies[part], fenced=True)) for part in PARTS)
+        fluency, found, precision = (
+            _part_score(part, _object(replies[part], fenced=True)) for part in PARTS
+        )
         recall = found / len(keypoints) if keypoints else 0
         # `fluency` is 0 or 1; 0 makes the whole score 0 (HELMET scripts/eval_gpt4_summ.py).
-        f1 = fluency * 2 * (recall * precision) / (recall + precision) if recall + precision > 0 else 0
-        return {"judge_f1": f1, "judge_recall": recall, "judge_precision": precision, "judge_fluency": fluency}
+        f1 = (
+            fluency * 2 * (recall * precision) / (recall + precision)
+            if recall + precision > 0
+            else 0
+        )
+        return {
+            "judge_f1": f1,
+            "judge_recall": recall,
+            "judge_precision": precision,
+            "judge_fluency": fluency,
+        }
 
     return _scores(compute)
 
@@ -83,14 +111,22 @@ def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
     not read.
     """
     values = {name: verdict[name] for name in names}
-    return {name: value for name, value in values.items() if isinstance(value, int | float) and abs(value) <= LARGEST}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, int | float) and abs(value) <= LARGEST
+    }
 
 
 def _scores(compute: Callable[[], Scores]) -> Scores:
     """Return the finite scores that `compute` returns; none where the official script ends in an error."""
     try:
         return {name: value for name, value in compute().items() if math.isfinite(value)}
-    except (LookupError, TypeError, OverflowError):  # a missing or non-numeric field, or a number too large for a float
+    except (
+        LookupError,
+        TypeError,
+        OverflowError,
+    ):  # a missing or non-numeric field, or a number too large for a float
         return {}
 
 

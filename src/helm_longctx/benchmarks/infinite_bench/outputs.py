@@ -21,11 +21,15 @@ _ENTRIES = {"gpt4": "infinite_bench", "claude2": "infinite_bench_claude"}
 def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     match = _FILE.fullmatch(path.name)
     if match is None:
-        raise InputError(f"{path}: not a name of ∞Bench's files of outputs: preds_TASK.jsonl; {', '.join(ROWS)}")
+        raise InputError(
+            f"{path}: not a name of ∞Bench's files of outputs: preds_TASK.jsonl; {', '.join(ROWS)}"
+        )
     # The official scripts name the folder after the model.
     model, rows = path.resolve().parent.name, list(JsonLines(path, {}))
     if model == "kimi" and not entry:
-        raise InputError(f"{path}: no run entry has Kimi's prompts; name the entry, such as infinite_bench_claude")
+        raise InputError(
+            f"{path}: no run entry has Kimi's prompts; name the entry, such as infinite_bench_claude"
+        )
     label = next((name for name in ("ground_truth", "label") if name in rows[0]), "ground_truth")
     outputs = []
     for row in rows:

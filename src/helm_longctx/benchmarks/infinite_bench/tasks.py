@@ -14,11 +14,31 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.tasks import Baseline, Category, DataRoot, Example, HubFile, InputError, Message, Record, words
+from helm_longctx.tasks import (
+    Baseline,
+    Category,
+    DataRoot,
+    Example,
+    HubFile,
+    InputError,
+    Message,
+    Record,
+    words,
+)
 from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.prompt import NO_TEMPLATE, Template
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import AnswerKind, Scores, Settings, Task, Variant, are_all, is_number, is_text, text_group
+from helm_longctx.tasks.task import (
+    AnswerKind,
+    Scores,
+    Settings,
+    Task,
+    Variant,
+    are_all,
+    is_number,
+    is_text,
+    text_group,
+)
 from helm_longctx.tasks.words import english_words, f1, follows_start, tidy
 
 _WORD_ENDS = re.compile(r"""[\n:"'.,?!{}]""")
@@ -176,7 +196,9 @@ def read_answers(name: str, answer: Any, where: str) -> list[str]:
     if name == "math_calc" and values:
         values = [json.dumps(values[0] if isinstance(values[0], list) else values)]
     if not values or not are_all(lambda value: is_text(value) or is_number(value))(values):
-        raise InputError(f"{where}: the answer must be text, a number, or a list of them that is not empty")
+        raise InputError(
+            f"{where}: the answer must be text, a number, or a list of them that is not empty"
+        )
     return [str(value) for value in values]
 
 
@@ -224,7 +246,9 @@ ROWS = {
     "passkey": Row("Retrieve.PassKey", 590, 6, "accuracy", has_first_digits, "span", "12345"),
     "number_string": Row("Retrieve.Number", 590, 12, "accuracy", has_first_digits, None, ""),
     "kv_retrieval": Row("Retrieve.KV", 500, 50, "accuracy", has_word, "lookup", "0"),
-    "longbook_sum_eng": Row("En.Sum", 103, 1200, "rougeLsum", words.rouge_l_sum, "summary", "It is a long book."),
+    "longbook_sum_eng": Row(
+        "En.Sum", 103, 1200, "rougeLsum", words.rouge_l_sum, "summary", "It is a long book."
+    ),
     "longbook_qa_eng": Row("En.QA", 351, 40, "f1", best_english_f1, "span", "the"),
     "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", words.find_choice, "choice", "A"),
     "longdialogue_qa_eng": Row("En.Dia", 200, 40, "accuracy", has_name, "frequency", "JOHN"),
@@ -239,7 +263,9 @@ API_TOKENS = 4096
 """Output budget of chats. The official code sets none; GPT-4 Turbo, which it asks, writes at most this many tokens."""
 
 
-def _task(name: str, suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool) -> Task:
+def _task(
+    name: str, suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool
+) -> Task:
     row, compare = ROWS[name], ROWS[name].compare
     conversation = name not in templates
     if conversation:
@@ -265,7 +291,9 @@ def _task(name: str, suffix: str, templates: Mapping[str, str], variant: Variant
     )
 
 
-def _category(name: str, title: str, templates: Mapping[str, str], variant: Variant, chat: bool) -> Category:
+def _category(
+    name: str, title: str, templates: Mapping[str, str], variant: Variant, chat: bool
+) -> Category:
     tasks = (_task(task, f"_{name}" if name else "", templates, variant, chat) for task in ROWS)
     return Category(name, title, tuple(tasks), averaged=not name)
 

@@ -12,10 +12,30 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.leval import prompts
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, InputError, JsonLines, Message, Template, Types, WebFile
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    Category,
+    DataRoot,
+    InputError,
+    JsonLines,
+    Message,
+    Template,
+    Types,
+    WebFile,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task, Variant, text_group
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    Variant,
+    text_group,
+)
 from helm_longctx.tasks.words import english_words, f1, make_rouge
 
 _LETTERS = "ABCD"
@@ -127,7 +147,11 @@ def compare(output: str, reference: str) -> float:
 
 def score_closed(record: Record, task: str) -> Scores:
     """Return the exact match of an answer to a closed question."""
-    return {"exact_match": compare(*READERS[task](record["prediction"].strip(), record["references"][0]))}
+    return {
+        "exact_match": compare(
+            *READERS[task](record["prediction"].strip(), record["references"][0])
+        )
+    }
 
 
 def score_words(record: Record) -> Scores:
@@ -137,7 +161,9 @@ def score_words(record: Record) -> Scores:
 
 def score_summary(record: Record) -> Scores:
     """Return the F1 of ROUGE."""
-    scores = make_rouge("rouge1", "rouge2", "rougeL").score(record["references"][0], record["prediction"])
+    scores = make_rouge("rouge1", "rouge2", "rougeL").score(
+        record["references"][0], record["prediction"]
+    )
     return {name: score.fmeasure for name, score in scores.items()}
 
 
@@ -159,7 +185,9 @@ class Dataset(NamedTuple):
     @property
     def source(self) -> WebFile:
         """The file of the task."""
-        path = f"{'Closed' if self.metric == 'exact_match' else 'Open'}-ended-tasks/{self.name}.jsonl"
+        path = (
+            f"{'Closed' if self.metric == 'exact_match' else 'Open'}-ended-tasks/{self.name}.jsonl"
+        )
         url = f"https://raw.githubusercontent.com/OpenLMLab/LEval/{COMMIT}/LEval-data/{path}"
         return WebFile(url, f"leval/{path}", blob=self.blob)
 
@@ -179,7 +207,9 @@ def load(task: Task, settings: Settings, root: DataRoot, measure: str) -> Iterat
             continue
         questions, answers = row["instructions"], row["outputs"]
         if not (TEXTS.fits(questions) and TEXTS.fits(answers) and len(questions) == len(answers)):
-            raise InputError(f"{row}: columns 'instructions' and 'outputs' must be lists of as many texts")
+            raise InputError(
+                f"{row}: columns 'instructions' and 'outputs' must be lists of as many texts"
+            )
         for place, (asked, answer) in enumerate(zip(questions, answers, strict=True)):
             yield from _examples(task.name, f"{number}-{place}", row["input"], asked, answer)
 
@@ -195,18 +225,34 @@ def _examples(name: str, number: str, document: str, asked: str, answer: str) ->
     text = prompts.CLOSED.format(context=document, question=asked)
     story: Message = {"role": "user", "content": text}
     # The official code does not put the first answer between the two questions.
-    world: Message = {"role": "user", "content": asked.replace(prompts.IN_STORY, prompts.IN_WORLD) + prompts.FACT}
+    world: Message = {
+        "role": "user",
+        "content": asked.replace(prompts.IN_STORY, prompts.IN_WORLD) + prompts.FACT,
+    }
     loyal, _, fact = answer.lower().partition("[fact:")
-    for kind, turns, right in (("story", (story,), loyal.strip()), ("world", (story, world), fact[:-1].strip())):
+    for kind, turns, right in (
+        ("story", (story,), loyal.strip()),
+        ("world", (story, world), fact[:-1].strip()),
+    ):
         messages = ({"role": "system", "content": prompts.SYSTEM[name]}, *turns)
         context = (start, start + len(document))
-        yield Example(f"{number}-{kind}", {}, [right], "official", messages=messages, group=group, context=context)
+        yield Example(
+            f"{number}-{kind}",
+            {},
+            [right],
+            "official",
+            messages=messages,
+            group=group,
+            context=context,
+        )
 
 
 def _task(dataset: Dataset) -> Task:
     name, metric = dataset.name, dataset.metric
     closed = metric == "exact_match"
-    user = prompts.PLAIN if name in ("gsm100", "codeU") else prompts.CLOSED if closed else prompts.OPEN
+    user = (
+        prompts.PLAIN if name in ("gsm100", "codeU") else prompts.CLOSED if closed else prompts.OPEN
+    )
     system = prompts.SYSTEM.get(name, prompts.CLOSED_SYSTEM if closed else prompts.OPEN_SYSTEM)
     scorers = {"f1": score_words, "rougeL": score_summary}
     return Task(
@@ -219,9 +265,13 @@ def _task(dataset: Dataset) -> Task:
         metrics=("rouge1", "rouge2", "rougeL") if metric == "rougeL" else (metric,),
         num_samples=dataset.rows,
         sources=lambda length: (dataset.source,),
-        variants={"paper": Variant(system=None if name == "sci_fi" else system, temperature=0.0001)},
+        variants={
+            "paper": Variant(system=None if name == "sci_fi" else system, temperature=0.0001)
+        },
         # Prompts of the others have no words of the task by which it could be recognised.
-        baseline=Baseline("span", "A") if user in (prompts.CLOSED, prompts.OPEN) and name != "sci_fi" else None,
+        baseline=Baseline("span", "A")
+        if user in (prompts.CLOSED, prompts.OPEN) and name != "sci_fi"
+        else None,
         **task_fields(__package__),
     )
 

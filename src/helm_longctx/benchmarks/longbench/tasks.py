@@ -15,9 +15,30 @@ from typing import NamedTuple
 
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import Baseline, Category, DataRoot, HubZip, JsonLines, Message, Template, Types, read_benchmark
+from helm_longctx.tasks import (
+    Baseline,
+    Category,
+    DataRoot,
+    HubZip,
+    JsonLines,
+    Message,
+    Template,
+    Types,
+    read_benchmark,
+)
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, AnswerKind, Example, Record, Scores, Settings, Shape, Task, Variant, is_whole
+from helm_longctx.tasks.task import (
+    TEXTS,
+    AnswerKind,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    is_whole,
+)
 from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, rouge_l
 
 BY_LENGTH = ("score_0_4k", "score_4_8k", "score_8k_up")
@@ -45,9 +66,15 @@ def score(record: Record, metric: str, first_line: bool, by_length: bool) -> Sco
         return {}
     if first_line:
         output = output.lstrip("\n").split("\n")[0]
-    value = max([0.0, *(COMPARE[metric](output, reference, classes) for reference in record["references"])])
+    value = max(
+        [0.0, *(COMPARE[metric](output, reference, classes) for reference in record["references"])]
+    )
     length = record.get("length") if by_length else None
-    return {metric: value} if length is None else {metric: value, BY_LENGTH[(length >= 4000) + (length >= 8000)]: value}
+    return (
+        {metric: value}
+        if length is None
+        else {metric: value, BY_LENGTH[(length >= 4000) + (length >= 8000)]: value}
+    )
 
 
 def compare_numbers(pattern: str) -> Compare:
@@ -56,7 +83,11 @@ def compare_numbers(pattern: str) -> Compare:
 
     def compare(output: str, reference: str, classes: Sequence[str]) -> float:
         numbers, right = _NUMBER.findall(output), wanted.search(reference)
-        return sum(number == right[1] for number in numbers) / len(numbers) if numbers and right else 0.0
+        return (
+            sum(number == right[1] for number in numbers) / len(numbers)
+            if numbers and right
+            else 0.0
+        )
 
     return compare
 
@@ -67,7 +98,11 @@ def compare_code(output: str, reference: str, classes: Sequence[str]) -> float:
     line = next((line for line in lines if not any(mark in line for mark in _NO_CODE)), "")
     if line == reference:
         return 1.0
-    return round(100 * SequenceMatcher(None, line, reference).ratio()) / 100 if line and reference else 0.0
+    return (
+        round(100 * SequenceMatcher(None, line, reference).ratio()) / 100
+        if line and reference
+        else 0.0
+    )
 
 
 def compare_classes(output: str, reference: str, classes: Sequence[str]) -> float:
@@ -84,9 +119,13 @@ def compare_classes(output: str, reference: str, classes: Sequence[str]) -> floa
 
 COMPARE: dict[str, Compare] = {
     "qa_f1_score": lambda output, reference, _: f1(english_words(output), english_words(reference)),
-    "qa_f1_zh_score": lambda output, reference, _: f1(chinese_words(output), chinese_words(reference)),
+    "qa_f1_zh_score": lambda output, reference, _: f1(
+        chinese_words(output), chinese_words(reference)
+    ),
     "rouge_score": lambda output, reference, _: rouge_l(output, reference, STEPS),
-    "rouge_zh_score": lambda output, reference, _: rouge_l(" ".join(cut(output)), " ".join(cut(reference)), STEPS_ZH),
+    "rouge_zh_score": lambda output, reference, _: rouge_l(
+        " ".join(cut(output)), " ".join(cut(reference)), STEPS_ZH
+    ),
     "classification_score": compare_classes,
     "retrieval_score": compare_numbers(r"Paragraph (\d+)"),
     "retrieval_zh_score": compare_numbers(r"段落(\d+)"),
@@ -113,10 +152,23 @@ class Dataset(NamedTuple):
 
 
 DATASETS = tuple(
-    Dataset(row["name"], row["title"], row["metric"], int(row["max_tokens"]), int(row["rows"]), row["traits"].split())
+    Dataset(
+        row["name"],
+        row["title"],
+        row["metric"],
+        int(row["max_tokens"]),
+        int(row["rows"]),
+        row["traits"].split(),
+    )
     for row in read_table(__package__, "datasets.csv")
 )
-COLUMNS: dict[str, type] = {"_id": str, "input": str, "context": str, "answers": list, "length": int}
+COLUMNS: dict[str, type] = {
+    "_id": str,
+    "input": str,
+    "context": str,
+    "answers": list,
+    "length": int,
+}
 SHAPES = {"length": Shape("a whole number", is_whole)}
 MOST_EXTENDED = 500
 """No file of LongBench-E has more rows."""
@@ -139,19 +191,34 @@ def repeat_line(messages: Sequence[Message]) -> str | None:
     prompt = messages[-1]["content"]
     if not (prompt.startswith(_CODE_START) and prompt.endswith(_CODE_END)):
         return None
-    lines = [line for line in prompt[len(_CODE_START) : -len(_CODE_END)].split("\n") if line.strip()]
+    lines = [
+        line for line in prompt[len(_CODE_START) : -len(_CODE_END)].split("\n") if line.strip()
+    ]
     following = dict(pairwise(lines))
     return following.get(lines[-1], lines[-1]) if lines else ""
 
 
 def _task(dataset: Dataset, extended: bool = False) -> Task:
     name = f"{dataset.name}_e" if extended else dataset.name
-    source = HubZip("THUDM/LongBench", "data.zip", f"data/{name}.jsonl", f"hub/THUDM__LongBench/{name}/test.jsonl")
+    source = HubZip(
+        "THUDM/LongBench",
+        "data.zip",
+        f"data/{name}.jsonl",
+        f"hub/THUDM__LongBench/{name}/test.jsonl",
+    )
     has_classes = dataset.metric == "classification_score"
     # The official code (pred.py) ends SAMSum's answers at a newline, as a stop sequence does.
     variant = Variant(stop=("\n",)) if dataset.name == "samsum" else Variant()
-    kind: AnswerKind = "summary" if dataset.metric == "rouge_score" and "few_shot" not in dataset.traits else "span"
-    constants = {"count_score": "1", "retrieval_score": "Paragraph 1", "retrieval_zh_score": "段落1"}
+    kind: AnswerKind = (
+        "summary"
+        if dataset.metric == "rouge_score" and "few_shot" not in dataset.traits
+        else "span"
+    )
+    constants = {
+        "count_score": "1",
+        "retrieval_score": "Paragraph 1",
+        "retrieval_zh_score": "段落1",
+    }
     constant = constants.get(dataset.metric, "的" if "chinese" in dataset.traits else "the")
     return Task(
         name=name,
@@ -159,7 +226,12 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         title=f"{dataset.title} (E)" if extended else dataset.title,
         template=Template(PROMPTS[dataset.name], "", separator=""),
         load=partial(load, columns=COLUMNS | {"all_classes": list} if has_classes else COLUMNS),
-        score=partial(score, metric=dataset.metric, first_line="few_shot" in dataset.traits, by_length=extended),
+        score=partial(
+            score,
+            metric=dataset.metric,
+            first_line="few_shot" in dataset.traits,
+            by_length=extended,
+        ),
         headline=(dataset.metric,),
         metrics=(dataset.metric, *(BY_LENGTH if extended else ())),
         max_tokens=dataset.max_tokens,
@@ -171,7 +243,9 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         cut="middle",
         trait="Chinese" if "chinese" in dataset.traits else "",
         record_shapes=SHAPES | {"all_classes": TEXTS} if has_classes else SHAPES,
-        baseline=Baseline(repeat_line, "return") if "code" in dataset.traits else Baseline(kind, constant),
+        baseline=Baseline(repeat_line, "return")
+        if "code" in dataset.traits
+        else Baseline(kind, constant),
     )
 
 
@@ -180,7 +254,13 @@ LONGBENCH = read_benchmark(
     (
         Category("", "", tuple(map(_task, DATASETS))),
         Category(
-            "e", "E", tuple(_task(dataset, extended=True) for dataset in DATASETS if "extended" in dataset.traits)
+            "e",
+            "E",
+            tuple(
+                _task(dataset, extended=True)
+                for dataset in DATASETS
+                if "extended" in dataset.traits
+            ),
         ),
     ),
 )

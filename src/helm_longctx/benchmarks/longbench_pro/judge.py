@@ -8,7 +8,12 @@ from typing import Any
 
 from helm.benchmark.adaptation.request_state import RequestState
 
-from helm_longctx.benchmarks.longbench_pro.tasks import EMBEDDING_BYTES, EMBEDDING_MODEL, LONGBENCH_PRO, normalize
+from helm_longctx.benchmarks.longbench_pro.tasks import (
+    EMBEDDING_BYTES,
+    EMBEDDING_MODEL,
+    LONGBENCH_PRO,
+    normalize,
+)
 from helm_longctx.environment import require
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.answer_judge import ModelAnnotator
@@ -28,7 +33,9 @@ class SimilarityAnnotator(ModelAnnotator):
 
     def __init__(self, judge: str):
         official = (EMBEDDING_MODEL, EMBEDDING_BYTES)
-        super().__init__("similarity is not measured", lambda: find_embedding_model(judge, *official))
+        super().__init__(
+            "similarity is not measured", lambda: find_embedding_model(judge, *official)
+        )
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -44,7 +51,10 @@ class SimilarityAnnotator(ModelAnnotator):
     def judge(self, state: RequestState, model: EmbeddingModel) -> dict[str, Any]:
         """Measure the similarity of a summary."""
         record = scored_record(state, Sample.from_json(state.instance.extra_data))
-        summary, answers = normalize(record["prediction"]), list(map(normalize, record["references"]))
+        summary, answers = (
+            normalize(record["prediction"]),
+            list(map(normalize, record["references"])),
+        )
         if not (summary and answers):
             return {}
         return {"value": model.best_similarity(answers, summary), "model": model.name}

@@ -18,10 +18,30 @@ from typing import Literal
 from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT, SEPARATOR
 from helm_longctx.data.jsonl import FileRow, JsonArray, Types
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import Baseline, Category, DataRoot, HubFile, Message, Template, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    Baseline,
+    Category,
+    DataRoot,
+    HubFile,
+    Message,
+    Template,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.lengths import STANDARD, length_label
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, Example, Record, Scores, Settings, Shape, Task, Variant, is_number, text_group
+from helm_longctx.tasks.task import (
+    TEXT,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    is_number,
+    text_group,
+)
 from helm_longctx.tasks.words import cut, f1, find_rouge_l
 
 MARKERS = ("[Answer]", "[答案]")
@@ -37,7 +57,9 @@ GOOD_SUMMARY = 0.65
 
 SIMILARITY = Shape(
     "an object with the number 'value'",
-    lambda value: isinstance(value, dict) and (value.get("value") is None or is_number(value["value"])),
+    lambda value: (
+        isinstance(value, dict) and (value.get("value") is None or is_number(value["value"]))
+    ),
 )
 
 Compare = Callable[[Sequence[str], Sequence[str]], float]
@@ -80,7 +102,9 @@ def pairwise_accuracy(answers: Sequence[str], lines: Sequence[str]) -> float:
     if len(answers) < 2 or len(lines) < 2:
         return 0.0
     places = {line: place for place, line in enumerate(lines)}
-    right = sum(a in places and b in places and places[a] < places[b] for a, b in combinations(answers, 2))
+    right = sum(
+        a in places and b in places and places[a] < places[b] for a, b in combinations(answers, 2)
+    )
     return right / (len(lines) * (len(lines) - 1) // 2)
 
 
@@ -120,12 +144,20 @@ def score_summary(record: Record) -> Scores:
     value = 0.5 * similarity + 0.5 * rouge
     # As above: the similarity of equal texts can be slightly above 1, and of others below 0.
     value = value if 0 <= value <= 1 else 0.0
-    return {"rouge_l": rouge, "similarity": similarity, **_scores(record, "summary", value, value > GOOD_SUMMARY)}
+    return {
+        "rouge_l": rouge,
+        "similarity": similarity,
+        **_scores(record, "summary", value, value > GOOD_SUMMARY),
+    }
 
 
 def _scores(record: Record, metric: str, value: float, passed: bool) -> Scores:
     classes = (str(record.get(name, "")).lower() for name in ("language", "difficulty"))
-    return {metric: value, "passed": float(passed), **{f"score_{name}": value for name in classes if name in CLASSES}}
+    return {
+        metric: value,
+        "passed": float(passed),
+        **{f"score_{name}": value for name in classes if name in CLASSES},
+    }
 
 
 COMPARE: dict[str, Compare] = {
@@ -174,7 +206,9 @@ _read = lru_cache(maxsize=1)(lambda path, modified: Questions(path))
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, secondary_task: str, question: Question) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, secondary_task: str, question: Question
+) -> Iterator[Example]:
     """Load the questions of a task at a length in file order."""
     path = root / SOURCE.path
     # All tasks are in one file of 530 MB, so it is searched once for all of them.
@@ -184,7 +218,9 @@ def load(task: Task, settings: Settings, root: DataRoot, secondary_task: str, qu
         context = row["context"].lstrip()
         fields = {"context": context, "question": row[question].rstrip()}
         record = {name: row[name] for name in task.record_shapes if name in COLUMNS}
-        yield Example(str(row["id"]), fields, row["answer"], "hub", record=record, group=text_group(context))
+        yield Example(
+            str(row["id"]), fields, row["answer"], "hub", record=record, group=text_group(context)
+        )
 
 
 _OPTION = re.compile(r"^\s*\(?([A-Z])[.、):：）]\s*(.+)$", re.MULTILINE)
@@ -203,13 +239,18 @@ def answer_lines(messages: Sequence[Message]) -> str | None:
     if options := dict(_OPTION.findall(question)):
         words = set(_find_words(context))
         found = {letter: _find_words(option) for letter, option in options.items()}
-        shares = {letter: sum(word in words for word in each) / max(len(each), 1) for letter, each in found.items()}
+        shares = {
+            letter: sum(word in words for word in each) / max(len(each), 1)
+            for letter, each in found.items()
+        }
         return f"{marker}\n{max(shares, key=lambda letter: shares[letter])}"
     asked = set(_find_words(question.partition(marker)[0]))
     # A dictionary has each line once.
     lines = dict.fromkeys(line.strip() for line in context.split("\n") if line.strip())
     count = max(3, question.rpartition(marker)[2].strip().count("\n") + 1)
-    best = sorted(lines, key=lambda line: len(asked.intersection(_find_words(line))), reverse=True)[:count]
+    best = sorted(lines, key=lambda line: len(asked.intersection(_find_words(line))), reverse=True)[
+        :count
+    ]
     return "\n".join([marker, *best])
 
 
@@ -256,7 +297,8 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
         sources=lambda length: (SOURCE,),
         variants={"paper": Variant(temperature=1.0)},
         official_judge=EMBEDDING_MODEL.partition("@")[0] if is_summary else None,
-        record_shapes={"language": TEXT, "difficulty": TEXT} | ({"similarity": SIMILARITY} if is_summary else {}),
+        record_shapes={"language": TEXT, "difficulty": TEXT}
+        | ({"similarity": SIMILARITY} if is_summary else {}),
         trait="" if secondary_task in PARTIAL else "whole text",
         baseline=Baseline(answer_lines, "[Answer]\nA"),
         **task_fields(__package__),
@@ -269,6 +311,12 @@ LONGBENCH_PRO = read_benchmark(
     __package__,
     (
         Category("", "", tuple(map(_task, TASKS)), judge=_JUDGE),
-        Category("thinking", "Thinking", tuple(_task(t, thinks=True) for t in TASKS), averaged=False, judge=_JUDGE),
+        Category(
+            "thinking",
+            "Thinking",
+            tuple(_task(t, thinks=True) for t in TASKS),
+            averaged=False,
+            judge=_JUDGE,
+        ),
     ),
 )

@@ -10,10 +10,30 @@ from dataclasses import replace
 from functools import partial
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
-from helm_longctx.tasks import Baseline, DataRoot, FollowUp, HubDataset, InputError, JsonLines, Message, Template, Types
+from helm_longctx.tasks import (
+    Baseline,
+    DataRoot,
+    FollowUp,
+    HubDataset,
+    InputError,
+    JsonLines,
+    Message,
+    Template,
+    Types,
+)
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, Example, Reasoning, Record, Scores, Settings, Task, Variant, text_group
+from helm_longctx.tasks.task import (
+    TEXT,
+    Example,
+    Reasoning,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    Variant,
+    text_group,
+)
 from helm_longctx.tasks.words import nearest_choice
 
 QUESTIONS = 503
@@ -32,7 +52,9 @@ _PLACEHOLDERS = {"question": "$Q$", **{letter: f"$C_{letter}$" for letter in LET
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None = None) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, follow_up: str | None = None
+) -> Iterator[Example]:
     """Load the questions in file order.
 
     Args:
@@ -40,7 +62,9 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
     """
     for row in JsonLines(root / PATH, COLUMNS):
         if row["answer"] not in LETTERS:
-            raise InputError(f"question {row['_id']}: column 'answer' must be one of {', '.join(LETTERS)}")
+            raise InputError(
+                f"question {row['_id']}: column 'answer' must be one of {', '.join(LETTERS)}"
+            )
         texts = {"context": row["context"], "question": row["question"]}
         texts |= {letter: row[f"choice_{letter}"] for letter in LETTERS}
         fields = {name: text.strip() for name, text in texts.items()}
@@ -50,8 +74,13 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
             for later in [*fields][place + 1 :]:
                 fields[name] = fields[name].replace(_PLACEHOLDERS[later], texts[later].strip())
         about = {"difficulty": row["difficulty"], "length": row["length"]}
-        second, group = make_follow_up(follow_up, fields) if follow_up else None, text_group(fields["context"])
-        yield Example(row["_id"], fields, [row["answer"]], "hub", record=about, group=group, follow_up=second)
+        second, group = (
+            make_follow_up(follow_up, fields) if follow_up else None,
+            text_group(fields["context"]),
+        )
+        yield Example(
+            row["_id"], fields, [row["answer"]], "hub", record=about, group=group, follow_up=second
+        )
 
 
 def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
@@ -64,7 +93,9 @@ def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
 DIFFICULTIES, LENGTHS = ("easy", "hard"), ("short", "medium", "long")
 BY_CLASS = tuple(f"accuracy_{name}" for name in (*DIFFICULTIES, *LENGTHS))
 
-_PATTERNS = tuple(map(re.compile, (r"The correct answer is \(([A-D])\)", r"The correct answer is ([A-D])")))
+_PATTERNS = tuple(
+    map(re.compile, (r"The correct answer is \(([A-D])\)", r"The correct answer is ([A-D])"))
+)
 
 
 def find_letter(answer: str) -> str | None:
@@ -141,9 +172,12 @@ def _task(name: str, title: str, template: str, follow_up: str | None = None) ->
 
 COT = _task("cot", "With CoT", prompts.COT, prompts.COT_ANSWER)
 ZERO_SHOT = replace(
-    _task("0shot", "Zero-shot", prompts.ZERO_SHOT), reasoning=Reasoning(ask_to_reason, REASONING_TOKENS)
+    _task("0shot", "Zero-shot", prompts.ZERO_SHOT),
+    reasoning=Reasoning(ask_to_reason, REASONING_TOKENS),
 )
 NO_CONTEXT = _task("no_context", "Without the text", prompts.NO_CONTEXT)
 
 
-LONGBENCH_V2 = read_benchmark(__package__, (Category("", "", (ZERO_SHOT,), variants=(COT, NO_CONTEXT)),))
+LONGBENCH_V2 = read_benchmark(
+    __package__, (Category("", "", (ZERO_SHOT,), variants=(COT, NO_CONTEXT)),)
+)

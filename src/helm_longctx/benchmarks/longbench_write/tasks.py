@@ -14,11 +14,31 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from helm_longctx.tasks import Category, DataRoot, InputError, JsonLines, Judgement, Message, PinnedFile, Template
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    InputError,
+    JsonLines,
+    Judgement,
+    Message,
+    PinnedFile,
+    Template,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Shape, Task, Variant, is_whole
+from helm_longctx.tasks.task import (
+    TEXT,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    is_whole,
+)
 
 REPOSITORY = "THUDM/LongWriter"
 COMMIT = "3fcfdff43deceb49f7936c6bf25ad88d61df0bfa"
@@ -26,19 +46,24 @@ TOKENS_OF_A_WORD = 1.5
 """The approximate number of tokens of an English word or a Chinese character."""
 
 
-_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/evaluation", place="longbench_write")
+_pinned_file = partial(
+    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/evaluation", place="longbench_write"
+)
 FILES = {
     "requests": _pinned_file(
         "longbench_write.jsonl", "1f6e99497cc24d65894d65e014062f398ba946ebdd254b7f8b339e48d3ab5779"
     ),
     "english_requests": _pinned_file(
-        "longbench_write_en.jsonl", "87800927761f340e48899e4df5d47fb7211ad4936a63420dbfa979660414259f"
+        "longbench_write_en.jsonl",
+        "87800927761f340e48899e4df5d47fb7211ad4936a63420dbfa979660414259f",
     ),
     "longwrite_ruler": _pinned_file(
         "longwrite_ruler.jsonl", "a1d4ebf0df0fa1600567691d11c9a52de3037c4a372970ed2e8f52f2889e0a62"
     ),
 }
-RUBRIC = _pinned_file("judge.txt", "2c423ce88a0eb6a61482f427997a3c03c4bc11fe861102895dcac45926ae1d57")
+RUBRIC = _pinned_file(
+    "judge.txt", "2c423ce88a0eb6a61482f427997a3c03c4bc11fe861102895dcac45926ae1d57"
+)
 
 
 @take_sample
@@ -47,13 +72,27 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     # Without a judge the rubric may be absent.
     has_rubric = task.has_judge and root.has(RUBRIC.path)
     rubric = {"rubric": (root / RUBRIC.path).read_text(encoding="utf-8")} if has_rubric else {}
-    for number, row in enumerate(JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})):
-        record, tokens = {"length": row["length"], **rubric}, round(TOKENS_OF_A_WORD * row["length"])
+    for number, row in enumerate(
+        JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})
+    ):
+        record, tokens = (
+            {"length": row["length"], **rubric},
+            round(TOKENS_OF_A_WORD * row["length"]),
+        )
         fields = {"input": row["prompt"]}
-        yield Example(f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens)
+        yield Example(
+            f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens
+        )
 
 
-_DIMENSIONS = ("Relevance", "Accuracy", "Coherence", "Clarity", "Breadth and Depth", "Reading Experience")
+_DIMENSIONS = (
+    "Relevance",
+    "Accuracy",
+    "Coherence",
+    "Clarity",
+    "Breadth and Depth",
+    "Reading Experience",
+)
 GRADES = {f"judge_{name.lower().replace(' ', '_')}": name for name in _DIMENSIONS}
 """The metric of each dimension, and its name in the judge's reply."""
 CLASSES = {"0_500": 500, "500_2k": 2000, "2k_4k": 4000, "4k_20k": math.inf}
@@ -101,7 +140,10 @@ def score_text_length(record: Record) -> Scores:
     """Return the number of words, and the length score if the record has the required length."""
     written = count_words(record["prediction"])
     required = record.get("length")
-    return {"output_words": written, **({"length_score": score_length(required, written)} if required else {})}
+    return {
+        "output_words": written,
+        **({"length_score": score_length(required, written)} if required else {}),
+    }
 
 
 def score(record: Record) -> Scores:
@@ -116,8 +158,14 @@ def score(record: Record) -> Scores:
 def judge_prompt(record: Record) -> str:
     """Make the user turn of the judge's prompt. As in the official code, a `$RESPONSE$` in a request is replaced."""
     if "rubric" not in record:
-        raise InputError(f"there is no {RUBRIC.path}: get it with helm-longctx fetch longbench_write")
-    return str(record["rubric"]).replace("$INST$", record["question"]).replace("$RESPONSE$", record["prediction"])
+        raise InputError(
+            f"there is no {RUBRIC.path}: get it with helm-longctx fetch longbench_write"
+        )
+    return (
+        str(record["rubric"])
+        .replace("$INST$", record["question"])
+        .replace("$RESPONSE$", record["prediction"])
+    )
 
 
 JUDGEMENT = Judgement(
@@ -153,7 +201,14 @@ def _task(name: str, title: str, samples: int) -> Task:
         load=load,
         score=score,
         headline=HEADLINE,
-        metrics=(*HEADLINE, "output_words", *GRADES, *BY_CLASS, "judge_score_strict", "judge_spread"),
+        metrics=(
+            *HEADLINE,
+            "output_words",
+            *GRADES,
+            *BY_CLASS,
+            "judge_score_strict",
+            "judge_spread",
+        ),
         num_samples=samples,
         sources=lambda length: (FILES[name],),
         variants={"paper": Variant(temperature=0.5)},
@@ -184,7 +239,11 @@ LONGBENCH_WRITE = read_benchmark(
     (
         Category("", "", (_task("requests", "Requests", 120),), judge=ANNOTATOR),
         Category(
-            "english", "English", (_task("english_requests", "English requests", 60),), averaged=False, judge=ANNOTATOR
+            "english",
+            "English",
+            (_task("english_requests", "English requests", 60),),
+            averaged=False,
+            judge=ANNOTATOR,
         ),
         Category("ruler", "Ruler", (RULER,), averaged=False),
     ),

@@ -16,7 +16,16 @@ from helm_longctx.tasks import Category, DataRoot, HubZip, JsonArray, Message, T
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, Variant, text_group
+from helm_longctx.tasks.task import (
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    Variant,
+    text_group,
+)
 from helm_longctx.tasks.words import nearest_choice
 
 COMMIT = "989d5eff750d65a72c522e47f8f745ef2e22906b"
@@ -53,7 +62,9 @@ def load(task: Task, settings: Settings, root: DataRoot, boxed: bool) -> Iterato
             raise ShapeError(f"{row}: column 'prompt' must contain the text of column 'repo_text'")
         before, _, after = prompt.partition(context)
         fields = {"goal": before, "context": context, "question": after + POSTFIX * boxed}
-        yield Example(str(number), fields, [row["correct_letter"]], "hub", group=text_group(context))
+        yield Example(
+            str(number), fields, [row["correct_letter"]], "hub", group=text_group(context)
+        )
 
 
 def find_letter(answer: str) -> str | None:
@@ -88,7 +99,9 @@ def answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
     """Answer with the choice whose long words are most in the repository; None if the prompt is not LongCodeQA's."""
     prompt = messages[-1]["content"]
     choices = next(_CHOICES.finditer(prompt, max(prompt.rfind("Question:\n"), 0)), None)
-    is_own = "ONLY the letter associated to the question" in prompt and prompt.endswith(POSTFIX) == boxed
+    is_own = (
+        "ONLY the letter associated to the question" in prompt and prompt.endswith(POSTFIX) == boxed
+    )
     if choices is None or not is_own:
         return None
     letter = "ABCD"[nearest_choice(prompt[: choices.start()], choices.groups())]
@@ -106,7 +119,9 @@ def _task(name: str, title: str, boxed: bool) -> Task:
         num_samples=SAMPLES,
         sources=lambda length: (source_of(length),),
         variants={"paper": Variant() if boxed else Variant(temperature=0.1)},
-        baseline=Baseline(partial(answer_choice, boxed=boxed), r"Answer: \boxed{A}" if boxed else "A"),
+        baseline=Baseline(
+            partial(answer_choice, boxed=boxed), r"Answer: \boxed{A}" if boxed else "A"
+        ),
         **task_fields(__package__),
     )
 
@@ -115,6 +130,11 @@ LONGCODEBENCH = read_benchmark(
     __package__,
     [
         Category("", "", (_task("qa", "LongCodeQA", boxed=False),)),
-        Category("gym", "NeMo Gym", (_task("qa_gym", "LongCodeQA, NeMo Gym", boxed=True),), averaged=False),
+        Category(
+            "gym",
+            "NeMo Gym",
+            (_task("qa_gym", "LongCodeQA, NeMo Gym", boxed=True),),
+            averaged=False,
+        ),
     ],
 )

@@ -14,10 +14,31 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
-from helm_longctx.tasks import Baseline, DataRoot, Example, JsonArray, Judgement, Message, PinnedFile, Template, Types
+from helm_longctx.tasks import (
+    Baseline,
+    DataRoot,
+    Example,
+    JsonArray,
+    Judgement,
+    Message,
+    PinnedFile,
+    Template,
+    Types,
+)
 from helm_longctx.tasks.benchmark import Category, read_benchmark, read_published, task_fields
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
-from helm_longctx.tasks.task import TEXT, Record, Scores, Settings, Shape, Task, Variant, is_number, is_text, is_whole
+from helm_longctx.tasks.task import (
+    TEXT,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    Variant,
+    is_number,
+    is_text,
+    is_whole,
+)
 
 REPOSITORY = "mozhu621/LongGenBench"
 COMMIT = "62c0e869219c225671a0b8f50217b0cd836b882b"
@@ -29,10 +50,16 @@ CHECKS = tuple(f"checks_{kind}" for kind in KINDS)
 COLUMNS: Types = {"prefix": str, "type": str, "number": int, **dict.fromkeys(CHECKS, dict)}
 
 
-_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/Dataset", place="longgenbench")
+_pinned_file = partial(
+    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/Dataset", place="longgenbench"
+)
 FILES = {
-    16384: _pinned_file("Dataset_short.json", "3cf98c4badc330a93d1010f57f6658b09f2ebc2e6428a3df083b652d902d96e8"),
-    32768: _pinned_file("Dataset_long.json", "f61048da5ecfb1b717584af8b2dc5999198459e9b95aceedde2dcc6f5cdd35e7"),
+    16384: _pinned_file(
+        "Dataset_short.json", "3cf98c4badc330a93d1010f57f6658b09f2ebc2e6428a3df083b652d902d96e8"
+    ),
+    32768: _pinned_file(
+        "Dataset_long.json", "f61048da5ecfb1b717584af8b2dc5999198459e9b95aceedde2dcc6f5cdd35e7"
+    ),
 }
 
 
@@ -40,13 +67,16 @@ _CHECKS = Shape(
     "an object of texts by the numbers of entries",
     # Entries have shorter numbers, and Python refuses to convert a number of thousands of digits.
     lambda value: (
-        isinstance(value, dict) and all(k.isdecimal() and len(k) < 10 and is_text(v) for k, v in value.items())
+        isinstance(value, dict)
+        and all(k.isdecimal() and len(k) < 10 and is_text(v) for k, v in value.items())
     ),
 )
 RECORD_SHAPES = {
     "prefix": TEXT,
     "type": TEXT,
-    "number": Shape("a whole number from 1 to 9999", lambda value: is_whole(value) and 0 < value < 10_000),
+    "number": Shape(
+        "a whole number from 1 to 9999", lambda value: is_whole(value) and 0 < value < 10_000
+    ),
     "average_checks": Shape("a number above 0", lambda value: is_number(value) and value > 0),
     **dict.fromkeys(CHECKS, _CHECKS),
 }
@@ -60,7 +90,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     for number, row in enumerate(sample):
         fields, tokens = {"input": row["prompt"]}, task.output_tokens(settings)
         record = {**{name: row[name] for name in COLUMNS}, "average_checks": average}
-        yield Example(f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens)
+        yield Example(
+            f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens
+        )
 
 
 JUDGE = "together/llama-3.1-8b-instruct-turbo"
@@ -146,7 +178,9 @@ def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
 def write_entries(record: Record, tokens: int) -> str:
     """Return a text with all entries."""
     words = "word " * (tokens // record["number"])
-    return "".join(f"{SEPARATOR} {record['type']} {n}: {words}" for n in range(1, record["number"] + 1))
+    return "".join(
+        f"{SEPARATOR} {record['type']} {n}: {words}" for n in range(1, record["number"] + 1)
+    )
 
 
 JUDGEMENT = Judgement(
@@ -189,6 +223,10 @@ TEXTS = Task(
 
 LONGGENBENCH = read_benchmark(
     __package__,
-    (Category("", "", (TEXTS,), judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator"),),
+    (
+        Category(
+            "", "", (TEXTS,), judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator"
+        ),
+    ),
     published=partial(read_published, __package__, best=1),
 )

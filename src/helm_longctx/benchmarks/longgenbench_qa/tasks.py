@@ -17,7 +17,15 @@ from typing import Any
 
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, InputError, JsonLines, RepositoryFolder, WebFile
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    Category,
+    DataRoot,
+    InputError,
+    JsonLines,
+    RepositoryFolder,
+    WebFile,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 
@@ -35,7 +43,11 @@ PROMPTS = RepositoryFolder(
     folder="data",
     tree="ed810cbe0103a0f195b2e54318435712f879c778",
     path=f"{FOLDER}/data",
-    files=(GSM8K_PROMPT, MMLU_PROMPT, *(f"MMLU/data/test/{subject}_test.csv" for subject in SUBJECTS)),
+    files=(
+        GSM8K_PROMPT,
+        MMLU_PROMPT,
+        *(f"MMLU/data/test/{subject}_test.csv" for subject in SUBJECTS),
+    ),
 )
 QUESTIONS = WebFile(
     "https://raw.githubusercontent.com/openai/grade-school-math/3101c7d5072418e28b9008a6636bde82a006892c"
@@ -67,7 +79,9 @@ def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
         if not batch:
             return
         # The examples have the numbers 1 to 8.
-        asked = "".join(f"Question_{place}:\n{row['question']}\n" for place, row in enumerate(batch, 9))
+        asked = "".join(
+            f"Question_{place}:\n{row['question']}\n" for place, row in enumerate(batch, 9)
+        )
         user = f"Examples: \n{examples}\n\nFollowing Question: \n{asked}\n"
         yield _example(f"gsm8k-{number}", system, user, [row["answer"] for row in batch])
 
@@ -77,7 +91,9 @@ def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     system = _read_system(root / MMLU_SCRIPT.path)
     examples = read_object(root / PROMPTS.path / MMLU_PROMPT)
     for subject in islice(SUBJECTS, task.sample(settings)):
-        questions, answers = _read_subject(root / PROMPTS.path / f"MMLU/data/test/{subject}_test.csv")
+        questions, answers = _read_subject(
+            root / PROMPTS.path / f"MMLU/data/test/{subject}_test.csv"
+        )
         asked = "".join(f"Question_{place}:\n{text}\n\n" for place, text in enumerate(questions, 6))
         # First all questions of the worked examples, and then all answers (`batched_prompt`).
         pairs = [part.split("\nA: ") for part in examples[subject].split("\n\nQ: ")[1:]]
@@ -101,7 +117,11 @@ def _read_system(script: Path) -> str:
     """Return the system message in an official script: the only text that begins as it does."""
     try:
         nodes = ast.walk(ast.parse(script.read_text(encoding="utf-8")))
-        (text,) = {n.value for n in nodes if isinstance(n, ast.Constant) and str(n.value).startswith(_SYSTEM)}
+        (text,) = {
+            n.value
+            for n in nodes
+            if isinstance(n, ast.Constant) and str(n.value).startswith(_SYSTEM)
+        }
     except (SyntaxError, ValueError) as error:
         raise InputError(f"{script} has no system message; fetch the file again") from error
     return str(text)
@@ -119,12 +139,17 @@ def _read_subject(path: Path) -> tuple[list[str], list[str]]:
     text = "".join(
         table.iloc[row, 0]
         + "\n"
-        + "".join(f"({'ABCD'[option]}) {table.iloc[row, option + 1]}" for option in range(table.shape[1] - 2))
+        + "".join(
+            f"({'ABCD'[option]}) {table.iloc[row, option + 1]}"
+            for option in range(table.shape[1] - 2)
+        )
         + "\n\n"
         for row in range(len(table))
     )
     questions = f"{text}\n\n".split("\n\n")
-    return questions[:MMLU_TOGETHER], [str(answer) for answer in table.iloc[:MMLU_TOGETHER, table.shape[1] - 1]]
+    return questions[:MMLU_TOGETHER], [
+        str(answer) for answer in table.iloc[:MMLU_TOGETHER, table.shape[1] - 1]
+    ]
 
 
 _ANSWER = re.compile(r"(?<=:\n)(.*?)(?=\n\n|$)", re.DOTALL)
@@ -138,7 +163,10 @@ def score_gsm8k(record: Record) -> Scores:
     asked, right = _read_file(answers, golds, _same_number)
     mended = [_last_number(answer) is not None and _last_number(answer) == _last_number(gold)
               for answer, gold in zip(answers, golds, strict=False)]  # fmt: skip
-    scores = {"answered": min(len(answers) / len(golds), 1.0), "accuracy_of_all": sum(mended) / len(golds)}
+    scores = {
+        "answered": min(len(answers) / len(golds), 1.0),
+        "accuracy_of_all": sum(mended) / len(golds),
+    }
     # Without an answer, the official file has no line about the prompt.
     return {"accuracy": right / asked, **scores} if asked else scores
 
@@ -152,9 +180,14 @@ def score_mmlu(record: Record) -> Scores:
     answers, golds = find_answers(record["prediction"]), record["references"]
     # The letter in `A_model` counts if the answer has none.
     _, right = _read_file(
-        answers, golds, lambda answer, gold: bool(_LETTER.findall(answer)[-1] == _LETTER.findall(gold)[-1])
+        answers,
+        golds,
+        lambda answer, gold: bool(_LETTER.findall(answer)[-1] == _LETTER.findall(gold)[-1]),
     )
-    mended = [_OWN_LETTER.findall(answer)[-1:] == [gold] for answer, gold in zip(answers, golds, strict=False)]
+    mended = [
+        _OWN_LETTER.findall(answer)[-1:] == [gold]
+        for answer, gold in zip(answers, golds, strict=False)
+    ]
     return {
         "accuracy": right / len(golds),
         "answered": min(len(answers) / len(golds), 1.0),
@@ -167,14 +200,17 @@ def find_answers(text: str) -> list[str]:
     return [match.strip() for match in _ANSWER.findall("\n".join(text.split("Answer_")))]
 
 
-def _read_file(answers: Sequence[str], golds: Sequence[str], compare: Callable[[str, str], bool]) -> tuple[int, int]:
+def _read_file(
+    answers: Sequence[str], golds: Sequence[str], compare: Callable[[str, str], bool]
+) -> tuple[int, int]:
     """Write the answers as the official file has them, read it, and return the numbers of questions and right answers.
 
     A line of an answer can look like the start of a part. The file's questions, which have no such line, are left out.
     """
     pairs = zip(answers, golds, strict=False)
     text = "".join(
-        f"Question: \nA_model:Q_{n}\n{answer}\nA_gold:\n{gold}\n\n" for n, (answer, gold) in enumerate(pairs)
+        f"Question: \nA_model:Q_{n}\n{answer}\nA_gold:\n{gold}\n\n"
+        for n, (answer, gold) in enumerate(pairs)
     )
     parts: dict[str, str | None] = {"A_model:": None, "A_gold:": None}
     asked = right = 0

@@ -11,7 +11,16 @@ from typing import Any, Literal, NamedTuple
 
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.data.jsonl import read_object
-from helm_longctx.tasks import Category, DataRoot, InputError, Message, Template, WebFile, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    InputError,
+    Message,
+    Template,
+    WebFile,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.counting import Codec
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, Variant
@@ -45,19 +54,31 @@ def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> It
     """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
         raise InputError(f"{task.name}: no tokenizer measures the documents; give count_with=")
-    patients, rng, selection = read_object(root / SOURCE.path), random.Random(settings.seed), Selection(settings.codec)
+    patients, rng, selection = (
+        read_object(root / SOURCE.path),
+        random.Random(settings.seed),
+        Selection(settings.codec),
+    )
     letters, draws = ("abcde", _draw_own) if setting == "own" else ("abcdef", _draw_pairs)
     for patient in patients:
         for number, asked in enumerate(patients[patient]["questions"]):
             question = {**asked, "answer_f": prompts.UNKNOWN} if setting != "own" else asked
-            options = "\n".join(f"{letter.upper()}: {question[f'answer_{letter}']}" for letter in letters)
+            options = "\n".join(
+                f"{letter.upper()}: {question[f'answer_{letter}']}" for letter in letters
+            )
             select = partial(selection.select, selection.room(question["question"], options))
-            drawn = [draw for draw in draws(patients, patient, question, select, rng) if draw.setting == setting]
+            drawn = [
+                draw
+                for draw in draws(patients, patient, question, select, rng)
+                if draw.setting == setting
+            ]
             for repeat, draw in enumerate(drawn):
                 context = prompts.SEPARATOR.join(draw.documents)
                 fields = {"question": question["question"], "options": options, "context": context}
                 references = ["F"] if setting == "unanswerable" else find_letters(question)
-                yield Example(f"{patient}-{number}-{repeat}", fields, references, "official", group=patient)
+                yield Example(
+                    f"{patient}-{number}-{repeat}", fields, references, "official", group=patient
+                )
 
 
 Select = Callable[[Iterable[str], Iterable[str]], list[str]]
@@ -65,7 +86,11 @@ Select = Callable[[Iterable[str], Iterable[str]], list[str]]
 
 
 def _draw_own(
-    patients: Mapping[str, Any], patient: str, question: Mapping[str, Any], select: Select, rng: random.Random
+    patients: Mapping[str, Any],
+    patient: str,
+    question: Mapping[str, Any],
+    select: Select,
+    rng: random.Random,
 ) -> Iterator[Draw]:
     texts = patients[patient]["texts"]
     others = [text for name, text in texts.items() if name not in question["answer_location"]]
@@ -74,15 +99,24 @@ def _draw_own(
 
 
 def _draw_pairs(
-    patients: Mapping[str, Any], patient: str, question: Mapping[str, Any], select: Select, rng: random.Random
+    patients: Mapping[str, Any],
+    patient: str,
+    question: Mapping[str, Any],
+    select: Select,
+    rng: random.Random,
 ) -> Iterator[Draw]:
-    others = [text for name in patients if name != patient for text in patients[name]["texts"].values()]
+    others = [
+        text for name in patients if name != patient for text in patients[name]["texts"].values()
+    ]
     for _ in range(PAIRS):
         # The prompts of both tasks come from one sequence of random numbers, so each task draws both.
         distractors = rng.sample(others, min(DISTRACTORS, len(others)))
         yield Draw("unanswerable", _shuffle(select([], distractors), rng))
         distractors = rng.sample(others, min(DISTRACTORS, len(others)))
-        yield Draw("mixed", _shuffle(select(_answer_texts(patients[patient]["texts"], question), distractors), rng))
+        yield Draw(
+            "mixed",
+            _shuffle(select(_answer_texts(patients[patient]["texts"], question), distractors), rng),
+        )
 
 
 def _answer_texts(texts: Mapping[str, str], question: Mapping[str, Any]) -> list[str]:
@@ -103,7 +137,9 @@ class Selection:
         # As in the official code, the template is counted with its placeholders, and another separator is counted
         # than the prompts have.
         self._separator = len(codec.encode(prompts.COUNTED_SEPARATOR))
-        self._room = MOST_TOKENS - sum(len(codec.encode(text)) for text in (prompts.SYSTEM, prompts.TEMPLATE))
+        self._room = MOST_TOKENS - sum(
+            len(codec.encode(text)) for text in (prompts.SYSTEM, prompts.TEMPLATE)
+        )
 
     def room(self, question: str, options: str) -> int:
         """Return how many tokens of documents fit into the prompt of a question."""
@@ -126,12 +162,16 @@ class Selection:
 
 def find_letters(question: Mapping[str, Any]) -> list[str]:
     """Return a list with the letter of the first option that contains the right answer; an empty list if none does."""
-    names = [name for name in question if name.startswith("answer") and not name.endswith("location")]
+    names = [
+        name for name in question if name.startswith("answer") and not name.endswith("location")
+    ]
     return [name[-1].upper() for name in names if question["correct"] in question[name]][:1]
 
 
 TEMPLATE = Template(
-    prompts.TEMPLATE.replace("{documents}", "{context}").replace("{question_text}", "{question}"), "", separator=""
+    prompts.TEMPLATE.replace("{documents}", "{context}").replace("{question_text}", "{question}"),
+    "",
+    separator="",
 )
 
 _CHOICE = re.compile(r"The correct answer is (\w):")

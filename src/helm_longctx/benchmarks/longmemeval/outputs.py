@@ -51,7 +51,9 @@ def _parse_path(path: Path) -> tuple[str, str]:
     name = None
     if match and retriever == "full-history-session" and int(match["sessions"]) >= _ALL_SESSIONS:
         kind = (Form(match["form"] == "json", match["user_only"] == "true"), _NOTES.get(reading))
-        name = next((key for key, each in READINGS.items() if (each.form, each.notes) == kind), None)
+        name = next(
+            (key for key, each in READINGS.items() if (each.form, each.notes) == kind), None
+        )
     if match is None or name is None:
         raise InputError(
             f"{path}: no run entry has the options in this path, which must be full-history-session/MODEL/READING/FILE"
@@ -69,8 +71,14 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
     notes: dict[str, Any] = {}
     if is_judged:
         label, judge = row.get(_LABEL), JUDGE.rpartition("/")[2]
-        if not isinstance(label, dict) or label.get("model") != judge or not isinstance(label.get("label"), bool):
-            raise InputError(f"{row}: '{_LABEL}' must be an object with the model {judge} and a label, true or false")
+        if (
+            not isinstance(label, dict)
+            or label.get("model") != judge
+            or not isinstance(label.get("label"), bool)
+        ):
+            raise InputError(
+                f"{row}: '{_LABEL}' must be an object with the model {judge} and a label, true or false"
+            )
         # A yes or no takes the place of the judge's reply.
         reply = "yes" if label["label"] else "no"
         notes = {"jury": make_jury(JUDGE, reply, {ANSWER: tasks.read_label(reply)})}
@@ -90,4 +98,6 @@ def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     return [path for path in paths if str(path) not in judged]
 
 
-READER = OutputReader("LongMemEval's answers and judged answers (…_testlog_…)", _FILE, _read, _choose)
+READER = OutputReader(
+    "LongMemEval's answers and judged answers (…_testlog_…)", _FILE, _read, _choose
+)

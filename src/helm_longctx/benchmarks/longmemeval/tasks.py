@@ -14,17 +14,39 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.longmemeval import prompts
 from helm_longctx.data.jsonl import FileRow, JsonArray, Row, Types
-from helm_longctx.tasks import Category, DataRoot, HubFile, InputError, Judgement, Template, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    HubFile,
+    InputError,
+    Judgement,
+    Template,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task, are_all, is_text
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Shape,
+    Task,
+    are_all,
+    is_text,
+)
 
 REPO = "xiaowu0162/longmemeval-cleaned"
 FILES = {"s": "longmemeval_s_cleaned", "oracle": "longmemeval_oracle", "m": "longmemeval_m_cleaned"}
 COLUMNS: Types = {
     **dict.fromkeys(("question_id", "question_type", "question", "question_date"), str),
     "answer": (str, int, float),
-    **dict.fromkeys(("haystack_dates", "haystack_session_ids", "haystack_sessions", "answer_session_ids"), list),
+    **dict.fromkeys(
+        ("haystack_dates", "haystack_session_ids", "haystack_sessions", "answer_session_ids"), list
+    ),
 }
 ABSTENTION = "_abs"
 """The official code takes a question with this in its id for one that the chats do not answer."""
@@ -45,12 +67,16 @@ def find_source(name: str) -> HubFile:
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: Sequence[str]) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: Sequence[str]
+) -> Iterator[Example]:
     """Yield a task's questions in file order."""
     (path,) = task.paths(settings.length)
     for row in JsonArray(root / path, COLUMNS):
         if row["question_type"] not in kinds:
-            raise InputError(f"{row}: question_type must be one of {', '.join(kinds)}, found {row['question_type']!r}")
+            raise InputError(
+                f"{row}: question_type must be one of {', '.join(kinds)}, found {row['question_type']!r}"
+            )
         sessions = _sort_sessions(row)
         texts = [*write_sessions(sessions, form)]
         starts = accumulate(map(len, texts[:-1]), initial=0)
@@ -60,13 +86,20 @@ def load(task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: S
         depth = ids.index(evidence[0]) / (len(ids) - 1) if is_known else None
         yield Example(
             id=row["question_id"],
-            fields={"context": "".join(texts), "date": row["question_date"], "question": row["question"]},
+            fields={
+                "context": "".join(texts),
+                "date": row["question_date"],
+                "question": row["question"],
+            },
             references=[str(row["answer"])],
             source="hub",
             depth=depth,
             record=make_record(row),
             group=name_cluster(row),
-            marks=[(start, {"date": date}) for start, (_, date, _) in zip(starts, sessions, strict=True)],
+            marks=[
+                (start, {"date": date})
+                for start, (_, date, _) in zip(starts, sessions, strict=True)
+            ],
         )
 
 
@@ -89,7 +122,9 @@ def _sort_sessions(row: FileRow) -> list[_Session]:
     names = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
     ids, dates, sessions = (row[name] for name in names)
     if not len(ids) == len(dates) == len(sessions) > 0:
-        raise InputError(f"{row}: {', '.join(names)} must be lists of the same length, with at least one session")
+        raise InputError(
+            f"{row}: {', '.join(names)} must be lists of the same length, with at least one session"
+        )
     TEXTS.check(f"{row}: haystack_dates", dates)
     for session in sessions:
         TURNS.check(f"{row}: a session", session)
@@ -98,7 +133,11 @@ def _sort_sessions(row: FileRow) -> list[_Session]:
 
 TURNS = Shape(
     "a list of turns with the texts 'role' and 'content'",
-    are_all(lambda turn: isinstance(turn, dict) and is_text(turn.get("role")) and is_text(turn.get("content"))),
+    are_all(
+        lambda turn: (
+            isinstance(turn, dict) and is_text(turn.get("role")) and is_text(turn.get("content"))
+        )
+    ),
 )
 
 
@@ -109,7 +148,9 @@ def write_sessions(sessions: Sequence[_Session], form: Form) -> Iterator[str]:
         text = "".join(f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in kept)
         if form.json:
             # The column `has_answer` would tell the answer.
-            text = "\n" + json.dumps([{k: value for k, value in turn.items() if k != "has_answer"} for turn in kept])
+            text = "\n" + json.dumps(
+                [{k: value for k, value in turn.items() if k != "has_answer"} for turn in kept]
+            )
         yield f"\n### Session {number}:\nSession Date: {date}\nSession Content:\n{text}\n"
 
 
@@ -123,14 +164,22 @@ def judge_prompt(record: Record) -> str:
     """Make the judge's prompt on an answer, without the white space around the answer."""
     if record.get("question_type") not in KINDS:
         raise InputError(f"the record has no question_type of {', '.join(KINDS)}")
-    template = prompts.JUDGE_ABSTENTION if record.get("abstention") else prompts.JUDGE[record["question_type"]]
+    template = (
+        prompts.JUDGE_ABSTENTION
+        if record.get("abstention")
+        else prompts.JUDGE[record["question_type"]]
+    )
     response = record["prediction"].strip()
-    return template.format(question=record["question"], answer=record["references"][0], response=response)
+    return template.format(
+        question=record["question"], answer=record["references"][0], response=response
+    )
 
 
 def read_label(reply: Any) -> Scores:
     """Return 1 if a reply contains "yes" and 0 for any other text; empty if there is no text."""
-    return {"judge_score": float("yes" in reply.lower())} if isinstance(reply, str) and reply else {}
+    return (
+        {"judge_score": float("yes" in reply.lower())} if isinstance(reply, str) and reply else {}
+    )
 
 
 def score(record: Record) -> Scores:
@@ -138,7 +187,10 @@ def score(record: Record) -> Scores:
     scores = judge_scores(record, "judge_score", read_label)
     if "judge_score" not in scores:
         return scores
-    names = [BY_KIND.get(record.get("question_type") or ""), ABSTAINED if record.get("abstention") else None]
+    names = [
+        BY_KIND.get(record.get("question_type") or ""),
+        ABSTAINED if record.get("abstention") else None,
+    ]
     return scores | {name: scores["judge_score"] for name in names if name}
 
 

@@ -41,14 +41,18 @@ def demonstrate(numbers: Sequence[int], target: int) -> tuple[list[str], str]:
     solution = search.run(list(numbers))
     if solution is None:
         raise ValueError("the numbers cannot reach the target")
-    return solution, prompts.COUNTDOWN_DEMONSTRATION.format(search="".join(search.log), solution=solution)
+    return solution, prompts.COUNTDOWN_DEMONSTRATION.format(
+        search="".join(search.log), solution=solution
+    )
 
 
 @cache
 def demonstrations() -> str:
     """Return the solved examples that every prompt has."""
     return "\n\n".join(
-        prompts.COUNTDOWN_EXAMPLE.format(numbers=numbers, target=target, demonstration=demonstrate(numbers, target)[1])
+        prompts.COUNTDOWN_EXAMPLE.format(
+            numbers=numbers, target=target, demonstration=demonstrate(numbers, target)[1]
+        )
         for numbers, target in prompts.COUNTDOWN_EXAMPLES
     )
 
@@ -63,7 +67,9 @@ class _Search:
     def run(self, numbers: list[int]) -> list[str] | None:
         """Search from the given numbers. Returns the equations of the first solution; None if there is none."""
         pairs = list(combinations(numbers, 2))
-        self.log.append(prompts.COUNTDOWN_START.format(numbers=numbers, target=self.target, pairs=pairs))
+        self.log.append(
+            prompts.COUNTDOWN_START.format(numbers=numbers, target=self.target, pairs=pairs)
+        )
         return self._combine(numbers, 0)
 
     def _combine(self, numbers: list[int], depth: int) -> list[str] | None:
@@ -71,7 +77,11 @@ class _Search:
         # As in the official code, only a line for the pair increases the depth (countdown_evaluator.py:111).
         depth += len(numbers) > 2
         for i, j in combinations(range(len(numbers)), 2):
-            first, second, left = numbers[i], numbers[j], [n for k, n in enumerate(numbers) if k not in (i, j)]
+            first, second, left = (
+                numbers[i],
+                numbers[j],
+                [n for k, n in enumerate(numbers) if k not in (i, j)],
+            )
             if left:
                 self._write(depth, prompts.COUNTDOWN_PICK.format(a=first, b=second, left=left))
             for equation, result in _results(max(first, second), min(first, second)):
@@ -80,11 +90,15 @@ class _Search:
                     return [equation, *rest]
         return None
 
-    def _follow(self, equation: str, result: Number | None, left: list[int], depth: int) -> list[str] | None:
+    def _follow(
+        self, equation: str, result: Number | None, left: list[int], depth: int
+    ) -> list[str] | None:
         """Continue the search with a result. Returns the equations that follow; None if the branch is dropped."""
         # Negative results cannot occur, because the larger number comes first.
         if result is None or result % 1 or result >= LARGEST:
-            decimal = prompts.COUNTDOWN_DECIMAL if result and result % 1 else prompts.COUNTDOWN_TOO_LARGE
+            decimal = (
+                prompts.COUNTDOWN_DECIMAL if result and result % 1 else prompts.COUNTDOWN_TOO_LARGE
+            )
             line = prompts.COUNTDOWN_INVALID if result is None else decimal
             self._write(depth, line.format(equation=equation, result=result))
             return None
@@ -94,8 +108,14 @@ class _Search:
             self._write(depth, line.format(equation=equation, result=result, target=self.target))
             return [] if hit else None
         numbers = [int(result), *left]
-        line = prompts.COUNTDOWN_ADD + (prompts.COUNTDOWN_PAIRS if len(left) > 1 else prompts.COUNTDOWN_LAST_TWO)
-        values = {"numbers": numbers, "target": self.target, "pairs": list(combinations(numbers, 2))}
+        line = prompts.COUNTDOWN_ADD + (
+            prompts.COUNTDOWN_PAIRS if len(left) > 1 else prompts.COUNTDOWN_LAST_TWO
+        )
+        values = {
+            "numbers": numbers,
+            "target": self.target,
+            "pairs": list(combinations(numbers, 2)),
+        }
         self._write(depth, line.format(equation=equation, result=result, **values))
         return self._combine(numbers, depth)
 
@@ -170,7 +190,11 @@ def search_accuracy(search: str, expected: str) -> float:
     index, dropped = -1, "drop this branch"
     for index, (line, step) in enumerate(zip(lines, expected_lines, strict=False)):  # noqa: B007  # read after the loop
         # Results may differ, but both lines or neither must drop the branch.
-        is_tried = "|- Try" in step and "Pick two numbers" not in step and line.split("=")[0] == step.split("=")[0]
+        is_tried = (
+            "|- Try" in step
+            and "Pick two numbers" not in step
+            and line.split("=")[0] == step.split("=")[0]
+        )
         if line != step and not (is_tried and (dropped in line) == (dropped in step)):
             break
     return index / len(expected_lines)

@@ -26,7 +26,14 @@ BUDGETS = {"0.5k": 1024, "2k": 3072, "8k": 10240}
 SAMPLE, SEED = 100, 42
 """The sample is the first problems after `datasets.Dataset.shuffle(SEED)`."""
 
-_TABLE_FIELDS = ("task_id", "website_id", "task_topic", "task_description", "tsv_header", "filtering_instruction")
+_TABLE_FIELDS = (
+    "task_id",
+    "website_id",
+    "task_topic",
+    "task_description",
+    "tsv_header",
+    "filtering_instruction",
+)
 _STORY_FIELDS = ("story_components", "story", "question")
 _TRIP_FIELDS = ("id", "ground_truth_plan", "ground_truth_cities", "ground_truth_durations")
 _TEMPLATES = "prompts.yaml"
@@ -132,7 +139,9 @@ def _fill(template: str, path: Path, fields: Mapping[str, Any]) -> str:
     # `fill` would leave such a place as it is, and the prompt would differ from the official one without notice.
     for name, spec, conversion in places:
         if name not in fields or spec or conversion:
-            raise InputError(f"{path}: USER_PROMPT is not this task's template: unknown field {shorten(name)}")
+            raise InputError(
+                f"{path}: USER_PROMPT is not this task's template: unknown field {shorten(name)}"
+            )
     return fill(template, fields)
 
 
@@ -140,8 +149,14 @@ def _table(row: Row, folder: Path) -> dict[str, Any]:
     try:
         page = (folder / row["html_path"]).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise InputError(f"column 'html_path' names no readable page ({type(error).__name__})") from error
-    return {**{name: row[name] for name in _TABLE_FIELDS}, "html_str": page, "reference_output": row["gt"]}
+        raise InputError(
+            f"column 'html_path' names no readable page ({type(error).__name__})"
+        ) from error
+    return {
+        **{name: row[name] for name in _TABLE_FIELDS},
+        "html_str": page,
+        "reference_output": row["gt"],
+    }
 
 
 def _join(row: Row, column: str) -> str:
@@ -166,7 +181,12 @@ def _equations(row: Row, folder: Path) -> dict[str, Any]:
         solution, demonstration = countdown.demonstrate(numbers, target)
     except ValueError as error:
         raise InputError(f"column 'nums': {error}") from error
-    return {"nums": numbers, "target": target, "solution": solution, "reference_output": demonstration}
+    return {
+        "nums": numbers,
+        "target": target,
+        "solution": solution,
+        "reference_output": demonstration,
+    }
 
 
 def _procedure(row: Row) -> str:
@@ -178,7 +198,9 @@ def _procedure(row: Row) -> str:
 
 def _travel_demonstrations(folder: Path) -> str:
     rows = JsonArray(folder / _TRAVEL_EXAMPLES, _TRIP)
-    examples = [{"problem": row["disambig_question_text"], "solution": _procedure(row)} for row in rows]
+    examples = [
+        {"problem": row["disambig_question_text"], "solution": _procedure(row)} for row in rows
+    ]
     return "\n\n".join(prompts.TRAVEL_EXAMPLE.format(**example) for example in examples)
 
 
@@ -203,7 +225,10 @@ TASKS: Mapping[str, Files] = {
     "path_traversal": Files({"context_nl": str, "question_repr": list, "answer_nl": str}, _route),
     "tom_tracking": Files(
         dict.fromkeys((*_STORY_FIELDS, "solution"), str),
-        lambda row, folder: {**{name: row[name] for name in _STORY_FIELDS}, "reference_output": row["solution"]},
+        lambda row, folder: {
+            **{name: row[name] for name in _STORY_FIELDS},
+            "reference_output": row["solution"],
+        },
     ),
     "countdown": Files(
         {"nums": list, "target": int},

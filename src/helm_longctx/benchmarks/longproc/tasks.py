@@ -18,16 +18,47 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.longproc import countdown, data, prompts, travel
-from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, InputError, Message, RepositoryFolder, Shape, Task
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    Category,
+    DataRoot,
+    InputError,
+    Message,
+    RepositoryFolder,
+    Shape,
+    Task,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.sandbox import PROGRAM, check_sandbox, run
-from helm_longctx.tasks.task import Baseline, Example, Record, Scorer, Scores, Settings, are_all, is_text, is_whole
+from helm_longctx.tasks.task import (
+    Baseline,
+    Example,
+    Record,
+    Scorer,
+    Scores,
+    Settings,
+    are_all,
+    is_text,
+    is_whole,
+)
 from helm_longctx.tasks.words import english_words
 
 _INCLUDES = (
-    *("cstdio", "iostream", "vector", "algorithm", "numeric", "cmath", "cstring", "set", "map", "queue", "stack"),
+    *(
+        "cstdio",
+        "iostream",
+        "vector",
+        "algorithm",
+        "numeric",
+        "cmath",
+        "cstring",
+        "set",
+        "map",
+        "queue",
+        "stack",
+    ),
     *("list", "fstream", "climits", "cassert", "iomanip", "sstream", "bitset"),
 )
 HEADER = "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"
@@ -52,7 +83,9 @@ def check_programs() -> None:
 @cache
 def _try_compiler() -> None:
     if compile_program("int main() {}") is None:
-        raise InputError("longproc:task=pseudo_to_code needs g++, installed in /usr, to compile the model's programs")
+        raise InputError(
+            "longproc:task=pseudo_to_code needs g++, installed in /usr, to compile the model's programs"
+        )
 
 
 def passes(code: str, tests: Sequence[Sequence[Sequence[str]]]) -> bool:
@@ -77,7 +110,9 @@ def compile_program(code: str) -> bytes | None:
     """Return the executable; None if the code does not compile within the limits."""
     # An answer can contain lone surrogates, which strict UTF-8 cannot encode. The compiler refuses them.
     text = code.encode("utf-8", "surrogatepass")
-    outcome = run(["sh", "-c", _COMPILE], stdin=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES)
+    outcome = run(
+        ["sh", "-c", _COMPILE], stdin=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES
+    )
     return outcome.output if outcome.code == 0 else None
 
 
@@ -104,7 +139,9 @@ def score_html_to_tsv(record: Record) -> Scores:
     fenced = re.search(r"```tsv([\s\S]*)```", output)
     # Without a closing fence the text after the opening counts, and without any fence the whole output
     # (longproc_data.py:82 to 85).
-    given = read_table(fenced[1] if fenced else output.split("```tsv")[1] if "```tsv" in output else output)
+    given = read_table(
+        fenced[1] if fenced else output.split("```tsv")[1] if "```tsv" in output else output
+    )
     expected = read_table(find_item(record)["reference_output"])
     if not given or not expected or len(given[0]) != len(expected[0]):
         return dict.fromkeys(TABLE_METRICS, 0.0)
@@ -156,7 +193,9 @@ def score_path_traversal(record: Record) -> Scores:
     lines, expected_lines = route.split("\n"), expected.split("\n")
     compared = min(len(lines), len(expected_lines))
     # The wrong line itself counts, because the official loop adds one after it ends (longproc_data.py:169).
-    return _procedure(0.0, min(_count_agreeing(lines, expected_lines) + 1, compared) / len(expected_lines))
+    return _procedure(
+        0.0, min(_count_agreeing(lines, expected_lines) + 1, compared) / len(expected_lines)
+    )
 
 
 def score_tom_tracking(record: Record) -> Scores:
@@ -164,7 +203,10 @@ def score_tom_tracking(record: Record) -> Scores:
 
     The result is empty if no beliefs are expected but some are given, where the official code divides by zero.
     """
-    beliefs, expected = read_beliefs(record["prediction"]), read_beliefs(find_item(record)["reference_output"])
+    beliefs, expected = (
+        read_beliefs(record["prediction"]),
+        read_beliefs(find_item(record)["reference_output"]),
+    )
     if beliefs == expected:
         return _procedure(1.0, 1.0)
     return _procedure(0.0, _count_agreeing(beliefs, expected) / len(expected)) if expected else {}
@@ -174,8 +216,16 @@ def read_beliefs(text: str) -> list[str]:
     """Return the normalized lines that begin with a hyphen. Indented lines are dropped, except the first."""
     # `strip` acts on the joined text, so only the first line loses its indentation (longproc_data.py:210,
     # tom_tracking_evaluator.py:30). The other indented lines then do not begin with a hyphen.
-    lines = "\n".join(line for line in text.splitlines() if line.strip().startswith("-")).strip().split("\n")
-    texts = (line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE) for line in lines if line[:1] == "-")
+    lines = (
+        "\n".join(line for line in text.splitlines() if line.strip().startswith("-"))
+        .strip()
+        .split("\n")
+    )
+    texts = (
+        line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE)
+        for line in lines
+        if line[:1] == "-"
+    )
     beliefs = (" ".join(_BELIEF_WORDS.sub(" ", text).split()) for text in texts)
     return [belief for belief in beliefs if belief]
 
@@ -192,7 +242,11 @@ def score_countdown(record: Record) -> Scores:
     # The search needs no closing tag: an answer that ran out of tokens is scored as far as it goes
     # (longproc_data.py:264).
     search = output.split(prompts.COUNTDOWN_SEARCH)[-1]
-    expected = item["reference_output"].split(prompts.COUNTDOWN_SEARCH)[-1].split(prompts.COUNTDOWN_FOUND)[0]
+    expected = (
+        item["reference_output"]
+        .split(prompts.COUNTDOWN_SEARCH)[-1]
+        .split(prompts.COUNTDOWN_FOUND)[0]
+    )
     return _procedure(0.0, countdown.search_accuracy(search, expected), extracted)
 
 
@@ -200,9 +254,13 @@ def score_travel_planning(record: Record) -> Scores:
     """Check whether the plan has the expected cities and days; otherwise measure how far it follows the procedure."""
     item, output = find_item(record), record["prediction"]
     plan = extract_tag(output, "Plan")
-    if plan is not None and travel.is_plan(item["ground_truth_cities"], item["ground_truth_durations"], plan):
+    if plan is not None and travel.is_plan(
+        item["ground_truth_cities"], item["ground_truth_durations"], plan
+    ):
         return _procedure(1.0, 1.0)
-    return _procedure(0.0, travel.procedure_accuracy(output, item["reference_output"]), plan is not None)
+    return _procedure(
+        0.0, travel.procedure_accuracy(output, item["reference_output"]), plan is not None
+    )
 
 
 class Evaluator(NamedTuple):
@@ -220,11 +278,14 @@ _REFERENCE: Mapping[str, Callable[[Any], bool]] = {"reference_output": is_text}
 _PLAN: Mapping[str, Callable[[Any], bool]] = {
     "ground_truth_cities": is_text,
     "ground_truth_durations": lambda value: (
-        isinstance(value, str) and all(re.fullmatch(r"[0-9]{1,6}", days) for days in value.split("**") if days)
+        isinstance(value, str)
+        and all(re.fullmatch(r"[0-9]{1,6}", days) for days in value.split("**") if days)
     ),
 }
 _TESTS = {
-    "testcases": lambda value: are_all(are_all(are_all(is_text)))(value) and all(len(test) == 2 for test in value)
+    "testcases": lambda value: (
+        are_all(are_all(are_all(is_text)))(value) and all(len(test) == 2 for test in value)
+    )
 }
 
 EVALUATORS: Mapping[str, Evaluator] = {
@@ -232,7 +293,9 @@ EVALUATORS: Mapping[str, Evaluator] = {
     "pseudo_to_code": Evaluator(score_pseudo_to_code, _TESTS),
     "path_traversal": Evaluator(score_path_traversal, _REFERENCE),
     "tom_tracking": Evaluator(score_tom_tracking, _REFERENCE),
-    "countdown": Evaluator(score_countdown, {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole}),
+    "countdown": Evaluator(
+        score_countdown, {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole}
+    ),
     "travel_planning": Evaluator(score_travel_planning, {**_REFERENCE, **_PLAN}),
 }
 
@@ -290,7 +353,9 @@ def answer_always(words: str, answer: str) -> Baseline:
         answer: an empty answer in the format of the task.
     """
     # Only the first thousand characters are searched, because a web page with any words can follow.
-    return Baseline(lambda messages: answer if words in messages[-1]["content"][:1000] else None, answer)
+    return Baseline(
+        lambda messages: answer if words in messages[-1]["content"][:1000] else None, answer
+    )
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -301,24 +366,39 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         problem = rows[number]
         # The evaluator does not read the rest of the item, which is in the prompt.
         record = {"item": {name: problem.item[name] for name in EVALUATORS[task.name].item}}
-        name, messages = f"{task.name}-{problem.number}", [{"role": "user", "content": problem.prompt}]
+        name, messages = (
+            f"{task.name}-{problem.number}",
+            [{"role": "user", "content": problem.prompt}],
+        )
         yield Example(name, {}, [problem.reference], "official", record=record, messages=messages)
 
 
 def _task(
-    name: str, title: str, baseline: Baseline, metrics: tuple[str, ...] = PROCEDURE_METRICS, **further: Any
+    name: str,
+    title: str,
+    baseline: Baseline,
+    metrics: tuple[str, ...] = PROCEDURE_METRICS,
+    **further: Any,
 ) -> Task:
     levels = data.TASKS[name].levels
 
     def is_item(value: Any) -> bool:
         item = find_item({"item": value})
-        return isinstance(item, dict) and all(fits(item.get(field)) for field, fits in EVALUATORS[name].item.items())
+        return isinstance(item, dict) and all(
+            fits(item.get(field)) for field, fits in EVALUATORS[name].item.items()
+        )
 
     def sources(length: int | None) -> tuple[RepositoryFolder, ...]:
         # Not every task exists at every level.
-        return (data.source(name, level),) if length and (level := length_label(length)) in levels else ()
+        return (
+            (data.source(name, level),)
+            if length and (level := length_label(length)) in levels
+            else ()
+        )
 
-    about = f"LongProc's data point, an object with {', '.join(EVALUATORS[name].item) or 'any fields'}"
+    about = (
+        f"LongProc's data point, an object with {', '.join(EVALUATORS[name].item) or 'any fields'}"
+    )
     return Task(
         name=name,
         title=title,
@@ -347,8 +427,14 @@ _TASKS = (
         TABLE_METRICS,
     ),
     _task("path_traversal", "Path Traversal", Baseline(find_route, "<Route>\n</Route>")),
-    _task("tom_tracking", "ToM Tracking", answer_always("a story about object placement", "- Step 0")),
-    _task("countdown", "Countdown", answer_always("four numbers and a target number", "<Solution>\n</Solution>")),
+    _task(
+        "tom_tracking", "ToM Tracking", answer_always("a story about object placement", "- Step 0")
+    ),
+    _task(
+        "countdown",
+        "Countdown",
+        answer_always("four numbers and a target number", "<Solution>\n</Solution>"),
+    ),
     _task("travel_planning", "Travel Planning", _TRIP),
 )
 # This task is not in the mean, because it runs programs that the model writes, which each user has to allow.

@@ -60,7 +60,9 @@ class Trip:
     @cached_property
     def fixed_stays(self) -> list[Constraint]:
         """The constraints with fixed days, in the order of their first days."""
-        return sorted((c for c in self.constraints if c["type"] == "fixed"), key=lambda c: int(c["start_day"]))
+        return sorted(
+            (c for c in self.constraints if c["type"] == "fixed"), key=lambda c: int(c["start_day"])
+        )
 
     @cached_property
     def free(self) -> list[Constraint]:
@@ -79,7 +81,9 @@ def demonstrate(trip: Trip) -> str:
     plan = search.arrange(1, [], trip.free)
     if plan is None:
         raise ValueError("no plan satisfies the constraints")
-    return prompts.TRAVEL_DEMONSTRATION.format(procedure="\n".join(search.log), plan=format_plan(plan))
+    return prompts.TRAVEL_DEMONSTRATION.format(
+        procedure="\n".join(search.log), plan=format_plan(plan)
+    )
 
 
 def format_plan(plan: Sequence[Stop]) -> str:
@@ -88,9 +92,13 @@ def format_plan(plan: Sequence[Stop]) -> str:
     for number, (stop, following) in enumerate(pairwise([*plan, None])):
         assert stop  # only the last is None
         template = prompts.TRAVEL_STOP if number else prompts.TRAVEL_FIRST_STOP
-        lines.append(template.format(start=stop.start, end=stop.end, city=stop.city, days=stop.days))
+        lines.append(
+            template.format(start=stop.start, end=stop.end, city=stop.city, days=stop.days)
+        )
         if following:
-            lines.append(prompts.TRAVEL_FLY.format(end=stop.end, city=stop.city, next_city=following.city))
+            lines.append(
+                prompts.TRAVEL_FLY.format(end=stop.end, city=stop.city, next_city=following.city)
+            )
     return "\n".join(lines)
 
 
@@ -126,17 +134,26 @@ class _Search:
             free: cities without fixed days that are not in the plan.
         """
         depth = len(plan) * 2
-        self._write(depth, prompts.TRAVEL_DAY, day=day, cities=", ".join(stop.city for stop in plan))
+        self._write(
+            depth, prompts.TRAVEL_DAY, day=day, cities=", ".join(stop.city for stop in plan)
+        )
         if len(plan) == self.trip.count:
             self._write(depth, prompts.TRAVEL_COMPLETE, count=self.trip.count)
             return plan
         self._write(depth, prompts.TRAVEL_CHECK_FIXED, day=day)
-        if fixed := next((city for city in self.trip.fixed_stays if city["start_day"] == day), None):
+        if fixed := next(
+            (city for city in self.trip.fixed_stays if city["start_day"] == day), None
+        ):
             self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
             stops = [Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])]
         else:
-            self._write(depth, prompts.TRAVEL_IS_FREE, cities=", ".join(city["city"] for city in free))
-            stops = [Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1) for city in free]
+            self._write(
+                depth, prompts.TRAVEL_IS_FREE, cities=", ".join(city["city"] for city in free)
+            )
+            stops = [
+                Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1)
+                for city in free
+            ]
         for stop in stops:
             if self._is_feasible(stop, plan, depth + 1):
                 left = [city for city in free if city["city"] != stop.city]
@@ -149,20 +166,26 @@ class _Search:
 
     def _is_feasible(self, stop: Stop, plan: Sequence[Stop], depth: int) -> bool:
         """Return whether there is a flight to the stop, and the stop ends before the next fixed days begin."""
-        self._write(depth, prompts.TRAVEL_TRY, city=stop.city, day=stop.start, days=stop.days, last=stop.end)
+        self._write(
+            depth, prompts.TRAVEL_TRY, city=stop.city, day=stop.start, days=stop.days, last=stop.end
+        )
         origin = plan[-1].city if plan else prompts.TRAVEL_START
         self._write(depth, prompts.TRAVEL_CHECK_FLIGHT, origin=origin, city=stop.city)
         if plan and (origin, stop.city) not in self.trip.flights:
             self._write(depth, prompts.TRAVEL_NO_FLIGHT)
             return False
         self._write(depth, prompts.TRAVEL_FLIGHT)
-        following = next((city for city in self.trip.fixed_stays if city["start_day"] > stop.start), None)
+        following = next(
+            (city for city in self.trip.fixed_stays if city["start_day"] > stop.start), None
+        )
         if following:
             self._write(depth, prompts.TRAVEL_CHECK_NEXT, day=stop.start, **following)
             start, next_city = following["start_day"], following["city"]
             is_late: bool = start < stop.end
             template = prompts.TRAVEL_LATE if is_late else prompts.TRAVEL_IN_TIME
-            self._write(depth, template, city=stop.city, end=stop.end, next_city=next_city, start=start)
+            self._write(
+                depth, template, city=stop.city, end=stop.end, next_city=next_city, start=start
+            )
             if is_late:
                 return False
         else:
@@ -214,7 +237,9 @@ def read_plan(text: str) -> list[tuple[str, int]]:
     cities = [flights[0][1], *(city for _, _, city in flights)]
     # A stay lasts from one flight to the next; both days count.
     turns = [1, *(int(day) for day, _, _ in flights), last_day]
-    return [(city, end - start + 1) for city, (start, end) in zip(cities, pairwise(turns), strict=True)]
+    return [
+        (city, end - start + 1) for city, (start, end) in zip(cities, pairwise(turns), strict=True)
+    ]
 
 
 def procedure_accuracy(output: str, expected: str) -> float:
@@ -230,7 +255,9 @@ def procedure_accuracy(output: str, expected: str) -> float:
     if prompts.TRAVEL_SOLVING in output:
         output = prompts.TRAVEL_SOLVING + output.split(prompts.TRAVEL_SOLVING)[1]
     index = 0
-    for index, (line, expected_line) in enumerate(zip(_lines(output), expected_lines, strict=False)):  # noqa: B007
+    for index, (line, expected_line) in enumerate(
+        zip(_lines(output), expected_lines, strict=False)
+    ):  # noqa: B007
         # A line only has to contain the expected one, so a model may indent or mark its lines.
         if expected_line not in line:
             break

@@ -15,11 +15,29 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.loogle import prompts
-from helm_longctx.tasks import Category, DataRoot, HubFile, InputError, JsonLines, Judgement, Template, Types
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    HubFile,
+    InputError,
+    JsonLines,
+    Judgement,
+    Template,
+    Types,
+)
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task, text_group
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    text_group,
+)
 from helm_longctx.tasks.words import count_common, split_sentences
 
 JUDGE = "openai/gpt-4-0613"
@@ -47,12 +65,19 @@ def _bleu(output: str, reference: str, order: int) -> float:
     words, wanted = (text.replace("\n", " ").split() for text in (output, reference))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about orders without a match, which are common
-        return float(sentence_bleu([wanted], words, weights=tuple(float(n == order) for n in range(1, 5))))
+        return float(
+            sentence_bleu([wanted], words, weights=tuple(float(n == order) for n in range(1, 5)))
+        )
 
 
 def _ngram_recall(output: str, reference: str, order: int) -> float:
-    given, wanted = (list(chain.from_iterable(split_sentences(text))) for text in (output, reference))
-    found, gold = (set(zip(*(words[start:] for start in range(order)), strict=False)) for words in (given, wanted))
+    given, wanted = (
+        list(chain.from_iterable(split_sentences(text))) for text in (output, reference)
+    )
+    found, gold = (
+        set(zip(*(words[start:] for start in range(order)), strict=False))
+        for words in (given, wanted)
+    )
     return len(found & gold) / len(gold) if given and gold else 0.0
 
 
@@ -79,8 +104,16 @@ def score_cloze(record: Record) -> Scores:
         for mask, name in masks.items()
         if isinstance(answers.get(mask), str)
     )
-    scores = {"exact_masks": float(exact), "partial_masks": float(partly), "masks": float(len(masks))}
-    return {**scores, "exact_match": exact / len(masks), "partial_match": partly / len(masks)} if masks else scores
+    scores = {
+        "exact_masks": float(exact),
+        "partial_masks": float(partly),
+        "masks": float(len(masks)),
+    }
+    return (
+        {**scores, "exact_match": exact / len(masks), "partial_match": partly / len(masks)}
+        if masks
+        else scores
+    )
 
 
 def read_verdict(reply: Any, summary: bool = False) -> Scores:
@@ -98,7 +131,11 @@ def read_verdict(reply: Any, summary: bool = False) -> Scores:
 
 def judge_answer(record: Record) -> str:
     """Make the user turn of the judge's prompt about an answer."""
-    texts = {"question": record["question"], "reference": record["references"][0], "answer": record["prediction"]}
+    texts = {
+        "question": record["question"],
+        "reference": record["references"][0],
+        "answer": record["prediction"],
+    }
     return prompts.JUDGE.format(**texts)
 
 
@@ -163,16 +200,31 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             pairs = ast.literal_eval(pairs) if isinstance(pairs, str) else pairs
             for place, pair in enumerate(pairs):
                 answer: Any = pair["A"]
-                if not isinstance(pair["Q"], str) or not isinstance(answer, dict if task.name == CLOZE else str):
+                if not isinstance(pair["Q"], str) or not isinstance(
+                    answer, dict if task.name == CLOZE else str
+                ):
                     raise TypeError
-                reference = json.dumps(answer, ensure_ascii=False) if isinstance(answer, dict) else answer
-                yield Example(f"{number}-{place}", {**text, "question": pair["Q"]}, [reference], "hub", group=group)
+                reference = (
+                    json.dumps(answer, ensure_ascii=False) if isinstance(answer, dict) else answer
+                )
+                yield Example(
+                    f"{number}-{place}",
+                    {**text, "question": pair["Q"]},
+                    [reference],
+                    "hub",
+                    group=group,
+                )
         except (ValueError, SyntaxError, TypeError, KeyError) as error:
-            raise InputError(f"{row}: column 'qa_pairs' must be a list of objects with Q and A") from error
+            raise InputError(
+                f"{row}: column 'qa_pairs' must be a list of objects with Q and A"
+            ) from error
 
 
 def _task(name: str, judgement: Judgement | None) -> Task:
-    row, source = ROWS[name], HubFile("bigai-nlco/LooGLE", f"data/{name}.json", f"loogle/{name}.json", commit=COMMIT)
+    row, source = (
+        ROWS[name],
+        HubFile("bigai-nlco/LooGLE", f"data/{name}.json", f"loogle/{name}.json", commit=COMMIT),
+    )
     return Task(
         name=name,
         title=row.title,
@@ -199,4 +251,6 @@ _TASKS = (
     _task(CLOZE, None),
 )
 
-LOOGLE = read_benchmark(__package__, [Category("", "", _TASKS, judge=f"{__package__}.judge.AgreementAnnotator")])
+LOOGLE = read_benchmark(
+    __package__, [Category("", "", _TASKS, judge=f"{__package__}.judge.AgreementAnnotator")]
+)

@@ -29,7 +29,9 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
         return
     match = _DATASET.fullmatch(path.stem)
     if match is None:
-        raise InputError(f"{path}: not a name of LV-Eval's predictions: DATASET_16k.jsonl; {', '.join(_DATASETS)}")
+        raise InputError(
+            f"{path}: not a name of LV-Eval's predictions: DATASET_16k.jsonl; {', '.join(_DATASETS)}"
+        )
     rows, earlier, outputs = list(JsonLines(path, _COLUMNS)), Counter[str](), []
     for row in rows:
         TEXTS.check(f"{row.path}:{row.number}: answers", row["answers"])
@@ -56,7 +58,9 @@ def _scores(path: Path) -> Iterator[OutputScore]:
     for column, percent in read_object(path).items():
         match = _DATASET.fullmatch(column)
         if match is None or not is_number(percent):
-            raise InputError(f"{path}: {column!r}: expected a data set with its length, and a score in percent")
+            raise InputError(
+                f"{path}: {column!r}: expected a data set with its length, and a score in percent"
+            )
         score = {match["name"]: percent / 100}
         row = Published(model, "", LENGTHS[match["length"]], score)
         yield OutputScore("lv_eval", f"{path}: {column}", row)
@@ -70,4 +74,6 @@ def _choose(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
-READER = OutputReader("LV-Eval's predictions (DATASET_16k.jsonl) and scores (result.json)", _FILE, _read, _choose)
+READER = OutputReader(
+    "LV-Eval's predictions (DATASET_16k.jsonl) and scores (result.json)", _FILE, _read, _choose
+)

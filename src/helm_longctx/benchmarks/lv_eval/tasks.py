@@ -18,12 +18,38 @@ from typing import Any, Literal
 from helm_longctx.benchmarks.lv_eval import prompts
 from helm_longctx.data.jsonl import JsonLines, Row
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks import Baseline, DataRoot, Example, HubZip, InputError, Template, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    Baseline,
+    DataRoot,
+    Example,
+    HubZip,
+    InputError,
+    Template,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.benchmark import Category
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import number_name, take_sample
-from helm_longctx.tasks.task import TEXT, TEXTS, ProtocolArgument, Record, Scorer, Scores, Settings, Task, Variant
-from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, normalize_chinese, rouge_l
+from helm_longctx.tasks.task import (
+    TEXT,
+    TEXTS,
+    ProtocolArgument,
+    Record,
+    Scorer,
+    Scores,
+    Settings,
+    Task,
+    Variant,
+)
+from helm_longctx.tasks.words import (
+    chinese_words,
+    cut,
+    english_words,
+    f1,
+    normalize_chinese,
+    rouge_l,
+)
 
 GATED, PLAIN, ROUGE = "f1_gated", "f1", "rouge_l"
 GATED_METRICS = (GATED, "f1_before_gate", "keyword_recall")
@@ -63,7 +89,9 @@ def _score_plain(record: Record, words: Words) -> Scores:
     return {PLAIN: f1(words(record["prediction"]), words(record["references"][0]))}
 
 
-def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], least: float, always: bool) -> Scores:
+def _score_with_gate(
+    record: Record, words: Words, ignored: frozenset[str], least: float, always: bool
+) -> Scores:
     """Compute F1, but 0 if the output has less than the share `least` of the keywords.
 
     Args:
@@ -87,7 +115,11 @@ def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], leas
     # Stop words are left out of the hits, but not of the number of keywords (metrics.py:162 to 164).
     hits = Counter(output) & Counter(keyword_words)
     recall = sum(count for word, count in hits.items() if word not in ignored) / len(keyword_words)
-    return {GATED: ungated if recall >= least else 0.0, "f1_before_gate": ungated, "keyword_recall": recall}
+    return {
+        GATED: ungated if recall >= least else 0.0,
+        "f1_before_gate": ungated,
+        "keyword_recall": recall,
+    }
 
 
 def score_rouge_zh(record: Record) -> Scores:
@@ -104,7 +136,9 @@ def score_rouge_zh(record: Record) -> Scores:
 
 def _remove_stop_words(spaced: str) -> str:
     """Return the text's normalized words without stop words. As in the official code, the text is cut a second time."""
-    return " ".join(word for word in map(normalize_chinese, cut(spaced)) if word not in STOP_WORDS_ZH)
+    return " ".join(
+        word for word in map(normalize_chinese, cut(spaced)) if word not in STOP_WORDS_ZH
+    )
 
 
 CONFUSED = "confused"
@@ -138,12 +172,19 @@ def confusion(record: Record) -> Scores:
     chinese = record.get("language") == "zh"
     question = _words([field_text(record, "question")], chinese)
     confusing = _words(facts, chinese) - question
-    true = _words([*record["references"][:1], field_text(record, "answer_keywords")], chinese) - question
+    true = (
+        _words([*record["references"][:1], field_text(record, "answer_keywords")], chinese)
+        - question
+    )
     if not confusing or true <= confusing:
         return {}
     output = _words([record["prediction"]], chinese) - question
     from_facts = 2 * len(output & confusing) >= len(output)
-    return {CONFUSED: float(from_facts and len(output & (confusing - true)) > len(output & (true - confusing)))}
+    return {
+        CONFUSED: float(
+            from_facts and len(output & (confusing - true)) > len(output & (true - confusing))
+        )
+    }
 
 
 def _words(texts: Iterable[str], chinese: bool) -> set[str]:
@@ -194,7 +235,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 def confusing_facts(value: list[Any] | str | None) -> list[str]:
     """Return the facts as a list without blank ones. Some files have the list as a string in Python notation."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # it is a text that starts with a bracket
+        with suppress(
+            ValueError, SyntaxError, RecursionError, MemoryError
+        ):  # it is a text that starts with a bracket
             value = ast.literal_eval(value.strip())
     facts = value if isinstance(value, list) else [value]
     return [str(fact) for fact in facts if fact and str(fact).strip()]
@@ -203,7 +246,9 @@ def confusing_facts(value: list[Any] | str | None) -> list[str]:
 def name_question(row: Row, earlier: Counter[str]) -> str:
     """Return a digest of a question, which is the same at every length, and a number if the question came before."""
     # Twelve digits tell the 8,645 rows apart and keep ids readable.
-    return number_name(digest(json.dumps([row["input"], row["answers"]], ensure_ascii=False))[:12], earlier)
+    return number_name(
+        digest(json.dumps([row["input"], row["answers"]], ensure_ascii=False))[:12], earlier
+    )
 
 
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}
@@ -225,8 +270,12 @@ class Scoring:
     names: tuple[str, ...]
 
 
-_gated_en = partial(_score_with_gate, words=english_words, ignored=STOP_WORDS_EN, least=0.2, always=False)
-_gated_zh = partial(_score_with_gate, words=chinese_words, ignored=STOP_WORDS_ZH, least=0.4, always=True)
+_gated_en = partial(
+    _score_with_gate, words=english_words, ignored=STOP_WORDS_EN, least=0.2, always=False
+)
+_gated_zh = partial(
+    _score_with_gate, words=chinese_words, ignored=STOP_WORDS_ZH, least=0.4, always=True
+)
 GATED_EN = Scoring("qa_f1_score_with_gold_ans", _gated_en, GATED_METRICS)
 GATED_ZH = Scoring("qa_f1_zh_score_with_gold_ans", _gated_zh, GATED_METRICS)
 PLAIN_EN = Scoring("qa_f1_score", partial(_score_plain, words=english_words), PLAIN_METRICS)
@@ -267,12 +316,36 @@ class Dataset:
 
 
 DATASETS = (
-    Dataset("hotpotwikiqa_mixup", "HotpotWikiQA", "en", prompts.HOTPOTWIKIQA, GATED_EN, 124, confusing=True),
+    Dataset(
+        "hotpotwikiqa_mixup",
+        "HotpotWikiQA",
+        "en",
+        prompts.HOTPOTWIKIQA,
+        GATED_EN,
+        124,
+        confusing=True,
+    ),
     Dataset("loogle_SD_mixup", "LooGLE SD", "en", prompts.ONE_PASSAGE, GATED_EN, 160),
     Dataset("loogle_CR_mixup", "LooGLE CR", "en", prompts.ONE_PASSAGE, GATED_EN, 99),
     Dataset("loogle_MIR_mixup", "LooGLE MIR", "en", prompts.ONE_PASSAGE, GATED_EN, 139),
-    Dataset("multifieldqa_en_mixup", "MultiFieldQA en", "en", prompts.ONE_PASSAGE, GATED_EN, 101, confusing=True),
-    Dataset("multifieldqa_zh_mixup", "MultiFieldQA zh", "zh", prompts.MULTIFIELDQA_ZH, GATED_ZH, 133, confusing=True),
+    Dataset(
+        "multifieldqa_en_mixup",
+        "MultiFieldQA en",
+        "en",
+        prompts.ONE_PASSAGE,
+        GATED_EN,
+        101,
+        confusing=True,
+    ),
+    Dataset(
+        "multifieldqa_zh_mixup",
+        "MultiFieldQA zh",
+        "zh",
+        prompts.MULTIFIELDQA_ZH,
+        GATED_ZH,
+        133,
+        confusing=True,
+    ),
     Dataset("factrecall_en", "FactRecall en", "en", prompts.FACTRECALL_EN, PLAIN_EN, 200, 16, True),
     Dataset("factrecall_zh", "FactRecall zh", "zh", prompts.FACTRECALL_ZH, PLAIN_ZH, 200, 16, True),
     Dataset("cmrc_mixup", "CMRC", "zh", prompts.CMRC, GATED_ZH, 200),

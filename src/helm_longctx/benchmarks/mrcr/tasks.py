@@ -19,14 +19,24 @@ from typing import NamedTuple
 
 from helm_longctx.data.jsonl import JsonLines, Row, Types
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks import NO_TEMPLATE, Category, DataRoot, HubDataset, InputError, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    Category,
+    DataRoot,
+    HubDataset,
+    InputError,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import shuffle_order, take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task
 
 # "Prepend X to the 2nd (1 indexed) poem about tapirs. Do not include any other text."
-_REQUEST = re.compile(r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include", re.DOTALL)
+_REQUEST = re.compile(
+    r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include", re.DOTALL
+)
 
 
 class Needles(NamedTuple):
@@ -45,7 +55,11 @@ class Needles(NamedTuple):
     @property
     def wanted(self) -> str:
         """The wanted answer after the random string; empty if the conversation has no such answer."""
-        return self.random_string + self.answers[self.number - 1] if 0 < self.number <= len(self.answers) else ""
+        return (
+            self.random_string + self.answers[self.number - 1]
+            if 0 < self.number <= len(self.answers)
+            else ""
+        )
 
 
 def find_needles(messages: Sequence[Message]) -> Needles | None:
@@ -79,7 +93,10 @@ def find_errata(messages: Sequence[Message], answer: str, count: int) -> tuple[s
     # Without an answer of this kind, nothing is known about the row.
     if needles is None or not needles.wanted:
         return ()
-    rules = {"wrong_answer": needles.wanted != answer, "too_many_needles": len(needles.answers) > count}
+    rules = {
+        "wrong_answer": needles.wanted != answer,
+        "too_many_needles": len(needles.answers) > count,
+    }
     return tuple(rule for rule, is_wrong in rules.items() if is_wrong)
 
 
@@ -87,7 +104,8 @@ SOURCE = HubDataset("openai/mrcr", {"train": 2400}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"
 NEEDLES = (2, 4, 8)
 LENGTHS = {
-    label: 8192 << power for power, label in enumerate(("8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m"))
+    label: 8192 << power
+    for power, label in enumerate(("8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m"))
 }
 """The largest number of tokens of all messages and the answer, by the length's label."""
 SAMPLE = 100
@@ -108,12 +126,20 @@ def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterat
     return (example for _, example in _bin_rows(root / PATH, needles, settings.level))
 
 
-def load_shuffled(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
+def load_shuffled(
+    task: Task, settings: Settings, root: DataRoot, needles: int
+) -> Iterator[Example]:
     """Load the conversations of the bin in HELMET's order."""
     path = root / PATH
     # Only one conversation is in memory at a time, so the conversations of the sample are read a second time.
-    tokens = [(number, example.input_tokens) for number, example in _bin_rows(path, needles, settings.level)]
-    chosen = [tokens[place] for place in shuffle_order(len(tokens), settings.seed)[: task.sample(settings)]]
+    tokens = [
+        (number, example.input_tokens)
+        for number, example in _bin_rows(path, needles, settings.level)
+    ]
+    chosen = [
+        tokens[place]
+        for place in shuffle_order(len(tokens), settings.seed)[: task.sample(settings)]
+    ]
     rows = JsonLines(path, COLUMNS).rows(number for number, _ in chosen)
     for (number, count), row in zip(chosen, rows, strict=True):
         yield _example(row, number, _messages(row, path, number), count)
@@ -184,7 +210,9 @@ def _messages(row: Row, path: Path, number: int) -> tuple[Message, ...]:
     try:
         messages = json.loads(row["prompt"])
     except ValueError as error:
-        raise InputError(f"{where}: column 'prompt' must be JSON ({type(error).__name__})") from error
+        raise InputError(
+            f"{where}: column 'prompt' must be JSON ({type(error).__name__})"
+        ) from error
     return read_messages(f"{where}: column 'prompt'", messages)
 
 
@@ -230,6 +258,8 @@ HELMET2 = replace(
     name="helmet2_mrcr",
     title="HELMET's new MRCR",
     description="MRCR as HELMET's repository asks it since 2026: a shuffled sample, without two needles",
-    categories=(Category("", "", tuple(_task(needles, load_shuffled, "seed") for needles in (4, 8))),),
+    categories=(
+        Category("", "", tuple(_task(needles, load_shuffled, "seed") for needles in (4, 8))),
+    ),
     protocols=tuple,
 )

@@ -13,14 +13,24 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
 from helm_longctx.data.web import BucketFile
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks import NO_TEMPLATE, Category, InputError, Message, Published, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    Category,
+    InputError,
+    Message,
+    Published,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task, Variant
 
 NEEDLES = (2, 4, 8)
 LENGTHS = {
     label: 8192 << power
-    for power, label in enumerate(("8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "2m", "4m", "8m"))
+    for power, label in enumerate(
+        ("8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "2m", "4m", "8m")
+    )
 }
 """The most tokens of a transcript, by the length's label. Google DeepMind counts them with its own tokenizer."""
 CUMULATIVE = LENGTHS["128k"]
@@ -49,7 +59,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         prompt, answer, request = row["queries"], row["answer"], row["view_ops"]
         tokens, place = row["context_len"], _START.match(row["answer_context_position"].strip())
         if not tokens.isdecimal() or int(tokens) < 1 or place is None:
-            what = "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
+            what = (
+                "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
+            )
             raise InputError(f"{root / path}: row {number + 1}: {what}")
         yield Example(
             id=f"{task.name}-{number}",
@@ -75,7 +87,9 @@ FLOORS = {
 """Scores of repeating a reply at random, at every length, by number of needles."""
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-_REQUEST = re.compile(r"User: Prepend (\w+) to the (\w+) (.+?) about (.+?) in an? (.+?) style\. Do not include")
+_REQUEST = re.compile(
+    r"User: Prepend (\w+) to the (\w+) (.+?) about (.+?) in an? (.+?) style\. Do not include"
+)
 _REPLY = re.compile(r"\s*Assistant:(.*?)(?=\n\nUser:|\Z)", re.DOTALL)
 
 
@@ -91,7 +105,9 @@ def score(record: Record) -> Scores:
     if not output or len(answer) < HASH or place < 0:
         return {"score": 0.0}
     # SequenceMatcher is not symmetric: the official code gives it the answer first.
-    return {"score": SequenceMatcher(a=answer[HASH:].strip(), b=output[place + HASH :].strip()).ratio()}
+    return {
+        "score": SequenceMatcher(a=answer[HASH:].strip(), b=output[place + HASH :].strip()).ratio()
+    }
 
 
 def find_answer(messages: Sequence[Message]) -> str | None:
@@ -140,5 +156,8 @@ _PUBLISHED = tuple(
     for length in LENGTHS.values()
 )
 MRCR_V2 = read_benchmark(
-    __package__, (Category("", "", _TASKS, variants=_CUMULATIVE),), published=lambda: _PUBLISHED, floors=tuple(FLOORS)
+    __package__,
+    (Category("", "", _TASKS, variants=_CUMULATIVE),),
+    published=lambda: _PUBLISHED,
+    floors=tuple(FLOORS),
 )

@@ -22,7 +22,16 @@ from urllib.parse import quote
 
 from helm_longctx.data.download import Source, place_file
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import NO_TEMPLATE, STANDARD, Category, DataRoot, InputError, Message, PinnedFile, task_fields
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    STANDARD,
+    Category,
+    DataRoot,
+    InputError,
+    Message,
+    PinnedFile,
+    task_fields,
+)
 from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.generation import all_words, hide_at_depths, number_words
@@ -55,7 +64,9 @@ def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
     if code in WITHOUT_MODEL:
         return [sentence.strip() for sentence in _END.split(book.strip())]
     try:
-        pipeline = import_module("stanza").Pipeline(lang=code, processors="tokenize", download_method=None)
+        pipeline = import_module("stanza").Pipeline(
+            lang=code, processors="tokenize", download_method=None
+        )
     except Exception as error:  # without a model Stanza raises errors of several kinds
         raise InputError(
             f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
@@ -102,7 +113,9 @@ class Language(NamedTuple):
 
 def _language(row: dict[str, str]) -> Language:
     code, title = row["code"], row["title"]
-    words = _pin(f"vocab/dictionaries/{title}/{title}.csv", f"dictionaries/{code}.csv", row["words_sha256"])
+    words = _pin(
+        f"vocab/dictionaries/{title}/{title}.csv", f"dictionaries/{code}.csv", row["words_sha256"]
+    )
     return Language(
         code,
         title,
@@ -198,15 +211,26 @@ class Needles(NamedTuple):
     absent: bool = False
 
 
-def hide_needles(needles: Needles, material: Material, tokens: int, count: CountTokens, seed: int) -> Iterator[Sample]:
+def hide_needles(
+    needles: Needles, material: Material, tokens: int, count: CountTokens, seed: int
+) -> Iterator[Sample]:
     """Yield samples of a task about needles without end."""
     random, sentences = Random(seed), fill_length(material.sentences, tokens, count)
-    template, period = make_template(material, needles.queries), _PERIODS.get(material.language.code, ".")
+    template, period = (
+        make_template(material, needles.queries),
+        _PERIODS.get(material.language.code, "."),
+    )
     space = "" if material.language.code in _WITHOUT_SPACES else " "
     while True:
         keys = random.sample(material.nouns, needles.keys)
-        values = [[str(random.randint(10**6, 10**7 - 1)) for _ in range(needles.values)] for _ in keys]
-        pairs = [{"key": key, "value": value} for key, own in zip(keys, values, strict=True) for value in own]
+        values = [
+            [str(random.randint(10**6, 10**7 - 1)) for _ in range(needles.values)] for _ in keys
+        ]
+        pairs = [
+            {"key": key, "value": value}
+            for key, own in zip(keys, values, strict=True)
+            for value in own
+        ]
         hidden = [fill(material.texts["needle_numbers"], pair).rstrip() + period for pair in pairs]
         Random(seed).shuffle(hidden)
         context = space.join(hide_at_depths(sentences, [[needle] for needle in hidden], random))
@@ -226,7 +250,11 @@ def make_template(material: Material, queries: int) -> str:
     texts, space = material.texts, "" if material.language.code in _WITHOUT_SPACES else " "
     question = texts[f"question_{'single' if queries == 1 else 'multi'}_numbers"]
     parts = [question, texts["please_list"], texts["if_no_numbers"]]
-    return texts["task"] + space.join(parts) + space.join([texts["answer_prefix"], texts["answer_numbers"]])
+    return (
+        texts["task"]
+        + space.join(parts)
+        + space.join([texts["answer_prefix"], texts["answer_numbers"]])
+    )
 
 
 def fill_length(sentences: Sequence[str], tokens: int, count: CountTokens) -> list[str]:
@@ -253,7 +281,9 @@ class Lists(NamedTuple):
     short_other: int
 
 
-def list_words(lists: Lists, material: Material, tokens: int, count: CountTokens, seed: int) -> Iterator[Sample]:
+def list_words(
+    lists: Lists, material: Material, tokens: int, count: CountTokens, seed: int
+) -> Iterator[Sample]:
     """Yield samples of a task about lists without end.
 
     A list grows by one word until it has more tokens than the limit, so the last one is too long. The next sample
@@ -284,7 +314,9 @@ def list_words(lists: Lists, material: Material, tokens: int, count: CountTokens
         size -= 5
 
 
-NONE = {row["code"]: tuple(row["none"].split("|")) for row in read_table(__package__, "languages.csv")}
+NONE = {
+    row["code"]: tuple(row["none"].split("|")) for row in read_table(__package__, "languages.csv")
+}
 """What the output says if there is no number, by language."""
 
 _ANSWER = re.compile(r"<Answer>.*?</Answer>")
@@ -362,7 +394,11 @@ def find_numbers(messages: Sequence[Message]) -> str | None:
 def find_words(messages: Sequence[Message]) -> str | None:
     """Return the ten most frequent words of the list; None if there is no long list."""
     items = _ITEM.findall(messages[-1]["content"])
-    return ", ".join(word for word, _ in Counter(items).most_common(10)) if len(items) >= LIST else None
+    return (
+        ", ".join(word for word, _ in Counter(items).most_common(10))
+        if len(items) >= LIST
+        else None
+    )
 
 
 SIZES = {STANDARD[f"{k}k"]: k * 1000 for k in (8, 32, 64, 128)}
@@ -387,7 +423,9 @@ LISTS = {
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, language: Language, samples: Samples) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, language: Language, samples: Samples
+) -> Iterator[Example]:
     """Yield the samples of a task."""
     count = settings.count_tokens(task.name)
     drawn = samples(Material(language, root), task.sizes[settings.level], count, settings.seed)
@@ -396,11 +434,18 @@ def load(task: Task, settings: Settings, root: DataRoot, language: Language, sam
         place = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1
         depth = place / len(sample.prompt) if place >= 0 else None
         messages = [{"role": "user", "content": sample.prompt}]
-        yield Example(f"{task.name}-{number}", {}, sample.answers, "official", depth, messages=messages)
+        yield Example(
+            f"{task.name}-{number}", {}, sample.answers, "official", depth, messages=messages
+        )
 
 
 def _task(
-    language: Language, name: str, title: str, samples: Samples, compare: Compare, sources: tuple[Source, ...]
+    language: Language,
+    name: str,
+    title: str,
+    samples: Samples,
+    compare: Compare,
+    sources: tuple[Source, ...],
 ) -> Task:
     constant = NONE[language.code][0]
     return Task(

@@ -18,7 +18,18 @@ from typing import Any, NamedTuple
 from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS, PAIR_QUESTION, SYSTEM
 from helm_longctx.data.hub import HubRows
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.tasks import DataRoot, Example, FileRow, JsonLines, Message, Record, Scores, Settings, Task, Types
+from helm_longctx.tasks import (
+    DataRoot,
+    Example,
+    FileRow,
+    JsonLines,
+    Message,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    Types,
+)
 from helm_longctx.tasks.sampling import number_name, take_sample
 
 SYNTH, SYNTH_COMMIT = "oolongbench/oolong-synth", "f0d59eaf0febf130664cfceb710436c8e3216b2b"
@@ -34,7 +45,10 @@ EPISODE_TOKENS = 64 * 1024
 """The length that stands for one transcript."""
 
 TEXT, LABELLED_TEXT = "context_window_text", "context_window_text_with_labels"
-_ENTRY = re.compile(r"^Date: (\w+ \d+, \d+) \|\| User: (\d+) \|\| Instance: .*?(?: \|\| Label: (.*))?$", re.MULTILINE)
+_ENTRY = re.compile(
+    r"^Date: (\w+ \d+, \d+) \|\| User: (\d+) \|\| Instance: .*?(?: \|\| Label: (.*))?$",
+    re.MULTILINE,
+)
 _SYNTH_COLUMNS: Types = {"dataset": str, "question": str, "answer": str, "answer_type": str}
 _REAL_COLUMNS: Types = {TEXT: str, "question": str, "answer": (str, int)}
 
@@ -144,11 +158,20 @@ def _make_messages(settings: Settings, context: str, question: str) -> tuple[Mes
 
 
 DATASET = "trec_coarse"
-LABELS = ("description and abstract concept", "entity", "human being", "numeric value", "location", "abbreviation")
+LABELS = (
+    "description and abstract concept",
+    "entity",
+    "human being",
+    "numeric value",
+    "location",
+    "abbreviation",
+)
 
 _LABEL = rf"(?:an? )?({'|'.join(LABELS)})"
 _COUNT = re.compile(rf"(exactly )?(one|two)(?: instances?)? with {_LABEL}(?: or {_LABEL})?")
-_DATES = re.compile(rf"all instances that are {_LABEL} for both users must be (after|before) (\w+ \d+, \d+)")
+_DATES = re.compile(
+    rf"all instances that are {_LABEL} for both users must be (after|before) (\w+ \d+, \d+)"
+)
 _PAIR = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.ASCII)
 
 _Users = Mapping[str, Sequence[tuple[str, date]]]
@@ -176,7 +199,9 @@ def load_pairs(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
         seen.add(window)
         users = _read_users(labelled_row[LABELLED_TEXT])
         if window != str(labelled_row.get("context_window_id")) or not users:
-            raise InputError(f"{row}: the text with labels is another one, or has no lines with a label")
+            raise InputError(
+                f"{row}: the text with labels is another one, or has no lines with a label"
+            )
         for number, condition in enumerate(PAIR_CONDITIONS, 1):
             fields = {"context": row[TEXT], "question": PAIR_QUESTION.format(condition=condition)}
             references = [", ".join(sorted(role, key=int)) for role in find_roles(condition, users)]
@@ -187,7 +212,9 @@ def _read_users(text: str) -> _Users:
     users = defaultdict(list)
     for entry in read_entries(text):
         if entry.label:
-            users[entry.user].append((entry.label, datetime.strptime(entry.date, "%b %d, %Y").date()))
+            users[entry.user].append(
+                (entry.label, datetime.strptime(entry.date, "%b %d, %Y").date())
+            )
     return users
 
 
@@ -198,7 +225,10 @@ def find_roles(condition: str, users: _Users) -> tuple[set[str], set[str]]:
         condition: what the question asks for, in its words.
     """
     first, _, second = condition.partition(", and the other user has ")
-    found = [{user for user, texts in users.items() if _fits(role, texts)} for role in (first, second or first)]
+    found = [
+        {user for user, texts in users.items() if _fits(role, texts)}
+        for role in (first, second or first)
+    ]
     return found[0], found[1]
 
 
@@ -209,7 +239,10 @@ def _fits(role: str, texts: Sequence[tuple[str, date]]) -> bool:
             return False
     for name, order, day in _DATES.findall(role):
         limit = datetime.strptime(day, "%B %d, %Y").date()
-        if any(label == name and not (when > limit if order == "after" else when < limit) for label, when in texts):
+        if any(
+            label == name and not (when > limit if order == "after" else when < limit)
+            for label, when in texts
+        ):
             return False
     return True
 

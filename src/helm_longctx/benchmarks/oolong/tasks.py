@@ -15,7 +15,16 @@ from itertools import combinations
 from helm_longctx.benchmarks.oolong import data
 from helm_longctx.benchmarks.oolong.data import Entry, read_entries
 from helm_longctx.benchmarks.oolong.prompts import INPUT, PAIR_CONDITIONS
-from helm_longctx.tasks import TEXT, Baseline, Category, Task, Template, Variant, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    TEXT,
+    Baseline,
+    Category,
+    Task,
+    Template,
+    Variant,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.prompt import Message
 from helm_longctx.tasks.task import Record, Scores
 
@@ -34,7 +43,11 @@ def answer_synth(messages: Sequence[Message]) -> str | None:
     """Answer a question on classified texts; None if the conversation has none."""
     question = messages[-1]["content"].rpartition("\n")[2]
     form = _FORM.search(question)
-    entries = [entry for message in messages for entry in read_entries(message["content"])] if form else []
+    entries = (
+        [entry for message in messages for entry in read_entries(message["content"])]
+        if form
+        else []
+    )
     if form is None or not entries:
         return None
     if match := _USERS.search(question):
@@ -64,7 +77,9 @@ def answer_pairs(messages: Sequence[Message]) -> str | None:
 
 def _answer_user(question: str, entries: Sequence[Entry]) -> str:
     label = _NAMED_LABEL.search(question)
-    users = [entry.user for entry in entries if not (label and entry.label) or entry.label == label[1]]
+    users = [
+        entry.user for entry in entries if not (label and entry.label) or entry.label == label[1]
+    ]
     return _find_most(users, "second most" in question)
 
 
@@ -87,7 +102,13 @@ def _answer_other(question: str, entries: Sequence[Entry]) -> str:
         return str(list(Counter(entry.date for entry in entries).values()).count(int(match[1])))
     if match := _COMPARED.search(question):
         difference = labels[match[1]] - labels[match[2]]
-        word = "more common than" if difference > 0 else "less common than" if difference else "same frequency as"
+        word = (
+            "more common than"
+            if difference > 0
+            else "less common than"
+            if difference
+            else "same frequency as"
+        )
         return f"{match[1]} is {word} {match[2]}"
     label = _NAMED_LABEL.search(question)
     # Without labels, half of the lines is the guess.
@@ -181,7 +202,9 @@ def is_date(answer: str, gold: str) -> bool:
     """
     from dateutil.parser import parse  # late, because commands that score nothing do not need it
 
-    return [parse(answer, default=day) for day in _MISSING] == [datetime.fromisoformat(gold)] * len(_MISSING)
+    return [parse(answer, default=day) for day in _MISSING] == [datetime.fromisoformat(gold)] * len(
+        _MISSING
+    )
 
 
 def score(record: Record, credit: Credit) -> Scores:
@@ -213,7 +236,9 @@ VALIDATION = {"spam": "Spam", "trec_coarse": "TREC"}
 _LENGTHS = {1 << power: 1 << power for power in range(10, 23)}
 """1k to 4m."""
 
-_EPISODES = {number * data.EPISODE_TOKENS: number for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 24)}
+_EPISODES = {
+    number * data.EPISODE_TOKENS: number for number in (1, 2, 3, 4, 5, 6, 7, 8, 10, 16, 24)
+}
 
 _REAL_SAMPLES = 1000
 """No length has as many questions on transcripts, so all of them are asked."""
@@ -245,7 +270,9 @@ def _synth_task(name: str, column: str) -> Task:
 
 
 def _synth_category(name: str, title: str, column: str) -> Category:
-    tasks, variants = (tuple(_synth_task(each, column) for each in names) for names in (TEST, VALIDATION))
+    tasks, variants = (
+        tuple(_synth_task(each, column) for each in names) for names in (TEST, VALIDATION)
+    )
     return Category(name, title, tasks, variants=variants, averaged=not name)
 
 
@@ -273,7 +300,8 @@ _PAIRS = _task(
     num_samples=len(PAIR_CONDITIONS),
     variants={"paper": Variant(temperature=1.0)},
     sources=lambda length: tuple(
-        data.find_synth_rows(length, "validation", column) for column in (data.TEXT, data.LABELLED_TEXT)
+        data.find_synth_rows(length, "validation", column)
+        for column in (data.TEXT, data.LABELLED_TEXT)
     ),
     baseline=Baseline(answer_pairs, "(1, 2)"),
 )

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from helm_longctx.tasks import STANDARD, Category, DataRoot, InputError, Template, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    STANDARD,
+    Category,
+    DataRoot,
+    InputError,
+    Template,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import PERPLEXITY, TEXT_GROUP, Example, Record, Scores, Settings, Task
 
@@ -22,7 +30,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     if settings.path is None:
         raise InputError(f"ppl: path is missing; give a folder with texts ({PATTERN})")
     if settings.codec is None:
-        raise InputError("ppl: count_with is missing; give the name or the folder of the model's tokenizer")
+        raise InputError(
+            "ppl: count_with is missing; give the name or the folder of the model's tokenizer"
+        )
     is_long_enough = False
     for file in sorted(Path(settings.path).glob(PATTERN)):
         try:
@@ -36,7 +46,9 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             name, group = f"{file.stem}-{start // settings.level}", f"{TEXT_GROUP}{file.name}"
             yield Example(name, {"context": text}, [], "official", group=group)
     if not is_long_enough:
-        raise InputError(f"ppl: no text ({PATTERN}) in {settings.path} has {settings.level} tokens; give longer texts")
+        raise InputError(
+            f"ppl: no text ({PATTERN}) in {settings.path} has {settings.level} tokens; give longer texts"
+        )
 
 
 def score(record: Record) -> Scores:

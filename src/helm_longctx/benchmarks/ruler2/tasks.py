@@ -18,14 +18,39 @@ from helm_longctx.benchmarks.ruler2 import prompts
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.data.root import DataRoot
-from helm_longctx.tasks import STANDARD, TEXTS, InputError, Message, Record, Scores, Template, generation, is_text
+from helm_longctx.tasks import (
+    STANDARD,
+    TEXTS,
+    InputError,
+    Message,
+    Record,
+    Scores,
+    Template,
+    generation,
+    is_text,
+)
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.generation import Draw, Script, cut_ends, hide, join_texts, write_needles
-from helm_longctx.tasks.task import TEXT_GROUP, AnswerKind, Baseline, Example, Scorer, Settings, Strategy, Task, are_all
+from helm_longctx.tasks.task import (
+    TEXT_GROUP,
+    AnswerKind,
+    Baseline,
+    Example,
+    Scorer,
+    Settings,
+    Strategy,
+    Task,
+    are_all,
+)
 
 _MMLU_COLUMNS: Types = {"question": str, "choices": list, "answer": int}
 _CONTEXT_COLUMNS: Types = {"context": dict}
-_QUESTION_COLUMNS: Types = {**_CONTEXT_COLUMNS, "question": str, "answer": str, "supporting_facts": dict}
+_QUESTION_COLUMNS: Types = {
+    **_CONTEXT_COLUMNS,
+    "question": str,
+    "answer": str,
+    "supporting_facts": dict,
+}
 
 MMLU = HubDataset(
     "cais/mmlu",
@@ -63,24 +88,34 @@ class Asked(NamedTuple):
 
 def read_mmlu(root: DataRoot) -> tuple[list[Question], list[Question]]:
     """Read the questions that are asked, and those that surround them."""
-    test, train = ([*map(_read_question, JsonLines(root / path, _MMLU_COLUMNS))] for path in MMLU.paths)
+    test, train = (
+        [*map(_read_question, JsonLines(root / path, _MMLU_COLUMNS))] for path in MMLU.paths
+    )
     return test, train
 
 
 def _read_question(row: FileRow) -> Question:
     choices = row["choices"]
-    if not are_all(is_text)(choices) or len(choices) != len(LETTERS) or row["answer"] not in range(len(LETTERS)):
+    if (
+        not are_all(is_text)(choices)
+        or len(choices) != len(LETTERS)
+        or row["answer"] not in range(len(LETTERS))
+    ):
         raise InputError(
             f"{row}: column 'choices' must be a list of four texts, and 'answer' the number of one, from 0"
         )
-    options = "\n".join(f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=True))
+    options = "\n".join(
+        f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=True)
+    )
     return Question(re.sub(r"\s+", " ", f"{row['question']}\n{options}"), LETTERS[row["answer"]])
 
 
 def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
     """Read the questions, and the paragraphs that surround them, each once in the order of the file."""
     questions, context = (root / path for path in HOTPOTQA.paths)
-    texts = dict.fromkeys(text for row in JsonLines(context, _CONTEXT_COLUMNS) for _, text in _read_paragraphs(row))
+    texts = dict.fromkeys(
+        text for row in JsonLines(context, _CONTEXT_COLUMNS) for _, text in _read_paragraphs(row)
+    )
     asked = []
     for row in JsonLines(questions, _QUESTION_COLUMNS):
         titles = row["supporting_facts"].get("title")
@@ -96,8 +131,14 @@ def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
 
 def _read_paragraphs(row: FileRow) -> Iterator[tuple[str, str]]:
     titles, sentences = row["context"].get("title"), row["context"].get("sentences")
-    if not (are_all(is_text)(titles) and are_all(are_all(is_text))(sentences) and len(titles) == len(sentences)):
-        raise InputError(f"{row}: column 'context' must have as many lists of 'sentences' as texts in 'title'")
+    if not (
+        are_all(is_text)(titles)
+        and are_all(are_all(is_text))(sentences)
+        and len(titles) == len(sentences)
+    ):
+        raise InputError(
+            f"{row}: column 'context' must have as many lists of 'sentences' as texts in 'title'"
+        )
     for title, parts in zip(titles, sentences, strict=True):
         yield title, f"{title}\n{''.join(parts)}"
 
@@ -142,7 +183,9 @@ def draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
         # The official script draws the key that is asked for, though there is only one.
         rng.sample(range(1), 1)
         kind = "numbers" if values > 1 else "number"
-        return Draw({"type_needle_v": kind, "query": key}, write_needles(lines, prompts.NEEDLE), answers)
+        return Draw(
+            {"type_needle_v": kind, "query": key}, write_needles(lines, prompts.NEEDLE), answers
+        )
 
     return islice(script.draw_all(draw, 5), count)
 
@@ -175,15 +218,25 @@ def number_questions(
         question = asked[number]
         questions = [question if place < 0 else haystack[place] for n, place in lines if n == own]
         order = sum(n == own for n, _ in lines[: place + 1]) if repeats > 1 else 0
-        texts = (_write(prompts.QUESTION, n, parts(k) if k >= 0 else cut_ends(question.text)) for n, k in lines)
+        texts = (
+            _write(prompts.QUESTION, n, parts(k) if k >= 0 else cut_ends(question.text))
+            for n, k in lines
+        )
         write = (problem + ending).format
-        solved = [write(query=n, question=haystack[k].text, letter=haystack[k].letter) for n, k in examples]
+        solved = [
+            write(query=n, question=haystack[k].text, letter=haystack[k].letter)
+            for n, k in examples
+        ]
         fields = {
             "query": own,
             "order": prompts.ORDER.format(ordinal=write_ordinal(order)) if order else "",
             "example": prompts.EXAMPLES.format(examples="\n\n".join(solved)) if solved else "",
         }
-        answers = {"text": [question.text], "texts": [each.text for each in questions], "letter": [question.letter]}
+        answers = {
+            "text": [question.text],
+            "texts": [each.text for each in questions],
+            "letter": [question.letter],
+        }
         return Draw(fields, join_texts(texts, "\n\n"), answers[wanted])
 
     size = script.search_size(draw, 10)
@@ -225,7 +278,11 @@ def number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]:
             _write(prompts.DOCUMENT, n, parts(known[text]) if text in known else cut_ends(text))
             for n, text in documents
         )
-        answers = {"text": [own[0][0]], "documents": [n for n, _ in own], "answer": [question.answer]}
+        answers = {
+            "text": [own[0][0]],
+            "documents": [n for n, _ in own],
+            "answer": [question.answer],
+        }
         query = own[0][1] if wanted == "text" else question.text
         return Draw({"query": query}, join_texts(texts, "\n\n"), answers[wanted])
 
@@ -246,7 +303,9 @@ _ANSWER = re.compile(r"(?i)[*_]{0,2}Answer[*_]{0,2}\s*:[\s*_]{0,2}\s*([A-Z])(?![
 _LETTER = re.compile(r"\b[A-Z]\b")
 _BOX = "\\boxed{"
 
-_LETTERS = str.maketrans({letter: f" {'ABCD'[n % 4]}" for n, letter in enumerate("أبجدঅবডঢＡＢＣＤ")})
+_LETTERS = str.maketrans(
+    {letter: f" {'ABCD'[n % 4]}" for n, letter in enumerate("أبجدঅবডঢＡＢＣＤ")}
+)
 """Letters of other scripts that stand for A to D."""
 
 
@@ -334,14 +393,20 @@ def score_match(record: Record, combine: Callable[[str, Sequence[str]], float]) 
 def score_letter(record: Record) -> Scores:
     """Return whether the output gives the right letter; empty if there is no reference."""
     references = record["references"]
-    return {"accuracy": float(read_letter(record["prediction"]) == references[0])} if references else {}
+    return (
+        {"accuracy": float(read_letter(record["prediction"]) == references[0])}
+        if references
+        else {}
+    )
 
 
 _COPY_ALL, _COPY_STEPS, _COPY_ONE = (
-    Template(text, "", separator="") for text in (prompts.COPY_ALL, prompts.COPY_STEPS, prompts.COPY_ONE)
+    Template(text, "", separator="")
+    for text in (prompts.COPY_ALL, prompts.COPY_STEPS, prompts.COPY_ONE)
 )
 _SOLVE = tuple(
-    Template(prompts.SOLVE_CONTEXT + text, "", separator="") for text in (prompts.SOLVE, prompts.SOLVE_STEPS)
+    Template(prompts.SOLVE_CONTEXT + text, "", separator="")
+    for text in (prompts.SOLVE, prompts.SOLVE_STEPS)
 )
 _FIND = tuple(Template(text, "", separator="") for text in (prompts.FIND_TEXT, prompts.FIND_ANSWER))
 
@@ -355,16 +420,28 @@ def copy_question(messages: Sequence[Message]) -> str | None:
     for template in (_COPY_ALL, _COPY_STEPS, _COPY_ONE):
         fields = template.parse(prompt)
         if fields is not None:
-            found = re.findall(rf"^Question {re.escape(fields['query'])}: (.*)$", fields["context"], re.MULTILINE)
+            found = re.findall(
+                rf"^Question {re.escape(fields['query'])}: (.*)$", fields["context"], re.MULTILINE
+            )
             order = re.match(r"\d+", fields.get("order", ""))
             one = found[int(order[0]) - 1 :][:1] if order else found[:1]
-            return "\n\n".join(found if template is _COPY_ALL else [*found, *one] if template is _COPY_STEPS else one)
+            return "\n\n".join(
+                found
+                if template is _COPY_ALL
+                else [*found, *one]
+                if template is _COPY_STEPS
+                else one
+            )
     return None
 
 
 def choose_letter(messages: Sequence[Message]) -> str | None:
     """Choose the first option; None if the conversation asks for none."""
-    return "\\boxed{A}" if any(template.parse(messages[-1]["content"]) for template in _SOLVE) else None
+    return (
+        "\\boxed{A}"
+        if any(template.parse(messages[-1]["content"]) for template in _SOLVE)
+        else None
+    )
 
 
 def find_document(messages: Sequence[Message]) -> str | None:
@@ -374,9 +451,15 @@ def find_document(messages: Sequence[Message]) -> str | None:
         if fields is not None:
             words = {*_WORD.findall(fields["query"].lower())}
             found = _DOCUMENT.findall(fields["context"])
-            documents: list[tuple[str, set[str]]] = [(n, {*_WORD.findall(text.lower())}) for n, text in found]
+            documents: list[tuple[str, set[str]]] = [
+                (n, {*_WORD.findall(text.lower())}) for n, text in found
+            ]
             # A long document must share more words.
-            best = max(documents, key=lambda each: len(each[1] & words) / (len(each[1]) + 10), default=("", {""}))
+            best = max(
+                documents,
+                key=lambda each: len(each[1] & words) / (len(each[1]) + 10),
+                default=("", {""}),
+            )
             return best[0]
     return None
 
@@ -386,7 +469,9 @@ _PART = partial(score_match, combine=match_part)
 _LAST = partial(score_match, combine=match_last)
 
 
-def load(task: Task, settings: Settings, root: DataRoot, samples: Samples, evidence: str) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, samples: Samples, evidence: str
+) -> Iterator[Example]:
     """Draw the samples of a task.
 
     Args:
@@ -396,9 +481,15 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: Samples, evide
     # The length counts the prompt alone.
     script = generation.make_script(task, settings, root, output=0)
     for number, draw in enumerate(samples(script, task.sample(settings))):
-        start = evidence.format(answer=draw.answers[0], query=draw.fields["query"]) if evidence else None
+        start = (
+            evidence.format(answer=draw.answers[0], query=draw.fields["query"])
+            if evidence
+            else None
+        )
         # All tasks ask the same questions of HotpotQA.
-        group = f"{TEXT_GROUP}hotpotqa {number}" if HOTPOTQA in task.sources(settings.length) else ""
+        group = (
+            f"{TEXT_GROUP}hotpotqa {number}" if HOTPOTQA in task.sources(settings.length) else ""
+        )
         yield generation.make_example(task, number, draw, start, group)
 
 
@@ -412,7 +503,9 @@ def _task(
     constant: str = "0",
     evidence: str = "",
 ) -> Task:
-    source = {"mk_niah_basic": (), "mv_niah_basic": ()}.get(name, (HOTPOTQA,) if name.startswith("qa") else (MMLU,))
+    source = {"mk_niah_basic": (), "mv_niah_basic": ()}.get(
+        name, (HOTPOTQA,) if name.startswith("qa") else (MMLU,)
+    )
     metric = "accuracy" if score is score_letter else "match"
     return Task(
         name=name,
@@ -443,11 +536,20 @@ def _solve(name: str, title: str, problem: str, ending: str) -> Task:
     )
 
 
-def _copy(name: str, title: str, template: str, samples: Samples, score: Scorer = _ALL, evidence: str = "") -> Task:
+def _copy(
+    name: str, title: str, template: str, samples: Samples, score: Scorer = _ALL, evidence: str = ""
+) -> Task:
     return _task(name, title, template, samples, score, copy_question, evidence=evidence)
 
 
-def _ask(name: str, title: str, template: str, wanted: str, kind: AnswerKind | Strategy, evidence: str = "") -> Task:
+def _ask(
+    name: str,
+    title: str,
+    template: str,
+    wanted: str,
+    kind: AnswerKind | Strategy,
+    evidence: str = "",
+) -> Task:
     samples = partial(number_documents, wanted=wanted)
     return _task(f"qa_{name}", f"QA, {title}", template, samples, _PART, kind, evidence=evidence)
 
@@ -458,11 +560,28 @@ _questions = partial(number_questions, wanted="text")
 _ordered = partial(number_questions, wanted="text", repeats=4)
 
 _TASKS = (
-    _task("mk_niah_basic", "Multi-key NIAH, Basic", prompts.NEEDLE_ONE, _one_value, _ALL, "lookup", "0", "{answer}"),
-    _copy("mk_niah_easy", "Multi-key NIAH, Easy", prompts.COPY_ONE, _questions, evidence="Question {query}: "),
+    _task(
+        "mk_niah_basic",
+        "Multi-key NIAH, Basic",
+        prompts.NEEDLE_ONE,
+        _one_value,
+        _ALL,
+        "lookup",
+        "0",
+        "{answer}",
+    ),
+    _copy(
+        "mk_niah_easy",
+        "Multi-key NIAH, Easy",
+        prompts.COPY_ONE,
+        _questions,
+        evidence="Question {query}: ",
+    ),
     _solve("medium", "Medium", prompts.SOLVE_STEPS, prompts.COPIED + prompts.SOLUTION),
     _solve("hard", "Hard", prompts.SOLVE, prompts.SOLUTION),
-    _task("mv_niah_basic", "Multi-value NIAH, Basic", prompts.NEEDLE_ALL, _four_values, _ALL, "lookup"),
+    _task(
+        "mv_niah_basic", "Multi-value NIAH, Basic", prompts.NEEDLE_ALL, _four_values, _ALL, "lookup"
+    ),
     _copy("mv_niah_easy", "Multi-value NIAH, Easy", prompts.COPY_ALL, _all_questions),
     _copy("mv_niah_medium", "Multi-value NIAH, Medium", prompts.COPY_STEPS, _ordered, _LAST),
     _copy("mv_niah_hard", "Multi-value NIAH, Hard", prompts.COPY_ONE, _ordered),

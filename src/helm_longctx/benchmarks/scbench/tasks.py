@@ -18,13 +18,41 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS, BUDGETS, FIRST, MATH_QUESTION, QUESTIONS, SHARED
+from helm_longctx.benchmarks.scbench.prompts import (
+    ANSWER_STARTS,
+    BUDGETS,
+    FIRST,
+    MATH_QUESTION,
+    QUESTIONS,
+    SHARED,
+)
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import JsonLines, Row
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks import NO_TEMPLATE, TEXT, Category, DataRoot, Message, Metric, Shape, is_number, read_benchmark
+from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    TEXT,
+    Category,
+    DataRoot,
+    Message,
+    Metric,
+    Shape,
+    is_number,
+    read_benchmark,
+)
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task, are_all, is_text, is_whole
+from helm_longctx.tasks.task import (
+    TEXTS,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    are_all,
+    is_text,
+    is_whole,
+)
 from helm_longctx.tasks.words import best_character_f1, find_choice, rouge_l_sum
 
 if TYPE_CHECKING:
@@ -48,7 +76,11 @@ _BLOCK = re.compile(r"^```(?:\w+)?\s*\n(.*?)(?=^```)```", re.DOTALL | re.MULTILI
 
 FUNCTION = Shape(
     "a function's `name`, `lang` and all `functions` of its repository, pairs of name and code",
-    lambda value: isinstance(value, dict) and value.get("lang") in [*QUERIES] and _PAIRS(value.get("functions")),
+    lambda value: (
+        isinstance(value, dict)
+        and value.get("lang") in [*QUERIES]
+        and _PAIRS(value.get("functions"))
+    ),
 )
 
 
@@ -80,7 +112,10 @@ def find_function(output: str, language: str) -> str:
 
 def compare_functions(function: str, other: str) -> float:
     """Return the BLEU of the words of two functions, with NLTK's smoothing method 4."""
-    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu  # late, because nltk takes a second
+    from nltk.translate.bleu_score import (
+        SmoothingFunction,
+        sentence_bleu,
+    )  # late, because nltk takes a second
 
     words, wanted = (re.split(r"\s+", text.strip()) for text in (function, other))
     return float(sentence_bleu([wanted], words, smoothing_function=SmoothingFunction().method4))
@@ -92,7 +127,9 @@ def _grammar(language: str) -> tuple[Parser, Query]:
 
     module = import_module(f"tree_sitter_{language}")
     # The package of TypeScript has two languages.
-    grammar = Language((module.language_typescript if language == "typescript" else module.language)())
+    grammar = Language(
+        (module.language_typescript if language == "typescript" else module.language)()
+    )
     return Parser(grammar), Query(grammar, QUERIES[language])
 
 
@@ -100,7 +137,9 @@ BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
 SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
 """The shapes of a record's fields. The shape of the answer depends on the subtask."""
 
-_LETTERS = Shape("text or a list of texts, not empty", lambda v: bool(v) and (is_text(v) or are_all(is_text)(v)))
+_LETTERS = Shape(
+    "text or a list of texts, not empty", lambda v: bool(v) and (is_text(v) or are_all(is_text)(v))
+)
 
 
 def share_of_answers(output: str, answers: Sequence[str]) -> float:
@@ -116,7 +155,10 @@ def has_any_answer(output: str, answers: Sequence[str]) -> bool:
 def equals_number(output: str, answer: float) -> bool:
     """Return whether the first number of the output is the answer. If the answer is whole, decimals do not count."""
     found = re.search(r"\d+\.\d+|\d+", output)
-    return found is not None and (float(found[0]) // 1 if isinstance(answer, int) else float(found[0])) == answer
+    return (
+        found is not None
+        and (float(found[0]) // 1 if isinstance(answer, int) else float(found[0])) == answer
+    )
 
 
 def has_first_digits(output: str, answer: str) -> bool:
@@ -144,7 +186,9 @@ MEASURES = {
     "scbench_choice_eng": Measure("accuracy", TEXTS, find_choice),
     "scbench_many_shot": Measure("accuracy", _LETTERS, has_any_answer),
     "scbench_mf": Measure("accuracy", Shape("a number", is_number), equals_number),
-    "scbench_summary": Measure("rougeLsum", TEXT, lambda output, answer: rouge_l_sum(output, [answer])),
+    "scbench_summary": Measure(
+        "rougeLsum", TEXT, lambda output, answer: rouge_l_sum(output, [answer])
+    ),
     "scbench_passkey": Measure("accuracy", TEXT, has_first_digits),
 }
 
@@ -159,7 +203,10 @@ def score(record: Record, subtask: str, by_turn: bool) -> Scores:
     measure = MEASURES.get(record.get("subtask") or subtask)
     if measure is None or not measure.answer.fits(record.get("answer")):
         return {}
-    value, turn = float(measure.compare(record["prediction"], record["answer"])), f"turn_{record.get('turn')}"
+    value, turn = (
+        float(measure.compare(record["prediction"], record["answer"])),
+        f"turn_{record.get('turn')}",
+    )
     return {measure.metric: value} | ({turn: value} if by_turn and turn in BY_TURN else {})
 
 
@@ -177,7 +224,9 @@ _TARGET = re.compile(r"(The .+) is")
 Fields = Mapping[str, str]
 
 
-def ask_in_turn(name: str, context: str, questions: Sequence[Fields]) -> Iterator[tuple[list[Message], int]]:
+def ask_in_turn(
+    name: str, context: str, questions: Sequence[Fields]
+) -> Iterator[tuple[list[Message], int]]:
     """Yield the turns of one conversation, which has the official answers instead of the model's.
 
     Returns:
@@ -192,21 +241,32 @@ def ask_in_turn(name: str, context: str, questions: Sequence[Fields]) -> Iterato
         # after the loop.
         turn = QUESTIONS[name].format(**{**question, "prefix": questions[-1].get("prefix")})
         answer = start + before["answer"]
-        messages = [*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": turn}]
+        messages = [
+            *messages,
+            {"role": "assistant", "content": answer},
+            {"role": "user", "content": turn},
+        ]
         yield messages, len(first)
         start = ANSWER_STARTS.get(name, "")
 
 
-def ask_apart(name: str, context: str, questions: Sequence[Fields]) -> Iterator[tuple[list[Message], int]]:
+def ask_apart(
+    name: str, context: str, questions: Sequence[Fields]
+) -> Iterator[tuple[list[Message], int]]:
     """Yield a request for each question, and how many of its characters may be cut."""
     # For `mf`, the whole first question stands before the context.
     shared = SHARED[name].format(context=context, prefix=questions[0]["input"])
     for question in questions:
-        yield [{"role": "user", "content": shared + QUESTIONS[name].format(**question)}], len(shared)
+        yield (
+            [{"role": "user", "content": shared + QUESTIONS[name].format(**question)}],
+            len(shared),
+        )
 
 
 @take_sample
-def load(task: Task, settings: Settings, root: DataRoot, name: str, apart: bool) -> Iterator[Example]:
+def load(
+    task: Task, settings: Settings, root: DataRoot, name: str, apart: bool
+) -> Iterator[Example]:
     """Load the questions context by context, so that prompts on the same context follow each other.
 
     Args:
@@ -223,13 +283,17 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str, apart: bool)
         context = row["context"] if "context" in row else row["input"]
         _CONTEXT.check(f"{row}: context", context)
         turns = row["multi_turns"][:most]
-        prompts = (ask_apart if apart else ask_in_turn)(name, str(context), [_fields(row, turn) for turn in turns])
+        prompts = (ask_apart if apart else ask_in_turn)(
+            name, str(context), [_fields(row, turn) for turn in turns]
+        )
         for place, (turn, (messages, shared)) in enumerate(zip(turns, prompts, strict=True), 1):
             record, answer = _record(row, turn, name, needles), turn["answer"]
             yield Example(
                 id=f"{number}-{place}",
                 fields={"question": turn["input"]},
-                references=[str(text) for text in (answer if isinstance(answer, list) else [answer])],
+                references=[
+                    str(text) for text in (answer if isinstance(answer, list) else [answer])
+                ],
                 source="hub",
                 record={**record, "turn": place},
                 messages=messages,
@@ -258,7 +322,11 @@ def _record(row: Row, turn: Row, name: str, needles: Mapping[str, Any]) -> dict[
     elif name == "qa_eng":
         record["answer"] = [turn["answer"]]
     elif subtask == "scbench_repoqa":
-        record["answer"] = {"name": turn["name"], "lang": row["lang"], "functions": needles[row["repo"]]}
+        record["answer"] = {
+            "name": turn["name"],
+            "lang": row["lang"],
+            "functions": needles[row["repo"]],
+        }
     MEASURES[subtask].answer.check(f"{row}: answer", record["answer"])
     return record
 
@@ -290,7 +358,9 @@ def repeat_passage(messages: Sequence[Message]) -> str | None:
     if not first.startswith(_INSTRUCTIONS):
         return None
     context = first.removesuffix(question)
-    places = {context.count(word): context.find(word) for word in question.split() if word in context}
+    places = {
+        context.count(word): context.find(word) for word in question.split() if word in context
+    }
     return context[places[min(places)] :][:PASSAGE] if places else ""
 
 
@@ -298,7 +368,9 @@ def _task(name: str, apart: bool) -> Task:
     row = _ROWS[name]
     headline = tuple(MEASURES[subtask].metric for subtask in BUDGETS[name])
     by_turn = not apart and len(headline) == 1
-    source = HubDataset("microsoft/SCBench", {"test": int(row["contexts"])}, f"scbench_{name}", labelled=False)
+    source = HubDataset(
+        "microsoft/SCBench", {"test": int(row["contexts"])}, f"scbench_{name}", labelled=False
+    )
     return Task(
         name=f"{name}_apart" if apart else name,
         alias=name,
@@ -319,12 +391,18 @@ def _task(name: str, apart: bool) -> Task:
     )
 
 
-_MULTI_TURN, _MULTI_REQUEST = (tuple(_task(name, apart) for name in _ROWS) for apart in (False, True))
+_MULTI_TURN, _MULTI_REQUEST = (
+    tuple(_task(name, apart) for name in _ROWS) for apart in (False, True)
+)
 
 SCBENCH = read_benchmark(
     __package__,
-    (Category("multi_turn", "Multi-turn", _MULTI_TURN), Category("multi_request", "Multi-request", _MULTI_REQUEST)),
+    (
+        Category("multi_turn", "Multi-turn", _MULTI_TURN),
+        Category("multi_request", "Multi-request", _MULTI_REQUEST),
+    ),
     metrics=[
-        Metric(name, name.replace("_", " ").title(), "The score of the questions of this turn.") for name in BY_TURN
+        Metric(name, name.replace("_", " ").title(), "The score of the questions of this turn.")
+        for name in BY_TURN
     ],
 )

@@ -6,7 +6,16 @@ the data is in data/v1-3/txt.
 
 from collections.abc import Iterator
 
-from helm_longctx.tasks import Category, DataRoot, InputError, JsonLines, Template, Types, WebFile, read_benchmark
+from helm_longctx.tasks import (
+    Category,
+    DataRoot,
+    InputError,
+    JsonLines,
+    Template,
+    Types,
+    WebFile,
+    read_benchmark,
+)
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Task
 from helm_longctx.tasks.words import make_rouge
@@ -38,9 +47,14 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def score(record: Record) -> Scores:
     """Return ROUGE's F1 with the best of the summaries, for each kind of ROUGE alone."""
-    rouge, output = make_rouge("rouge1", "rouge2", "rougeL", stems=True), record["prediction"].strip()
+    rouge, output = (
+        make_rouge("rouge1", "rouge2", "rougeL", stems=True),
+        record["prediction"].strip(),
+    )
     scores = [rouge.score(reference.strip(), output) for reference in record["references"]]
-    return {name: max(each[name].fmeasure for each in scores) for name in (scores[0] if scores else ())}
+    return {
+        name: max(each[name].fmeasure for each in scores) for name in (scores[0] if scores else ())
+    }
 
 
 _SUMMARIES = Task(

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS,
+)
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
@@ -37,7 +39,11 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_credentials, register_secret
 
-FAMILIES = {"CLAUDE": r"claude|\banthropic\b", "LLAMA": r"llama|\bmeta\b", "GPT": r"gpt|\bo[1-9]\b|\bopenai\b"}
+FAMILIES = {
+    "CLAUDE": r"claude|\banthropic\b",
+    "LLAMA": r"llama|\bmeta\b",
+    "GPT": r"gpt|\bo[1-9]\b|\bopenai\b",
+}
 """The families of judges, which begin the names of their variables, and patterns for models. The first match counts."""
 
 LIBRARIES = {
@@ -60,7 +66,10 @@ INSTEAD = (
     " without judged scores"
 )
 
-_REASONS = {Failure.UNKNOWN_MODEL: "does not exist or was withdrawn", Failure.BAD_KEY: "refuses the key"}
+_REASONS = {
+    Failure.UNKNOWN_MODEL: "does not exist or was withdrawn",
+    Failure.BAD_KEY: "refuses the key",
+}
 """What errors say of a judge that no later call can reach."""
 
 KeySource = Callable[[str | None], str]
@@ -93,7 +102,9 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
     prefixes = [*judge_prefix(deployment), _host_prefix(deployment)]
     # As in HELM's `provide_api_key`, but names with dots are found, too, whose quotes HOCON keeps.
     names = {name.strip('"'): key for name, key in credentials.get("deployments", {}).items()}
-    key = credentials.get(f"{deployment.host_organization}ApiKey", None) or names.get(deployment.name)
+    key = credentials.get(f"{deployment.host_organization}ApiKey", None) or names.get(
+        deployment.name
+    )
     found = (
         _first_in_environment(prefixes)
         or (_make_fixed(IN_FILE, key) if key else None)
@@ -107,7 +118,9 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
 def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     """Return the variable's prefix that a client's library reads, and whether it needs a key; None if it takes none."""
     spec = deployment.client_spec
-    if "api_key_env" in spec.args or "token_env" in spec.args:  # of our clients, which read the variables
+    if (
+        "api_key_env" in spec.args or "token_env" in spec.args
+    ):  # of our clients, which read the variables
         return None
     if "api_key" in spec.args:
         register_secret(str(spec.args["api_key"]))
@@ -123,12 +136,18 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     parameter = inspect.signature(client.__init__).parameters.get("api_key")
     if parameter is None:
         return None
-    if provider := getattr(client, "provider", None):  # one of ours, whose library's key is for no other address
+    if provider := getattr(
+        client, "provider", None
+    ):  # one of ours, whose library's key is for no other address
         return (None, False) if spec.args.get("base_url") else (provider.key_prefix, True)
-    theirs = [base.__name__ for base in client.__mro__ if base.__module__.startswith("helm.clients.")]
+    theirs = [
+        base.__name__ for base in client.__mro__ if base.__module__.startswith("helm.clients.")
+    ]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = LIBRARIES.get(theirs[0]) if theirs else None
-    return library, parameter.default is inspect.Parameter.empty or any(name in LIBRARIES for name in theirs)
+    return library, parameter.default is inspect.Parameter.empty or any(
+        name in LIBRARIES for name in theirs
+    )
 
 
 def judge_prefix(deployment: ModelDeployment) -> list[str]:
@@ -139,7 +158,9 @@ def judge_prefix(deployment: ModelDeployment) -> list[str]:
 
 def family_of(name: str) -> str | None:
     """Return the family of a judge by its name, such as `GPT`; None if it belongs to none of `FAMILIES`."""
-    return next((family for family, pattern in FAMILIES.items() if re.search(pattern, name.lower())), None)
+    return next(
+        (family for family, pattern in FAMILIES.items() if re.search(pattern, name.lower())), None
+    )
 
 
 def _host_prefix(deployment: ModelDeployment) -> str:
@@ -172,7 +193,9 @@ def lacks_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> bo
 def missing_key_error(deployment: ModelDeployment) -> UnavailableJudgeError:
     """Return the error for a judge that needs a key and has none. It names the variables that can have the key."""
     library = (_needs(deployment) or (None, False))[0]
-    prefixes = list(dict.fromkeys(filter(None, [*judge_prefix(deployment), _host_prefix(deployment), library])))
+    prefixes = list(
+        dict.fromkeys(filter(None, [*judge_prefix(deployment), _host_prefix(deployment), library]))
+    )
     keys = ", ".join(f"{prefix}_API_KEY" for prefix in prefixes)
     return UnavailableJudgeError(
         f"judge={deployment.name} needs a key, but none is set; set {keys},"
@@ -236,7 +259,9 @@ class RenewingClient(Client):
                 result = self._send(request, new) if new != key else result
                 self._useless = new if _is_refusal(result) else None
         except TokenError as error:
-            return failure_result(Failure.BAD_KEY if error.refused else Failure.TEMPORARY, str(error))
+            return failure_result(
+                Failure.BAD_KEY if error.refused else Failure.TEMPORARY, str(error)
+            )
         if _is_refusal(result):
             return failure_result(Failure.BAD_KEY, f"{self._origin} was refused: {result.error}")
         return replace(result, error=redact(result.error)) if result.error else result
@@ -328,14 +353,18 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
 def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
     """Yield the official judge's deployments that have a key, or need none."""
     model = get_model_deployment(official).model_name
-    for name in dict.fromkeys((official, *(each.name for each in DEPLOYMENTS.values() if each.model_name == model))):
+    for name in dict.fromkeys(
+        (official, *(each.name for each in DEPLOYMENTS.values() if each.model_name == model))
+    ):
         record = get_model_deployment(name)
         try:
             found = find_key(record, credentials)
         except UnavailableJudgeError:
             continue
         # The key of a judge's family belongs to one host. No other host may see it unless the user names that host.
-        is_of_family = found is not None and any(found.origin.startswith(prefix) for prefix in judge_prefix(record))
+        is_of_family = found is not None and any(
+            found.origin.startswith(prefix) for prefix in judge_prefix(record)
+        )
         if name == official or not is_of_family:
             yield name
 

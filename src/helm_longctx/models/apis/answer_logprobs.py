@@ -37,8 +37,12 @@ def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:
     """
     found = []
     for row in read_logprobs(body):
-        if not all(isinstance(value, int | float) and -math.inf < value < 1e-3 for value in row.values()):
-            raise FailureError(Failure.MALFORMED, "a token has no log-probability in the server's answer")
+        if not all(
+            isinstance(value, int | float) and -math.inf < value < 1e-3 for value in row.values()
+        ):
+            raise FailureError(
+                Failure.MALFORMED, "a token has no log-probability in the server's answer"
+            )
         token, value = next(iter(row.items()))
         found.append(Distribution(token, min(value, 0.0), row))
     return found

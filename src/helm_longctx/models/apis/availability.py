@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, get_model_deployment
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    get_model_deployment,
+)
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
@@ -43,7 +46,14 @@ PATIENCE = 20.0
 
 _NEAREST = 5
 
-_CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens", "n_ctx")
+_CONTEXT = (
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "max_input_tokens",
+    "n_ctx",
+)
 """Fields with the length of a context in tokens, in this order: vLLM, SGLang and NIM; OpenRouter and Together; Groq;
 Mistral; Anthropic; llama.cpp, in `meta`."""
 
@@ -85,7 +95,9 @@ class Availability:
         return True if self.failure is None else False if self.failure in MISSING else None
 
 
-def tiny_request(model: str, deployment: str, messages: list[dict[str, str]] | None = None) -> Request:
+def tiny_request(
+    model: str, deployment: str, messages: list[dict[str, str]] | None = None
+) -> Request:
     """Return a request that costs next to nothing. `messages` come before its prompt."""
     return Request(model, deployment, prompt=PROMPT, messages=messages, max_tokens=FEWEST_TOKENS)
 
@@ -98,7 +110,9 @@ def ask_model(client: Client, request: Request) -> Availability:
     result = try_once(client.make_request, request).result
     failure = failure_of(result)
     is_silent = failure is None and is_empty(result) and not result.completions[0].thinking
-    return Availability(failure, abbreviate(redact(" ".join((result.error or "").split()))), is_silent=is_silent)
+    return Availability(
+        failure, abbreviate(redact(" ".join((result.error or "").split()))), is_silent=is_silent
+    )
 
 
 def list_models(client: Any) -> list[ListedModel]:
@@ -109,10 +123,14 @@ def list_models(client: Any) -> list[ListedModel]:
         ValueError: the answer is not a list of models.
     """
     reply = _get(client, "")
-    rows = reply.get("data") if isinstance(reply, Mapping) else reply  # Together answers with a bare list
+    rows = (
+        reply.get("data") if isinstance(reply, Mapping) else reply
+    )  # Together answers with a bare list
     if not isinstance(rows, list):
         raise ValueError("the models route did not answer with a list")
-    return [_model(row) for row in rows if isinstance(row, Mapping) and isinstance(row.get("id"), str)]
+    return [
+        _model(row) for row in rows if isinstance(row, Mapping) and isinstance(row.get("id"), str)
+    ]
 
 
 def list_available(client: Any) -> tuple[list[ListedModel], Availability]:
@@ -150,13 +168,17 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
     except Exception as error:  # of the package, of its HTTP library or of a parser
         if getattr(error, "status_code", None) != 404:
             return Availability(Failure.UNKNOWN, "the list may be incomplete")
-        return Availability(Failure.UNKNOWN_MODEL, f"it has {nearest(name, [each.name for each in models])}")
+        return Availability(
+            Failure.UNKNOWN_MODEL, f"it has {nearest(name, [each.name for each in models])}"
+        )
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
     """List the names with the most similar spelling; the first names if none is similar."""
     by_lower = {each.lower(): each for each in names}
-    close = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)]
+    close = [
+        by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)
+    ]
     return ", ".join(close or names[:_NEAREST])
 
 
@@ -213,7 +235,9 @@ def check_models(
         yield _check(name, client, *lists[address])
 
 
-def _check(name: str, client: Any, models: list[ListedModel], state: Availability) -> tuple[bool | None, str]:
+def _check(
+    name: str, client: Any, models: list[ListedModel], state: Availability
+) -> tuple[bool | None, str]:
     server, deployment = client.client.base_url, get_model_deployment(name)
     if state.failure is Failure.BAD_KEY:
         return False, f"{name}: {server} refuses the key"
@@ -226,7 +250,9 @@ def _check(name: str, client: Any, models: list[ListedModel], state: Availabilit
         return None, f"{name} is not in the list of {server}, which may be incomplete"
     if found.listed is None:
         return False, f"{name}: {server} does not have the model {model}; {found.reason}"
-    return True, f"{name} exists" + (f" until {found.listed.shutdown}" if found.listed.shutdown else "")
+    return True, f"{name} exists" + (
+        f" until {found.listed.shutdown}" if found.listed.shutdown else ""
+    )
 
 
 def read_names(folder: Path) -> list[str]:

@@ -158,7 +158,9 @@ def patient(library: Any) -> Any:
     return library.with_options(max_retries=RETRIES)
 
 
-def read_outcomes(chunks: Iterable[bytes], source: str, read: Callable[[Body], Reading]) -> Iterator[Outcome]:
+def read_outcomes(
+    chunks: Iterable[bytes], source: str, read: Callable[[Body], Reading]
+) -> Iterator[Outcome]:
     """Read the lines of a results file. A line in another format is a malformed answer.
 
     Args:
@@ -177,7 +179,9 @@ def read_outcomes(chunks: Iterable[bytes], source: str, read: Callable[[Body], R
             outcome = Outcome(check_type(row["custom_id"], str), reply, error, where)
         except _FORMAT_ERRORS as problem:
             # The error's text could quote the answer, so only its type is named.
-            error = label_error(Failure.MALFORMED, f"{where} cannot be read: {type(problem).__name__}")
+            error = label_error(
+                Failure.MALFORMED, f"{where} cannot be read: {type(problem).__name__}"
+            )
             name = row.get("custom_id") if isinstance(row, dict) else None
             if row is None and (found := _NAME.search(line)):
                 name = found[1].decode("ascii", "replace")

@@ -46,7 +46,11 @@ def with_beginning(request: Request, characters: int, in_batch: bool = False) ->
 
 def without_beginning(request: Request) -> Request:
     """Return the request without the length of its shared beginning, which does not change the answer."""
-    return replace(request, shared_characters=0, in_batch=False) if isinstance(request, SharedRequest) else request
+    return (
+        replace(request, shared_characters=0, in_batch=False)
+        if isinstance(request, SharedRequest)
+        else request
+    )
 
 
 def mark_beginning(

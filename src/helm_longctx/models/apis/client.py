@@ -97,7 +97,9 @@ class Settings:
             if value is not None and not (isinstance(value, int | float) and value > 0):
                 raise bad_argument("client_spec.args", name, value, "a number above 0")
         if not isinstance(self.thinking_tokens, int) or self.thinking_tokens < 0:
-            raise bad_argument("client_spec.args", "thinking_tokens", self.thinking_tokens, "a whole number from 0")
+            raise bad_argument(
+                "client_spec.args", "thinking_tokens", self.thinking_tokens, "a whole number from 0"
+            )
 
 
 @dataclass
@@ -132,7 +134,11 @@ class ProviderClient(ApiClient):
     """Tells the runner that the provider can keep the beginning of a prompt for the next one."""
 
     def __init__(
-        self, cache_config: CacheConfig, api_key: str | None = None, base_url: str | None = None, **settings: Any
+        self,
+        cache_config: CacheConfig,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        **settings: Any,
     ):
         super().__init__(cache_config)
         require_modules((self.provider.package,), type(self).__name__, self.provider.install)
@@ -154,7 +160,8 @@ class ProviderClient(ApiClient):
             # The address of the provider itself is only given to packages that do not know it.
             "base_url": base_url or (None if self.provider.reads_environment else address),
             "default_headers": _fill_in(self.settings.headers or {}),
-            "timeout": self.settings.timeout or self._package.Timeout(request_timeout(), connect=CONNECT_TIMEOUT),
+            "timeout": self.settings.timeout
+            or self._package.Timeout(request_timeout(), connect=CONNECT_TIMEOUT),
             "max_retries": 0,  # the runner and the judges retry
         }
         with self._name_errors(f"base_url={redact(address)!r}"):
@@ -199,7 +206,9 @@ class ProviderClient(ApiClient):
 
     def _join(self, events: Iterable[Any]) -> Body:
         """Return the reply that a stream of events consists of."""
-        raise FailureError(Failure.BAD_REQUEST, f"{type(self).__name__} reads no streams; remove stream")
+        raise FailureError(
+            Failure.BAD_REQUEST, f"{type(self).__name__} reads no streams; remove stream"
+        )
 
     def body(self, request: Request) -> Body:
         """Return the JSON body of a request exactly as it is sent, without the fields that ask for a stream.
@@ -208,7 +217,9 @@ class ProviderClient(ApiClient):
         """
         return {
             name: value
-            for name, value in self.parameters.apply(self._wanted_body(request), sampling.asked_of(request)).items()
+            for name, value in self.parameters.apply(
+                self._wanted_body(request), sampling.asked_of(request)
+            ).items()
             if name not in ("stream", "stream_options")
         }
 
@@ -218,12 +229,18 @@ class ProviderClient(ApiClient):
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
             sent = reply.get("sent") or protocol.without_prompt(self.body(request))
-            result = with_cut(with_model(with_sent(self.parse(request, reply), sent), reply.get("model")))
-            result = with_measures(result, Measures(first_token_seconds=reply.get("first_token_seconds")))
+            result = with_cut(
+                with_model(with_sent(self.parse(request, reply), sent), reply.get("model"))
+            )
+            result = with_measures(
+                result, Measures(first_token_seconds=reply.get("first_token_seconds"))
+            )
         except Exception as error:  # replies can have any structure
             return _failure_result(error)
         if (other := find_other_model(result)) is not None:
-            warn_once(f"{request.model_deployment}: the server answers as {other!r}, not as {sent['model']!r}")
+            warn_once(
+                f"{request.model_deployment}: the server answers as {other!r}, not as {sent['model']!r}"
+            )
         return result
 
     def make_request(self, request: Request) -> RequestResult:
@@ -238,7 +255,9 @@ class ProviderClient(ApiClient):
             reply, cached = self.cache.get(self.cache_key(request), partial(self.ask, request))
         except InputError:
             raise
-        except Exception as error:  # the packages also raise errors of their HTTP library and of parsers
+        except (
+            Exception
+        ) as error:  # the packages also raise errors of their HTTP library and of parsers
             return _failure_result(error)
         # The reply to a request in a batch has no times.
         times = {name: reply.get(name) for name in ("request_time", "request_datetime")}
@@ -251,7 +270,11 @@ class ProviderClient(ApiClient):
         part of the key, because a later process has to find the reply before it learns them.
         """
         body = self._wanted_body(without_beginning(request))
-        raw = {"route": self.route(request), **protocol.parameters_of(body), "sha256": protocol.digest_prompt(body)}
+        raw = {
+            "route": self.route(request),
+            **protocol.parameters_of(body),
+            "sha256": protocol.digest_prompt(body),
+        }
         return CachingClient.make_cache_key(raw, request)
 
     def ask(self, request: Request) -> Body:
@@ -261,7 +284,9 @@ class ProviderClient(ApiClient):
             Exception: there is no answer; the packages have their own errors, which `failure_of_error` understands.
         """
         wanted = self._wanted_body(request)
-        characters = len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])
+        characters = len(request.prompt) + sum(
+            len(message["content"]) for message in request.messages or []
+        )
         tokens = characters / CHARACTERS + request.max_tokens
         limits = self.settings.requests_per_minute, self.settings.tokens_per_minute
         rate = pace(str(self.client.base_url), wanted["model"], *limits)
@@ -284,7 +309,9 @@ class ProviderClient(ApiClient):
                 ):
                     raise
         self._useless = None
-        result = self.parse(request, reply)  # raises if the reply is not an answer, which must not be cached
+        result = self.parse(
+            request, reply
+        )  # raises if the reply is not an answer, which must not be cached
         if usage := usage_of(result):
             free = 0 if self.provider.limits_cached_tokens else usage.cached_tokens
             rate.correct(usage.input_tokens - free + usage.output_tokens - tokens)
@@ -292,7 +319,10 @@ class ProviderClient(ApiClient):
 
     def _exchange(self, request: Request, body: Body) -> Body:
         """Send a body, which is serialized once, and return the reply."""
-        path, content = self.route(request).removeprefix(self.provider.address_part), protocol.serialize(body)
+        path, content = (
+            self.route(request).removeprefix(self.provider.address_part),
+            protocol.serialize(body),
+        )
         library = self._thread_library()
         if not body.get("stream"):
             # The response is raw, so that its JSON keeps fields that other servers add.
@@ -308,7 +338,10 @@ class ProviderClient(ApiClient):
     def abort(self, request: Request) -> None:
         """Send a request, and close its stream after the first event."""
         body = self.parameters.apply({**self._wanted_body(request), "stream": True})
-        library, path = self._thread_library(), self.route(request).removeprefix(self.provider.address_part)
+        library, path = (
+            self._thread_library(),
+            self.route(request).removeprefix(self.provider.address_part),
+        )
         options = {"cast_to": object, "content": protocol.serialize(body), "stream": True}
         with library.post(path, stream_cls=self._package.Stream[object], **options) as events:
             next(iter(events), None)
@@ -322,7 +355,9 @@ class ProviderClient(ApiClient):
         shared, own = self.client, getattr(self._local, "own", None)
         if own is None or own.shared is not shared:
             http_client = self._make_http_client()
-            own = self._local.own = _OwnLibrary(shared, self._copy_library(shared, http_client), http_client)
+            own = self._local.own = _OwnLibrary(
+                shared, self._copy_library(shared, http_client), http_client
+            )
         return own.library
 
     def bulk_library(self) -> Any:
@@ -362,7 +397,9 @@ class ProviderClient(ApiClient):
         """Return what changes the HTTP requests and waits for their answers; None for nothing."""
         return None
 
-    def _find_key(self, api_key: str | None, base_url: str | None) -> str | Callable[[], str] | None:
+    def _find_key(
+        self, api_key: str | None, base_url: str | None
+    ) -> str | Callable[[], str] | None:
         """Return the key, or what returns the current token; None if the package is to read the key.
 
         The variable's key is for no other address.
@@ -376,7 +413,9 @@ class ProviderClient(ApiClient):
             name = provider.key_variable
         if name is not None and not (key := variable(name)):
             what = f"api_key_env={name!r}" if self.settings.api_key_env else type(self).__name__
-            raise InputError(f"{what}: the environment variable {name} is not set; name a variable that holds the key")
+            raise InputError(
+                f"{what}: the environment variable {name} is not set; name a variable that holds the key"
+            )
         if key:
             register_secret(key)
         return key or (NO_KEY if base_url else None)
@@ -388,9 +427,13 @@ class ProviderClient(ApiClient):
         if wanted and not (tokens and self.takes_tokens):
             unused = f"cannot be used: {type(self).__name__} sends no bearer token"
             what = "are not set" if self.takes_tokens else unused
-            raise InputError(f"token_env={wanted!r}: {prefix}_CLIENT_ID, _CLIENT_SECRET and _TOKEN_URL {what}")
+            raise InputError(
+                f"token_env={wanted!r}: {prefix}_CLIENT_ID, _CLIENT_SECRET and _TOKEN_URL {what}"
+            )
         if tokens and base_url and not wanted and not SAFE_ADDRESS.match(base_url):
-            where = "is only sent over https or to this machine, unless token_env names its variables"
+            where = (
+                "is only sent over https or to this machine, unless token_env names its variables"
+            )
             warn_once(f"{base_url} gets no token of {prefix}_CLIENT_ID, because a token {where}")
             return None
         if tokens:
@@ -399,7 +442,11 @@ class ProviderClient(ApiClient):
 
     def _renew_token(self, error: Exception, refused: str) -> bool:
         """Request another token if the server refused one. A new token that is refused, too, is not renewed."""
-        if self._tokens is None or getattr(error, "status_code", None) != 401 or refused == self._useless:
+        if (
+            self._tokens is None
+            or getattr(error, "status_code", None) != 401
+            or refused == self._useless
+        ):
             return False
         self._useless = self._tokens.current(refused)
         return self._useless != refused
@@ -410,7 +457,9 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
 
     def look_up(match: re.Match[str]) -> str:
         if not (value := variable(match[1])):
-            raise InputError(f"headers: the environment variable {match[1]} is not set; set it to the header's value")
+            raise InputError(
+                f"headers: the environment variable {match[1]} is not set; set it to the header's value"
+            )
         register_secret(value)
         return value
 
@@ -424,13 +473,19 @@ def _failure_result(error: BaseException) -> RequestResult:
     # The packages raise errors of their own, with ours as the cause.
     if ours := next((each for each in list_causes(error) if isinstance(each, FailureError)), None):
         text = str(ours)
-    elif status and message:  # the packages show the server's own message only in the `repr` of the body
+    elif (
+        status and message
+    ):  # the packages show the server's own message only in the `repr` of the body
         text = f"status {status}: {message}"
     else:
         # The packages' errors of a connection say nothing of its cause.
         root = [*list_causes(error)][-1]
-        cause = f" ({error_text(root)})" if root is not error and status is None and str(root) else ""
+        cause = (
+            f" ({error_text(root)})" if root is not error and status is None and str(root) else ""
+        )
         text = f"{type(error).__name__}: {error_text(error)}{cause}"
     # It is redacted before it is shortened, because a secret that is cut in two would not be found.
     # The body of an error that is not JSON can have line breaks.
-    return protocol.failure_result(failure_of_error(error), abbreviate(" ".join(redact(text).split())))
+    return protocol.failure_result(
+        failure_of_error(error), abbreviate(" ".join(redact(text).split()))
+    )

@@ -18,7 +18,13 @@ from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
 from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
 from helm_longctx.models.sampling import with_fields
-from helm_longctx.models.scoring import ScoringRequest, scored_output, scored_texts, windows, with_distributions
+from helm_longctx.models.scoring import (
+    ScoringRequest,
+    scored_output,
+    scored_texts,
+    windows,
+    with_distributions,
+)
 
 ECHO, PROMPT_LOGPROBS, GENERATE = "echo", "prompt_logprobs", "generate"
 
@@ -77,16 +83,27 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
     try:
         texts, logprobs, tops = _read_tokens(request.way, reply)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        raise FailureError(Failure.MALFORMED, "the server's answer has no log-probabilities of the prompt") from error
+        raise FailureError(
+            Failure.MALFORMED, "the server's answer has no log-probabilities of the prompt"
+        ) from error
     if not texts or len(texts) != len(logprobs):
-        raise FailureError(Failure.MALFORMED, "the server's answer has no log-probabilities of the prompt")
+        raise FailureError(
+            Failure.MALFORMED, "the server's answer has no log-probabilities of the prompt"
+        )
     pairs = list(zip(texts, read_logprobs(logprobs), strict=True))
     kept: Body = {name: reply[name] for name in ("model", "usage") if name in reply}
     if "meta_info" in reply:
-        kept["usage"] = {name: reply["meta_info"].get(name) or 0 for name in ("prompt_tokens", "completion_tokens")}
+        kept["usage"] = {
+            name: reply["meta_info"].get(name) or 0
+            for name in ("prompt_tokens", "completion_tokens")
+        }
     if request.spans:
         parts = find_span_tokens(texts, len(request.prompt), request.spans)
-        return {**kept, "tokens": [], "spans": [[(*pairs[n], tops[n]) for n in part] for part in parts]}
+        return {
+            **kept,
+            "tokens": [],
+            "spans": [[(*pairs[n], tops[n]) for n in part] for part in parts],
+        }
     # Without a start, the tokens are compared with the tokens of the prompt without the answer.
     start = find_answer_start(texts, request.answer) if request.answer else 0
     return {**kept, "tokens": pairs[start or 0 :], "is_whole": not start}
@@ -95,12 +112,17 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
 def parse_reply(reply: Body) -> RequestResult:
     """Return the result of a shortened reply, whose completion has the tokens."""
     tokens = [Token(str(text), float(logprob)) for text, logprob in reply["tokens"]]
-    reason: Body = {"reason": "endoftext", **({"is_whole": reply["is_whole"]} if "is_whole" in reply else {})}
+    reason: Body = {
+        "reason": "endoftext",
+        **({"is_whole": reply["is_whole"]} if "is_whole" in reply else {}),
+    }
     result = RequestResult(True, [], [GeneratedOutput("", 0.0, tokens, reason)], False)
     return with_distributions(result, reply["spans"]) if "spans" in reply else result
 
 
-def _read_tokens(way: str, reply: Body) -> tuple[list[str], list[Any], Sequence[Mapping[str, float]]]:
+def _read_tokens(
+    way: str, reply: Body
+) -> tuple[list[str], list[Any], Sequence[Mapping[str, float]]]:
     """Return the tokens in a reply, what stands there for their log-probabilities, and the most likely tokens."""
     if way == ECHO:
         found = reply["choices"][0]["logprobs"]
@@ -114,7 +136,11 @@ def _read_tokens(way: str, reply: Body) -> tuple[list[str], list[Any], Sequence[
         tops = [{str(each["decoded_token"]): each["logprob"] for each in place} for place in places]
         # The prompt's own token comes first, before the most likely ones; the first place has none.
         own = [place[0] if place else {"decoded_token": "", "logprob": None} for place in places]
-        return [str(each["decoded_token"] or "") for each in own], [each["logprob"] for each in own], tops
+        return (
+            [str(each["decoded_token"] or "") for each in own],
+            [each["logprob"] for each in own],
+            tops,
+        )
     rows = reply["meta_info"]["input_token_logprobs"]
     likely = reply["meta_info"].get("input_top_logprobs") or [[]] * len(rows)
     tops = [{str(text): value for value, _, text in row or []} for row in likely]
@@ -125,7 +151,9 @@ def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
     """Return the first way that a server offers, and otherwise why it offers none."""
     reasons = []
     for way in WAYS:
-        result = ask_again(client.make_request, EchoRequest(deployment, deployment, prompt=COPIED + NEW, way=way))
+        result = ask_again(
+            client.make_request, EchoRequest(deployment, deployment, prompt=COPIED + NEW, way=way)
+        )
         if failure_of(result) is not None:
             reasons.append(f"{way}: {result.error}")
             continue
@@ -138,7 +166,9 @@ def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
             is_aligned = copied[-1] > max(values[start] + APART, fmean(copied) - APART)
             if is_aligned and fmean(copied) - fmean(first) > APART:
                 return way, ""
-        reasons.append(f"{way}: its numbers do not belong to the text's tokens, or the model cannot repeat a text")
+        reasons.append(
+            f"{way}: its numbers do not belong to the text's tokens, or the model cannot repeat a text"
+        )
     return None, "; ".join(reasons)
 
 
@@ -160,15 +190,21 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
             break
         if (output.finish_reason or {}).get("is_whole"):
             if prompt not in prompts:
-                results.append(client.make_request(with_fields(EchoRequest, request, prompt=prompt, way=way)))
+                results.append(
+                    client.make_request(with_fields(EchoRequest, request, prompt=prompt, way=way))
+                )
                 if failure_of(results[-1]) is not None:
                     return results[-1]
                 prompts[prompt] = [token.text for token in results[-1].completions[0].tokens]
             pairs = enumerate(zip(tokens, prompts[prompt], strict=False))
             same = min(len(tokens), len(prompts[prompt]))
-            tokens = tokens[next((place for place, ((text, _), other) in pairs if text != other), same) :]
+            tokens = tokens[
+                next((place for place, ((text, _), other) in pairs if text != other), same) :
+            ]
         if not tokens:
-            raise FailureError(Failure.MALFORMED, "the server's answer has no token of the gold answer")
+            raise FailureError(
+                Failure.MALFORMED, "the server's answer has no token of the gold answer"
+            )
         outputs.append(scored_output(request.answers[number % len(request.answers)], tokens))
     return _join(results, outputs)
 
@@ -183,7 +219,9 @@ def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> R
     )
     usages = [usage_of(result) for result in results]
     known = [usage for usage in usages if usage]
-    total = Usage(*(sum(getattr(usage, name) for usage in known) for name in Usage.__dataclass_fields__))
+    total = Usage(
+        *(sum(getattr(usage, name) for usage in known) for name in Usage.__dataclass_fields__)
+    )
     return with_usage(joined, total if len(known) == len(usages) else None)
 
 
@@ -210,12 +248,17 @@ def read_logprobs(values: Sequence[Any]) -> list[float]:
         if value is None and place == 0:
             value = 0.0
         if not isinstance(value, int | float) or isinstance(value, bool) or not -1e5 < value < 1e-3:
-            raise FailureError(Failure.MALFORMED, "a token of the text has no log-probability in the server's answer")
+            raise FailureError(
+                Failure.MALFORMED,
+                "a token of the text has no log-probability in the server's answer",
+            )
         found.append(min(float(value), 0.0))
     return found
 
 
-def find_span_tokens(tokens: Sequence[str], characters: int, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
+def find_span_tokens(
+    tokens: Sequence[str], characters: int, spans: Sequence[tuple[int, int]]
+) -> list[list[int]]:
     """Return the numbers of the tokens of each part of a text. Places are counted from the text's end.
 
     A server can put a token before the text, but none after it.

@@ -103,7 +103,10 @@ def guard(client: Any, least_seconds: float = 0.0, is_bulk: bool = False) -> Any
     Raises:
         InputError: the setting of the size has a wrong value.
     """
-    if any(isinstance(getattr(hook, "__self__", None), _Guard) for hook in client.event_hooks["request"]):
+    if any(
+        isinstance(getattr(hook, "__self__", None), _Guard)
+        for hook in client.event_hooks["request"]
+    ):
         return client
     http: Any = http_library(type(client))
     # The library takes the proxies of the environment for all addresses.
@@ -112,7 +115,10 @@ def guard(client: Any, least_seconds: float = 0.0, is_bulk: bool = False) -> Any
     most, seconds = (math.inf, math.inf) if is_bulk else (max_reply(), least_seconds)
     rules = _Guard(http, most, seconds, [pool for pool in pools if pool])
     hooks = client.event_hooks
-    client.event_hooks = {"request": [*hooks["request"], rules.begin], "response": [*hooks["response"], rules.receive]}
+    client.event_hooks = {
+        "request": [*hooks["request"], rules.begin],
+        "response": [*hooks["response"], rules.receive],
+    }
     # The library has no option for the network, and its own limits count from the last byte.
     for pool in filter(None, pools):
         pool._network_backend = _TimedBackend(pool._network_backend, connection_library(http))
@@ -145,7 +151,9 @@ class _Guard:
         """Check the address, which may come from a redirect, and start the time of the first request."""
         check_origin(request.extensions.setdefault(_ORIGIN, str(request.url)), str(request.url))
         # More than a reply that has arrived on an idle connection would be the answer to the next request.
-        for connection in [each for pool in self.pools for each in list(getattr(pool, "_connections", ()))]:
+        for connection in [
+            each for pool in self.pools for each in list(getattr(pool, "_connections", ()))
+        ]:
             state = getattr(getattr(connection, "_connection", None), "_h11_state", None)
             if state is not None and connection.is_idle() and state.trailing_data[0]:
                 connection.close()
@@ -158,7 +166,9 @@ class _Guard:
         """Replace the stream of a response, before anything is read, by one that is limited."""
         encoding = response.headers.pop("Content-Encoding", "identity").lower()
         if encoding not in ("identity", "gzip"):
-            raise FailureError(Failure.MALFORMED, f"the server's answer has the encoding {encoding!r} and not gzip")
+            raise FailureError(
+                Failure.MALFORMED, f"the server's answer has the encoding {encoding!r} and not gzip"
+            )
         stream_type = derive(_LimitedStream, self.http.SyncByteStream)
         response.stream = stream_type(response.stream, encoding == "gzip", self)
 

@@ -36,7 +36,9 @@ class FunctionCalls:
     def __init__(self, base_url: str, http: ModuleType):
         found = _FUNCTION.match(base_url)
         if found is None:
-            raise bad_argument("client_spec.args", "base_url", base_url, f"a function's address with nvcf, {_FORM}")
+            raise bad_argument(
+                "client_spec.args", "base_url", base_url, f"a function's address with nvcf, {_FORM}"
+            )
         self._http: Any = http
         self._function, self._status = self._http.URL(found[0]), f"{found['root']}/status/"
 
@@ -54,9 +56,13 @@ class FunctionCalls:
         response = yield request
         while response.status_code == 202 and (identifier := response.headers.get("NVCF-REQID")):
             if deadline is not None and time.monotonic() > deadline:
-                raise self._http.ReadTimeout(f"the function has not answered within {limit} seconds", request=request)
+                raise self._http.ReadTimeout(
+                    f"the function has not answered within {limit} seconds", request=request
+                )
             time.sleep(PAUSE)
             names = ("Authorization", "NVCF-POLL-SECONDS")
             headers = {name: request.headers[name] for name in names if name in request.headers}
             address = self._status + quote(identifier, safe="")
-            response = yield self._http.Request("GET", address, headers=headers, extensions=request.extensions)
+            response = yield self._http.Request(
+                "GET", address, headers=headers, extensions=request.extensions
+            )

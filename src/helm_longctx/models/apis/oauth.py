@@ -125,11 +125,17 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
     started, seconds = time.time(), number_setting(TIMEOUT, DEFAULT_TIMEOUT)
     names = {"token_endpoint_auth_method": method, "scope": client.scope}
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:
-        session.register_compliance_hook("access_token_response", partial(_read_answer, client, seconds))
+        session.register_compliance_hook(
+            "access_token_response", partial(_read_answer, client, seconds)
+        )
         try:
             # Redirects are not followed: they could send the secret to another server.
             answer = session.fetch_token(
-                client.token_url, grant_type="client_credentials", timeout=seconds, allow_redirects=False, stream=True
+                client.token_url,
+                grant_type="client_credentials",
+                timeout=seconds,
+                allow_redirects=False,
+                stream=True,
             )
             return _token_of(client, answer if isinstance(answer, dict) else {}, started)
         except TokenError:
@@ -139,13 +145,17 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
             raise _failure(client, str(error), refused=True) from None
         except requests.HTTPError as error:
             status = error.response.status_code
-            raise _failure(client, f"status {status}", refused=status < 500 and status != 429) from None
+            raise _failure(
+                client, f"status {status}", refused=status < 500 and status != 429
+            ) from None
         except (ValueError, TypeError, OverflowError):  # no JSON, or `expires_in` is not a number
             raise _failure(client, "its response is not a token", refused=False) from None
         except requests.Timeout:
             raise _late(client, seconds) from None
         except requests.RequestException as error:
-            raise _failure(client, type(error).__name__, refused=False) from None  # its text quotes the request
+            raise _failure(
+                client, type(error).__name__, refused=False
+            ) from None  # its text quotes the request
 
 
 def _read_answer(client: ClientCredentials, seconds: float, response: Response) -> Response:
@@ -162,7 +172,11 @@ def _read_answer(client: ClientCredentials, seconds: float, response: Response) 
         if time.monotonic() > end:
             raise _late(client, seconds)
     whole = requests.Response()
-    whole.url, whole.status_code, whole.raw = response.url, response.status_code, io.BytesIO(content)
+    whole.url, whole.status_code, whole.raw = (
+        response.url,
+        response.status_code,
+        io.BytesIO(content),
+    )
     return whole
 
 
@@ -176,12 +190,16 @@ def _token_of(client: ClientCredentials, answer: dict[str, Any], started: float)
 
 
 def _late(client: ClientCredentials, seconds: float) -> TokenError:
-    about = f"no token from {client.token_url} for client {client.client_id} within {seconds:g} seconds"
+    about = (
+        f"no token from {client.token_url} for client {client.client_id} within {seconds:g} seconds"
+    )
     return TokenError(f"{about}; {TIMEOUT} sets the limit", refused=False, late=True)
 
 
 def _failure(client: ClientCredentials, why: str, refused: bool) -> TokenError:
-    return TokenError(f"no token from {client.token_url} for client {client.client_id}: {why}", refused)
+    return TokenError(
+        f"no token from {client.token_url} for client {client.client_id}: {why}", refused
+    )
 
 
 class TokenSource:
@@ -233,11 +251,17 @@ def find_tokens(prefix: str) -> TokenSource | None:
         return None
     if missing:
         present = [name for name in names if name not in missing]
-        raise InputError(f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or none ({PAGE})")
+        raise InputError(
+            f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or none ({PAGE})"
+        )
     client_id, client_secret, token_url = map(variable, names)
     if not SAFE_ADDRESS.match(token_url):
-        raise InputError(f"{names[2]} must be an https:// address or an address of this machine; see {PAGE}")
-    return token_source(ClientCredentials(token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None))
+        raise InputError(
+            f"{names[2]} must be an https:// address or an address of this machine; see {PAGE}"
+        )
+    return token_source(
+        ClientCredentials(token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None)
+    )
 
 
 def variable(name: str) -> str:

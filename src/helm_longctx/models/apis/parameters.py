@@ -68,14 +68,18 @@ class Change:
     def __str__(self) -> str:
         if self.value is not None:
             return f"{self.parameter!r} is sent as {self.value!r}"
-        return f"{self.parameter!r} is {f'sent as {self.new_name!r}' if self.new_name else 'not sent'}"
+        return (
+            f"{self.parameter!r} is {f'sent as {self.new_name!r}' if self.new_name else 'not sent'}"
+        )
 
 
 _REPLACEMENTS = [
     (re.compile(r"max_completion_tokens"), Change("max_tokens", new_name="max_completion_tokens")),
     (re.compile(r"thinking\.type\.adaptive"), Change("thinking", value=ADAPTIVE)),
     (
-        re.compile(r"only supports? stream|stream\W.{0,40}(?:required|must be (?:set to )?true)", re.I),
+        re.compile(
+            r"only supports? stream|stream\W.{0,40}(?:required|must be (?:set to )?true)", re.I
+        ),
         Change("stream", value=True),
     ),
 ]
@@ -102,13 +106,17 @@ class Parameters:
             asked: parameters without which it would be another request.
         """
         with self._lock:
-            if self.apply(sent, asked) != sent:  # another thread has learned the same in the meantime
+            if (
+                self.apply(sent, asked) != sent
+            ):  # another thread has learned the same in the meantime
                 return True
             change = find_change(error, sent)
             if change is None or change.parameter in asked:
                 return False
             self.changes += (change,)
-        hwarn(f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(error_text(error)))}")
+        hwarn(
+            f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(error_text(error)))}"
+        )
         return True
 
 

@@ -91,7 +91,9 @@ class Prices:
         end = self.dollars(Usage(input_tokens=rest), batch=True)
         if read is None or plain is None or end is None:
             return False
-        first = self.warming_dollars(Usage(shared + rest, cache_write_tokens=shared), write_price) - end
+        first = (
+            self.warming_dollars(Usage(shared + rest, cache_write_tokens=shared), write_price) - end
+        )
         return first + (requests - 1) * read < requests * plain
 
     def warming_dollars(self, usage: Usage, write_price: float) -> float:
@@ -131,8 +133,12 @@ def read_prices(path: Path) -> dict[str, Any]:
         content = read_yaml(path)
     except InputError as error:
         raise InputError(f"prices: {error}") from None
-    if not isinstance(content, dict) or not all(isinstance(value, dict) for value in content.values()):
-        raise InputError(f"prices: {shorten(str(path))} must have one mapping for each deployment or model")
+    if not isinstance(content, dict) or not all(
+        isinstance(value, dict) for value in content.values()
+    ):
+        raise InputError(
+            f"prices: {shorten(str(path))} must have one mapping for each deployment or model"
+        )
     for name, value in content.items():
         _user_prices(str(name), value)
     return content
@@ -144,7 +150,9 @@ _read_once = cache(read_prices)
 def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
     batch = value.get("batch")
     standard = {key: price for key, price in value.items() if key != "batch"}
-    return Prices("the user's prices", None, _user_price(name, standard), batch and _user_price(name, batch))
+    return Prices(
+        "the user's prices", None, _user_price(name, standard), batch and _user_price(name, batch)
+    )
 
 
 def _user_price(name: str, value: Any) -> Price:
@@ -160,9 +168,16 @@ def _user_price(name: str, value: Any) -> Price:
 
     def multiply(usage: Usage) -> Decimal:
         plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
-        counts = zip(_FIELDS, (plain, usage.cached_tokens, usage.cache_write_tokens, usage.output_tokens), strict=True)
+        counts = zip(
+            _FIELDS,
+            (plain, usage.cached_tokens, usage.cache_write_tokens, usage.output_tokens),
+            strict=True,
+        )
         # Tokens without a price of their own cost as input.
-        return sum((prices.get(name, prices["input"]) * count for name, count in counts), Decimal(0)) / 1_000_000
+        return (
+            sum((prices.get(name, prices["input"]) * count for name, count in counts), Decimal(0))
+            / 1_000_000
+        )
 
     return multiply
 
@@ -188,7 +203,10 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
             _, found = table.find_provider_model(str(name), None, *where)
         except LookupError:
             continue
-        now, source = datetime.now(timezone.utc), f"genai-prices {version('genai-prices')} of {_table_date()}"
+        now, source = (
+            datetime.now(timezone.utc),
+            f"genai-prices {version('genai-prices')} of {_table_date()}",
+        )
         batch = partial(_look_up, found.get_prices(now, _BATCH))
         standard = partial(_look_up, found.get_prices(now))
         # For a model without prices of batches, `get_prices` returns the standard ones, which would be too high.

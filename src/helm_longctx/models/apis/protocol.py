@@ -30,7 +30,10 @@ _PIECE = 1 << 20
 
 def turns(request: Request) -> list[dict[str, Any]]:
     """Return the messages of a chat. A prompt that comes with them is the last user turn."""
-    return [*(request.messages or []), *([{"role": "user", "content": request.prompt}] if request.prompt else [])]
+    return [
+        *(request.messages or []),
+        *([{"role": "user", "content": request.prompt}] if request.prompt else []),
+    ]
 
 
 def check_text(request: Request) -> None:
@@ -42,12 +45,18 @@ def check_text(request: Request) -> None:
         "multimodal_prompt": request.multimodal_prompt is not None,
     }
     if names := [name for name, value in values.items() if value]:
-        raise FailureError(Failure.BAD_REQUEST, f"{' and '.join(names)} cannot be sent; request one answer in text")
+        raise FailureError(
+            Failure.BAD_REQUEST, f"{' and '.join(names)} cannot be sent; request one answer in text"
+        )
 
 
 def fill_body(fields: Body, optional: Body, extra: Mapping[str, Any] | None) -> Body:
     """Return a body with its fields, those optional ones that have a value, and a deployment's own (`extra_body`)."""
-    return {**fields, **{name: value for name, value in optional.items() if value is not None}, **(extra or {})}
+    return {
+        **fields,
+        **{name: value for name, value in optional.items() if value is not None},
+        **(extra or {}),
+    }
 
 
 def serialize(body: Body) -> bytes:
@@ -96,7 +105,9 @@ def read_reply(content: bytes) -> Body:
     """Return the body of a reply; raise a `FailureError` if the content is not a JSON object."""
     with name_malformed():
         # Python refuses to read integers of more than 4,300 digits.
-        reply = json.loads(content, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits))
+        reply = json.loads(
+            content, parse_int=lambda digits: int(digits) if len(digits) < 20 else float(digits)
+        )
         if not isinstance(reply, dict):
             raise ValueError
     return reply
@@ -115,18 +126,26 @@ def name_malformed() -> Iterator[None]:
 def check_error(reply: Body) -> None:
     """Raise a `FailureError` if a reply with the status 200 is an error."""
     if error := reply.get("error"):
-        raise FailureError(failure_of_text(str(error)), f"the server answered with an error: {error}")
+        raise FailureError(
+            failure_of_text(str(error)), f"the server answered with an error: {error}"
+        )
 
 
 def cut_at_stop(text: str, stops: list[str]) -> str:
     """Return a text up to the first stop sequence, for models that do not support them."""
-    return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
+    return text[
+        : min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))
+    ]
 
 
-def make_result(request: Request, text: str, ending: str, reasoning: str | None = None) -> RequestResult:
+def make_result(
+    request: Request, text: str, ending: str, reasoning: str | None = None
+) -> RequestResult:
     """Return the result of a request that has an answer: its text, why it ended, and the reasoning before it."""
     thinking = None if reasoning is None else Thinking(reasoning)
-    output = GeneratedOutput(cut_at_stop(text, request.stop_sequences), 0, [], {"reason": ending}, thinking=thinking)
+    output = GeneratedOutput(
+        cut_at_stop(text, request.stop_sequences), 0, [], {"reason": ending}, thinking=thinking
+    )
     return RequestResult(True, [], [output], False)
 
 
@@ -135,7 +154,9 @@ def failure_result(kind: Failure, error: str) -> RequestResult:
     # HELM would discard the whole run after a fatal error, and an error without flags counts as fatal. Our runner
     # decides itself (`Failure.ends_run`).
     flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
-    return RequestResult(False, [], [], False, error=label_error(kind, redact(error)), error_flags=flags)
+    return RequestResult(
+        False, [], [], False, error=label_error(kind, redact(error)), error_flags=flags
+    )
 
 
 def check_piece(name: str, value: object) -> None:
@@ -172,7 +193,11 @@ def _has_text(event: Any) -> bool:
     if not isinstance(event, Mapping):
         return False
     choices = event.get("choices")
-    parts = [part for part in choices if isinstance(part, Mapping)] if isinstance(choices, list) else [event]
+    parts = (
+        [part for part in choices if isinstance(part, Mapping)]
+        if isinstance(choices, list)
+        else [event]
+    )
     texts = [part.get("delta") or {"text": part.get("text")} for part in parts]
     return any(
         bool(text) and isinstance(text, str) and name not in ("role", "type")

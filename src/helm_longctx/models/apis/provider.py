@@ -70,7 +70,11 @@ class ApiClient(CachingClient):
     parameters: Parameters
 
     def __init__(
-        self, cache_config: CacheConfig, api_key: str | None = None, base_url: str | None = None, **settings: Any
+        self,
+        cache_config: CacheConfig,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        **settings: Any,
     ):
         super().__init__(cache_config=cache_config)
 
@@ -83,8 +87,12 @@ class ApiClient(CachingClient):
     def takes_sampling(cls, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the arguments of run entries about sampling that a client with these arguments can send."""
         record = cls.provider
-        address = arguments.get("base_url") or os.environ.get(record.environment[0]) or record.address
-        return record.sampling + (record.server_sampling if urlsplit(address).netloc != record.host else ())
+        address = (
+            arguments.get("base_url") or os.environ.get(record.environment[0]) or record.address
+        )
+        return record.sampling + (
+            record.server_sampling if urlsplit(address).netloc != record.host else ()
+        )
 
 
 class HelmClient(NamedTuple):
@@ -227,7 +235,9 @@ def _check(found: Mapping[str, Provider], provider: Any) -> Provider:
         _refused.add(kind)
     check_fields(provider, Provider)
     if provider.client.__abstractmethods__:
-        raise InputError(f"client: {provider.client.__name__} lacks {min(provider.client.__abstractmethods__)}")
+        raise InputError(
+            f"client: {provider.client.__name__} lacks {min(provider.client.__abstractmethods__)}"
+        )
     _check_names(provider)
     taken = {each for other in found.values() for each in _list_names(other)}
     if clash := [name for name in _list_names(provider) if name in taken]:
@@ -257,23 +267,48 @@ def _check_names(provider: Provider) -> None:
         if part is not None and not isinstance(part, kind):
             raise InputError(f"{shorten(part)} is not a {kind.__name__}")
     for name, value, pattern, allowed in (
-        ("address", provider.address, r"https?://[\w.-]+(:\d+)?(/\S*)?", "an address that starts with https://"),
+        (
+            "address",
+            provider.address,
+            r"https?://[\w.-]+(:\d+)?(/\S*)?",
+            "an address that starts with https://",
+        ),
         ("package", provider.package, r"[A-Za-z_]\w*(\.\w+)*", "the name of a package"),
-        ("key_prefix", provider.key_prefix, r"[A-Z][A-Z0-9_]*", "the start of a variable's name, such as ACME"),
+        (
+            "key_prefix",
+            provider.key_prefix,
+            r"[A-Z][A-Z0-9_]*",
+            "the start of a variable's name, such as ACME",
+        ),
         ("version", provider.version, r"(/[\w.-]+)*", "a path such as /v1"),
-        *(("routes", route, r"(/[\w.-]+)+", "paths such as /v1/chat") for route in provider.routes.values()),
+        *(
+            ("routes", route, r"(/[\w.-]+)+", "paths such as /v1/chat")
+            for route in provider.routes.values()
+        ),
     ):
         if not re.fullmatch(pattern, value):
             raise bad_argument("provider", name, value, allowed)
     if "chat" not in provider.routes or not set(provider.routes) <= {"chat", "completions"}:
-        raise bad_argument("provider", "routes", [*provider.routes], "chat, and completions if there are any")
+        raise bad_argument(
+            "provider", "routes", [*provider.routes], "chat, and completions if there are any"
+        )
     if provider.secret is not None:
         hints, pattern = provider.secret
         # The patterns of all providers are one pattern, in which groups with names could clash.
         expression = re.compile(f"(?!)|{pattern}")
         # Without a literal at its start, it would replace ordinary text.
-        if not hints or not all(len(hint) > 2 for hint in hints) or expression.groupindex or expression.search(_PROSE):
-            raise bad_argument("provider", "secret", pattern, "hints of 3 letters or more, and a pattern of keys alone")
+        if (
+            not hints
+            or not all(len(hint) > 2 for hint in hints)
+            or expression.groupindex
+            or expression.search(_PROSE)
+        ):
+            raise bad_argument(
+                "provider",
+                "secret",
+                pattern,
+                "hints of 3 letters or more, and a pattern of keys alone",
+            )
 
 
 def find_record(client: type) -> Provider:
@@ -288,7 +323,9 @@ def find_record(client: type) -> Provider:
         # Its parent can be the client of another provider, to which this one's keys must not be sent.
         if parent in _refused:
             break
-    raise InputError(f"{client.__name__} is the client of no provider that is in use; see the warnings about providers")
+    raise InputError(
+        f"{client.__name__} is the client of no provider that is in use; see the warnings about providers"
+    )
 
 
 def find_provider(name: str) -> Provider:
@@ -302,7 +339,11 @@ def client_provider(class_name: str) -> Provider | None:
     """Return the provider of a client by the path of its class; None for a client of HELM or of another package."""
     # A deployment can also name the module in which the client is.
     clients = [(each.client, each) for each in providers().values()]
-    paths = {f"{module}.{kind.__name__}": each for kind, each in clients for module in (CLIENTS, kind.__module__)}
+    paths = {
+        f"{module}.{kind.__name__}": each
+        for kind, each in clients
+        for module in (CLIENTS, kind.__module__)
+    }
     return paths.get(current_name(class_name))
 
 
@@ -311,7 +352,14 @@ def library_provider(client: object) -> Provider | None:
     if (own := getattr(client, "provider", None)) is not None:
         return own
     package = type(getattr(client, "client", None)).__module__.partition(".")[0]
-    return next((each for each in providers().values() if each.package == package and each.reads_environment), None)
+    return next(
+        (
+            each
+            for each in providers().values()
+            if each.package == package and each.reads_environment
+        ),
+        None,
+    )
 
 
 def helm_clients() -> Iterator[tuple[str, HelmClient]]:

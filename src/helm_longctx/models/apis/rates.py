@@ -16,7 +16,9 @@ class Pace:
     """
 
     def __init__(self, requests: float | None, tokens: float | None):
-        self._request_seconds, self._token_seconds = (60 / limit if limit else 0.0 for limit in (requests, tokens))
+        self._request_seconds, self._token_seconds = (
+            60 / limit if limit else 0.0 for limit in (requests, tokens)
+        )
         self._lock = Lock()
         self._next_request = self._next_token = self._resume = 0.0
 

@@ -21,7 +21,14 @@ from helm.common.context import Context
 from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import request_to_key
 from helm.common.request import Request, RequestResult
-from tenacity import Retrying, retry_if_result, sleep_using_event, stop_after_attempt, wait_exponential, wait_random
+from tenacity import (
+    Retrying,
+    retry_if_result,
+    sleep_using_event,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import (
@@ -46,8 +53,8 @@ RawReply = Mapping[str, Any]
 """The provider's reply as JSON before the client parses it. Clients cache it in this form."""
 
 OpensStore = Callable[[], AbstractContextManager[Any]]
-store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]] | None] = ContextVar(
-    "store_watch", default=None
+store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]] | None] = (
+    ContextVar("store_watch", default=None)
 )
 """Set during an attempt: (function that opens a store, the store's name) → the store for the client. HELM's caches use
 it when the patches of HELM are applied."""
@@ -79,13 +86,17 @@ class Attempt:
                 with open_store() as store:
                     store.put(key, value)
             except Exception as error:
-                hwarn(f"an answer is not in the request cache ({type(error).__name__}: {error}); the run continues")
+                hwarn(
+                    f"an answer is not in the request cache ({type(error).__name__}: {error}); the run continues"
+                )
         self.held.clear()
 
     @property
     def has_reply(self) -> bool:
         """Whether a reply has arrived, or came from the cache, even if it is no answer."""
-        return bool(self.replies) or (isinstance(self.outcome, RequestResult) and self.outcome.success)
+        return bool(self.replies) or (
+            isinstance(self.outcome, RequestResult) and self.outcome.success
+        )
 
     def check(self, outcome: RequestResult | Exception) -> RequestResult:
         """Return the outcome if it is an answer, or else a failure with the reason."""
@@ -97,7 +108,9 @@ class Attempt:
         # The reason of the failure has no secrets and no prompts.
         if is_text and (reason := self._find_bad_reason(outcome)) is not None:
             text = redact(describe_reason(reason))
-        elif self.error is None and (defect := next(filter(None, map(_find_defect, self.replies)), None)):
+        elif self.error is None and (
+            defect := next(filter(None, map(_find_defect, self.replies)), None)
+        ):
             text = abbreviate(redact(defect))
         elif isinstance(outcome, Exception):
             text = f"{type(outcome).__name__}: {describe_error(outcome)}"
@@ -111,7 +124,9 @@ class Attempt:
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
         reasons = (reason for reply in self.replies for reason in _reasons(reply))
         messages = [part.get("message") for reply in self.replies for part in _parts(reply)]
-        if any(each.get("refusal") for each in _dicts(messages)) or Ending.REFUSED in map(ending_of, reasons):
+        if any(each.get("refusal") for each in _dicts(messages)) or Ending.REFUSED in map(
+            ending_of, reasons
+        ):
             return Failure.REFUSED
         kind = failure_of_error(outcome) if isinstance(outcome, Exception) else failure_of(outcome)
         if kind is None or kind is Failure.REFUSED:
@@ -132,7 +147,9 @@ class Attempt:
         """
         if isinstance(outcome, RequestResult) and calls_of(outcome):
             return None
-        found = [reason for reply in self.replies for reason in _reasons(reply) if ending_of(reason)]
+        found = [
+            reason for reply in self.replies for reason in _reasons(reply) if ending_of(reason)
+        ]
         if isinstance(outcome, RequestResult):
             found += [(each.finish_reason or {}).get("reason") for each in outcome.completions]
         return next(filter(failure_of_reason, found), None)
@@ -209,12 +226,21 @@ _REASONS = ("stop_reason", "stopReason", "finish_reason", "finishReason", "reaso
 
 def _parts(reply: RawReply) -> list[dict[str, Any]]:
     """Return the parts of a reply that can have a finish reason, in OpenAI's, Anthropic's or Google's protocol."""
-    lists = [[reply, reply.get("incomplete_details")], reply.get("choices"), reply.get("candidates")]
+    lists = [
+        [reply, reply.get("incomplete_details")],
+        reply.get("choices"),
+        reply.get("candidates"),
+    ]
     return [part for each in lists for part in _dicts(each)]
 
 
 def _reasons(reply: RawReply) -> list[object]:
-    return [reason for part in _parts(reply) for name in _REASONS if (reason := part.get(name)) is not None]
+    return [
+        reason
+        for part in _parts(reply)
+        for name in _REASONS
+        if (reason := part.get(name)) is not None
+    ]
 
 
 def _find_defect(reply: RawReply) -> str | None:
@@ -268,7 +294,10 @@ class Retries:
         if self.takes_any_reply and kind in (Failure.MALFORMED, Failure.REFUSED):
             # Sure is the status of an error from the server, or what our own code has found.
             causes = () if attempt.error is None else list_causes(attempt.error)
-            return not any(isinstance(cause, FailureError) or http_status(cause) is not None for cause in causes)
+            return not any(
+                isinstance(cause, FailureError) or http_status(cause) is not None
+                for cause in causes
+            )
         # HELM's clients mark errors that they know to be permanent.
         is_final = flags is not None and flags.is_retriable is False
         return kind is not None and kind.is_retriable and not is_final
@@ -300,7 +329,8 @@ class Sender:
         self._stopped, self._has_answered = Event(), False
         self._attempts = Retrying(
             stop=stop_after_attempt(retries.tries),
-            wait=wait_exponential(retries.first_wait, LONGEST_WAIT) + wait_random(0, retries.first_wait),
+            wait=wait_exponential(retries.first_wait, LONGEST_WAIT)
+            + wait_random(0, retries.first_wait),
             sleep=sleep_using_event(self._stopped),
             retry=retry_if_result(retries.may_help),
             # After the last attempt the failure is the result, instead of tenacity's own error.
@@ -343,7 +373,9 @@ class Sender:
             error += f" ({text})"
         if failure_of(attempt.result) is Failure.UNREACHABLE and self._has_answered:
             # A server that has answered before is probably restarting.
-            error = label_error(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
+            error = label_error(
+                Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: ")
+            )
         elif failure_of(attempt.result) is Failure.UNREACHABLE and self._address:
             error += f" at {self._address}"
         attempt.result = replace(attempt.result, error=error)

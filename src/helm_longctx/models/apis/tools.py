@@ -71,13 +71,20 @@ def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
     found: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "tool":
-            found.append({"role": "tool", "tool_call_id": message["id"], "content": message["content"]})
+            found.append(
+                {"role": "tool", "tool_call_id": message["id"], "content": message["content"]}
+            )
         elif message.get("calls"):
             calls = []
             for call in message["calls"]:
-                function = {"name": call["name"], "arguments": orjson.dumps(call["arguments"]).decode()}
+                function = {
+                    "name": call["name"],
+                    "arguments": orjson.dumps(call["arguments"]).decode(),
+                }
                 calls.append({"id": call["id"], "type": "function", "function": function})
-            found.append({"role": "assistant", "content": message["content"] or None, "tool_calls": calls})
+            found.append(
+                {"role": "assistant", "content": message["content"] or None, "tool_calls": calls}
+            )
         else:
             found.append(dict(message))
     return found
@@ -89,7 +96,9 @@ def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     for number, call in enumerate(message.get("tool_calls") or ()):
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise FailureError(Failure.MALFORMED, "the server's answer has a tool call without a function")
+            raise FailureError(
+                Failure.MALFORMED, "the server's answer has a tool call without a function"
+            )
         # Some servers give no id.
         name = str(call.get("id") or f"call_{number}")
         calls.append(ToolCall(name, function["name"], read_arguments(function.get("arguments"))))
@@ -100,7 +109,12 @@ def anthropic_tools(request: Request) -> list[dict[str, Any]] | None:
     """Return the tools of a request as Anthropic's protocol has them; None if there are none."""
     tools = tools_of(request)
     return [
-        {"name": tool["name"], "description": tool["description"], "input_schema": tool["parameters"]} for tool in tools
+        {
+            "name": tool["name"],
+            "description": tool["description"],
+            "input_schema": tool["parameters"],
+        }
+        for tool in tools
     ] or None
 
 
@@ -112,13 +126,22 @@ def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
         if message["role"] == "tool":
             if not results:
                 found.append({"role": "user", "content": results})
-            results.append({"type": "tool_result", "tool_use_id": message["id"], "content": message["content"]})
+            results.append(
+                {"type": "tool_result", "tool_use_id": message["id"], "content": message["content"]}
+            )
             continue
         results = []
         if message.get("calls"):
-            texts = [{"type": "text", "text": message["content"]}] if message["content"].strip() else []
+            texts = (
+                [{"type": "text", "text": message["content"]}] if message["content"].strip() else []
+            )
             uses = [
-                {"type": "tool_use", "id": call["id"], "name": call["name"], "input": call["arguments"]}
+                {
+                    "type": "tool_use",
+                    "id": call["id"],
+                    "name": call["name"],
+                    "input": call["arguments"],
+                }
                 for call in message["calls"]
             ]
             found.append({"role": "assistant", "content": [*texts, *uses]})
@@ -132,6 +155,10 @@ def read_anthropic_calls(blocks: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
     uses = (block for block in blocks if block.get("type") == "tool_use")
     # The arguments of a streamed call are a text.
     return [
-        ToolCall(str(use.get("id")), str(use.get("name")), read_arguments(use.get("partial_json") or use.get("input")))
+        ToolCall(
+            str(use.get("id")),
+            str(use.get("name")),
+            read_arguments(use.get("partial_json") or use.get("input")),
+        )
         for use in uses
     ]

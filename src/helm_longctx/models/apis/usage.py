@@ -81,7 +81,9 @@ def check_usage(usage: Usage) -> Usage | None:
 
     A prompt has tokens, and no more of them are cached than it has. Otherwise the costs would be 0 or negative.
     """
-    return usage if 0 < usage.input_tokens >= usage.cached_tokens + usage.cache_write_tokens else None
+    return (
+        usage if 0 < usage.input_tokens >= usage.cached_tokens + usage.cache_write_tokens else None
+    )
 
 
 def usage_of(result: RequestResult) -> Usage | None:
@@ -111,13 +113,23 @@ class Measures:
 def measures_of(result: RequestResult) -> Measures:
     """Return what was measured; nothing for an answer that was not streamed, or of an older version."""
     values, names = _note(result, _MEASURES), Measures.__dataclass_fields__
-    return Measures(**{name: value for name in names if isinstance(value := values.get(name), float) and value >= 0})
+    return Measures(
+        **{
+            name: value
+            for name in names
+            if isinstance(value := values.get(name), float) and value >= 0
+        }
+    )
 
 
 def with_measures(result: RequestResult, measures: Measures) -> RequestResult:
     """Return a result that has what was measured, in place of what it has."""
     known = {name: value for name, value in vars(measures).items() if value is not None}
-    return annotate(result, _MEASURES, known or None) if known or _MEASURES in finish_of(result) else result
+    return (
+        annotate(result, _MEASURES, known or None)
+        if known or _MEASURES in finish_of(result)
+        else result
+    )
 
 
 def with_steps(result: RequestResult, steps: Mapping[str, Any]) -> RequestResult:
@@ -142,7 +154,9 @@ def sent_of(result: RequestResult) -> Mapping[str, Any]:
 
 def with_model(result: RequestResult, name: object) -> RequestResult:
     """Return a result that has the name of the model in the reply; the same result if the reply has none."""
-    return annotate(result, _MODEL, name[:_LONGEST_NAME]) if name and isinstance(name, str) else result
+    return (
+        annotate(result, _MODEL, name[:_LONGEST_NAME]) if name and isinstance(name, str) else result
+    )
 
 
 def model_of(result: RequestResult) -> str | None:
@@ -168,13 +182,18 @@ def is_same_model(asked: str, replied: str) -> bool:
     Capitals and a provider's prefix (`openai/`, `models/`) do not count. A name without a date, or with `latest`,
     stands for each of its snapshots. Two different snapshots are two models.
     """
-    first, second = (_LATEST.sub("", name.lower().rstrip("/").rpartition("/")[2]) for name in (asked, replied))
+    first, second = (
+        _LATEST.sub("", name.lower().rstrip("/").rpartition("/")[2]) for name in (asked, replied)
+    )
     return first in (second, _SNAPSHOT.sub("", second)) or second == _SNAPSHOT.sub("", first)
 
 
 def output_truncated(result: RequestResult) -> bool:
     """Whether the token limit ended the answer, or the reasoning before it, also if that was a request of its own."""
-    return any(ending_of((each.finish_reason or {}).get("reason")) is Ending.CUT for each in result.completions)
+    return any(
+        ending_of((each.finish_reason or {}).get("reason")) is Ending.CUT
+        for each in result.completions
+    )
 
 
 def with_cut(result: RequestResult) -> RequestResult:
@@ -184,7 +203,11 @@ def with_cut(result: RequestResult) -> RequestResult:
     """
     usage, sent = usage_of(result), sent_of(result)
     limit = sent.get("max_completion_tokens", sent.get("max_tokens"))
-    if usage is None or not limit or limit not in (usage.output_tokens, usage.output_tokens - usage.reasoning_tokens):
+    if (
+        usage is None
+        or not limit
+        or limit not in (usage.output_tokens, usage.output_tokens - usage.reasoning_tokens)
+    ):
         return result
     return annotate(result, "reason", Ending.CUT.value)
 

@@ -8,7 +8,12 @@ from helm.clients.client import Client
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.models.apis.protocol import cut_at_stop
-from helm_longctx.models.baselines.lexical import answer, answer_conversation, recognise, recognise_conversation
+from helm_longctx.models.baselines.lexical import (
+    answer,
+    answer_conversation,
+    recognise,
+    recognise_conversation,
+)
 
 
 class BaselineClient(Client):
@@ -31,7 +36,8 @@ class BaselineClient(Client):
         return RequestResult(
             success=True,
             embedding=[],
-            completions=[GeneratedOutput(text=text, logprob=0, tokens=[])] * request.num_completions,
+            completions=[GeneratedOutput(text=text, logprob=0, tokens=[])]
+            * request.num_completions,
             cached=False,
             request_time=time.perf_counter() - start,
             request_datetime=int(started_at),
@@ -51,5 +57,9 @@ class NullClient(BaselineClient):
 
     def answer(self, request: Request) -> str:
         """Return the task's constant answer, or an empty text if the task is unknown."""
-        recognition = recognise_conversation(request.messages) if request.messages else recognise(request.prompt)
+        recognition = (
+            recognise_conversation(request.messages)
+            if request.messages
+            else recognise(request.prompt)
+        )
         return recognition.baseline.constant if recognition else ""

@@ -56,8 +56,12 @@ _PASSAGE_HEAD = re.compile(r"Document \d+:\n")
 # One or several capitalized words, joined by spaces, points or apostrophes.
 _NAMES = re.compile(r"[A-ZÀ-ÖØ-Þ][\w-]*(?:[ .'’]{1,2}[A-ZÀ-ÖØ-Þ][\w-]*)*")
 # A number, with a month and a day before it if it is a date.
-_NUMBERS = re.compile(r"(?:[A-Z][a-z]+ \d{1,2}, |\d{1,2} [A-Z][a-z]+ |[A-Z][a-z]+ )?\d+(?:[.,]\d+)*")
-_ASKS_A_NUMBER = re.compile(r"\b(when|how (many|much|old|long|far)|what (year|date|day|number|age))\b")
+_NUMBERS = re.compile(
+    r"(?:[A-Z][a-z]+ \d{1,2}, |\d{1,2} [A-Z][a-z]+ |[A-Z][a-z]+ )?\d+(?:[.,]\d+)*"
+)
+_ASKS_A_NUMBER = re.compile(
+    r"\b(when|how (many|much|old|long|far)|what (year|date|day|number|age))\b"
+)
 # The options of a multiple choice, one in a line: `A. text`.
 _OPTION = re.compile(r"^([A-D])\. (.*)$", re.MULTILINE)
 # A sentence: from its first word, after the end of another or at the start of a line, to the next end mark.
@@ -115,7 +119,9 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
         for benchmark in BENCHMARKS
         # Tasks can share a template. The order is reversed, so that the dictionary keeps the first of these tasks.
         for task in reversed(benchmark.tasks)
-        if task.template is not NO_TEMPLATE and task.baseline and isinstance(task.baseline.kind, str)
+        if task.template is not NO_TEMPLATE
+        and task.baseline
+        and isinstance(task.baseline.kind, str)
     }
     return tuple(sorted(baselines.items(), key=lambda item: item[0].user.startswith("{")))
 
@@ -178,7 +184,10 @@ def answer(prompt: str) -> str:
     if template is None:
         return recognition.answer
     assert isinstance(kind, str)
-    context, question = fields[CONTEXT], " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
+    context, question = (
+        fields[CONTEXT],
+        " ".join(text for name, text in fields.items() if name not in NO_QUESTION),
+    )
     if any(not fields[name] for name in DEMONSTRATIONS & fields.keys()):
         context = _without_demonstrations(context, template.prefix)
     if kind == "choice":
@@ -212,7 +221,9 @@ def value_after(context: str, question: str) -> str:
     found = (units.texts[n] for n in sorted(scores) if math.isclose(scores[n], highest))
     values = (unit.split()[-1].strip("\"'.,;:!?()[]{}") for unit in found)
     # A value that only repeats the question is none.
-    return ", ".join(dict.fromkeys(value for value in values if not set(words(value)) <= set(terms)))
+    return ", ".join(
+        dict.fromkeys(value for value in values if not set(words(value)) <= set(terms))
+    )
 
 
 def nearest_label(context: str, question: str) -> str:
@@ -236,14 +247,19 @@ def nearest_label(context: str, question: str) -> str:
 
 def span(context: str, question: str) -> str:
     """Find names and numbers in the passages that share words with the question. Returns a few words."""
-    question_words, wants_number = {*words(question), *_MARKUP}, bool(_ASKS_A_NUMBER.search(question.lower()))
+    question_words, wants_number = (
+        {*words(question), *_MARKUP},
+        bool(_ASKS_A_NUMBER.search(question.lower())),
+    )
     # A context that has no paragraphs is split into sentences.
     has_paragraphs = (context.count(_BLOCK_END) + 1) * _LONG > len(context)
     passages = Units(context, _PARAGRAPH_END if has_paragraphs else _UNIT_ENDS)
     scores = _by_length(passages, question)
     top = best(scores, PASSAGES)
     # The fourth power makes the best passage count far more than the next.
-    texts = [(_PASSAGE_HEAD.sub("", passages.texts[n][:_LONG], count=1), scores[n] ** 4) for n in top]
+    texts = [
+        (_PASSAGE_HEAD.sub("", passages.texts[n][:_LONG], count=1), scores[n] ** 4) for n in top
+    ]
     chances: dict[str, float] = defaultdict(float)
     for text, chance in texts:
         for name in _NAMES.findall(text):
@@ -269,7 +285,10 @@ def label_or_span(context: str, question: str) -> str:
 def ranking(context: str, question: str) -> str:
     """Rank the passages that share words with the question, as `3 > 1 > 2`."""
     passages = Units(context, _PARAGRAPH_END)
-    ids = (_PASSAGE_ID.match(passages.texts[number]) for number in best(_by_length(passages, question), RANKED))
+    ids = (
+        _PASSAGE_ID.match(passages.texts[number])
+        for number in best(_by_length(passages, question), RANKED)
+    )
     return " > ".join(match[1] for match in ids if match)
 
 
@@ -280,7 +299,9 @@ def citation(context: str, question: str) -> str:
         if match := _PASSAGE_NUMBER.match(passages.texts[number]):
             parts = Units(passages.texts[number][match.end() :], _UNIT_ENDS)
             numbers = best(parts.scores(words(question)), 1)
-            sentences.append(f"{parts.texts[numbers[0] if numbers else 0].rstrip('.')} [{match[1]}].")
+            sentences.append(
+                f"{parts.texts[numbers[0] if numbers else 0].rstrip('.')} [{match[1]}]."
+            )
     return " ".join(sentences)
 
 
@@ -327,7 +348,9 @@ def _by_length(passages: Units, question: str) -> dict[int, float]:
     """Score passages by the question's words relative to their length, so that long passages have no advantage."""
     scores = passages.scores(words(question))
     # The constant keeps very short passages from winning by a single word.
-    return {number: score / (1000 + len(passages.texts[number])) for number, score in scores.items()}
+    return {
+        number: score / (1000 + len(passages.texts[number])) for number, score in scores.items()
+    }
 
 
 _STRATEGIES: Mapping[AnswerKind, Callable[[str, str], str]] = {

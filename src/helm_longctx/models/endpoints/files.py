@@ -26,13 +26,18 @@ class _Constructor(BoundedAliases, RoundTripConstructor):
     pass
 
 
-def add_entries(folder: Path, entries: Mapping[str, Mapping[str, Any]], replace: bool = False) -> list[Path]:
+def add_entries(
+    folder: Path, entries: Mapping[str, Mapping[str, Any]], replace: bool = False
+) -> list[Path]:
     """Add an entry to each of some files. No file is written if one of them is malformed.
 
     Raises an `InputError` if a file is malformed, or has an entry of the same name although `replace` is not set.
     """
     # All texts are made before the first file is written, so a malformed file leaves the others unchanged.
-    texts = {folder / file: _extend(folder / file, LISTS[file], entry, replace) for file, entry in entries.items()}
+    texts = {
+        folder / file: _extend(folder / file, LISTS[file], entry, replace)
+        for file, entry in entries.items()
+    }
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         # Replacing a file is atomic: a running `helm-run` reads the old file or the new one, never a part.
@@ -64,9 +69,15 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
 def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> str:
     yaml = _parser()
     document = _read(yaml, path, key)
-    same = [row for row in document[key] if isinstance(row, CommentedMap) and row.get("name") == entry["name"]]
+    same = [
+        row
+        for row in document[key]
+        if isinstance(row, CommentedMap) and row.get("name") == entry["name"]
+    ]
     if same and not replace:
-        raise InputError(f"{path} already has {entry['name']!r}; choose another name, or give --replace")
+        raise InputError(
+            f"{path} already has {entry['name']!r}; choose another name, or give --replace"
+        )
     if same:
         # Of several equal names the last counts, as in HELM's registry. The row is changed in place, so the comments
         # around it stay.
@@ -100,7 +111,9 @@ def _read(yaml: YAML, path: Path, key: str) -> CommentedMap:
             raise explain_yaml_error(path, error) from None
     if document is None:
         document = CommentedMap()
-    if not isinstance(document, CommentedMap) or not isinstance(document.get(key) or CommentedSeq(), CommentedSeq):
+    if not isinstance(document, CommentedMap) or not isinstance(
+        document.get(key) or CommentedSeq(), CommentedSeq
+    ):
         raise InputError(f"{path} must have a list {key!r}, as HELM's own file of this name does")
     # `model_deployments:` without a value is null in YAML.
     if not document.get(key):

@@ -65,10 +65,15 @@ class Endpoint:
         """Return the `client_spec` of a HELM deployment."""
         has_forms = len(self.provider.routes) > 1
         form = ("both" if len(self.routes) > 1 else self.routes[0]) if has_forms else None
-        optional = {name: getattr(self, name) for name in ("api_key_env", "token_env", "headers", "nvcf")}
+        optional = {
+            name: getattr(self, name) for name in ("api_key_env", "token_env", "headers", "nvcf")
+        }
         optional = {"form": form, **optional, "headers": dict(self.headers)}
         given = {name: value for name, value in optional.items() if value}
-        return {"class_name": self.provider.client_path, "args": {"base_url": self.url, "model": self.model, **given}}
+        return {
+            "class_name": self.provider.client_path,
+            "args": {"base_url": self.url, "model": self.model, **given},
+        }
 
 
 def probe(
@@ -105,8 +110,20 @@ def probe(
     provider = find_provider(api)
     if kind is not None and kind not in provider.forms:
         raise bad_argument("endpoint", "type", kind, provider.forms)
-    access: dict[str, Any] = {"api_key_env": api_key_env, "token_env": token_env, "nvcf": nvcf, "key": key}
-    endpoint = Endpoint(base_url(url, api), api, model or "", tuple(provider.routes), headers=headers or {}, **access)
+    access: dict[str, Any] = {
+        "api_key_env": api_key_env,
+        "token_env": token_env,
+        "nvcf": nvcf,
+        "key": key,
+    }
+    endpoint = Endpoint(
+        base_url(url, api),
+        api,
+        model or "",
+        tuple(provider.routes),
+        headers=headers or {},
+        **access,
+    )
     models, state = list_available(make_client(endpoint))
     if state.failure is Failure.BAD_KEY:
         raise _key_error(endpoint, state.reason)
@@ -145,21 +162,34 @@ def base_url(url: str, api: str) -> str:
         is_odd = True
     if is_odd or parts.query or "@" in parts.netloc:
         raise bad_argument(
-            "endpoint", "url", redact(url), "an http:// or https:// address without a password and without ?query"
+            "endpoint",
+            "url",
+            redact(url),
+            "an http:// or https:// address without a password and without ?query",
         )
     # Users copy routes from examples, but the clients add them. The longest comes first, because a route can end with
     # another one.
-    routes = {route.removeprefix(each.version) for each in providers().values() for route in each.routes.values()}
+    routes = {
+        route.removeprefix(each.version)
+        for each in providers().values()
+        for route in each.routes.values()
+    }
     ends = sorted({*routes, "/models"}, key=len, reverse=True)
     path, provider = parts.path.rstrip("/"), find_provider(api)
     path = path.removesuffix(next(filter(path.endswith, ends), "")).rstrip("/")
-    path = path or provider.version if provider.address_has_version else path.removesuffix(provider.version)
+    path = (
+        path or provider.version
+        if provider.address_has_version
+        else path.removesuffix(provider.version)
+    )
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
 def make_client(endpoint: Endpoint) -> ProviderClient:
     """Return the client that runs use for an endpoint, without a request cache."""
-    return endpoint.provider.client(BlackHoleCacheConfig(), endpoint.key, **endpoint.client_spec()["args"])
+    return endpoint.provider.client(
+        BlackHoleCacheConfig(), endpoint.key, **endpoint.client_spec()["args"]
+    )
 
 
 def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedModel:
@@ -180,7 +210,9 @@ def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedM
     )
 
 
-def _check_words(endpoint: Endpoint, routes: tuple[Route, ...], results: Mapping[Route, Availability]) -> None:
+def _check_words(
+    endpoint: Endpoint, routes: tuple[Route, ...], results: Mapping[Route, Availability]
+) -> None:
     """Refuse a model that has no word in a chat where it is asked for one, because all scores would be 0.
 
     A model that only continues texts can have nothing to add to a request, so an empty completion is only a warning.
@@ -190,9 +222,13 @@ def _check_words(endpoint: Endpoint, routes: tuple[Route, ...], results: Mapping
     if "chat" in silent:
         other = "completions" in results and results["completions"].exists
         instead = ", or use the model for completions alone (type: completions)" if other else ""
-        raise InputError(f"{said} ({' and '.join(silent)}); check its weights and its chat template{instead}")
+        raise InputError(
+            f"{said} ({' and '.join(silent)}); check its weights and its chat template{instead}"
+        )
     if silent:
-        hwarn(f"{said} ({' and '.join(silent)}); if it does so in a run, scores are 0: check its weights")
+        hwarn(
+            f"{said} ({' and '.join(silent)}); if it does so in a run, scores are 0: check its weights"
+        )
 
 
 def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
@@ -221,22 +257,36 @@ def _select_routes(
     return wanted
 
 
-def _no_answer(endpoint: Endpoint, results: list[Availability], models: list[ListedModel]) -> InputError:
+def _no_answer(
+    endpoint: Endpoint, results: list[Availability], models: list[ListedModel]
+) -> InputError:
     kinds = [result.failure for result in results]
     if Failure.BAD_KEY in kinds:
         return _key_error(endpoint, results[kinds.index(Failure.BAD_KEY)].reason)
     # Servers answer a request to an unknown model in many ways, so a model that is not listed counts as unknown.
     names = [each.name for each in models]
     if Failure.UNKNOWN_MODEL in kinds or (names and endpoint.model not in names):
-        allowed = f"; give one of its models, such as {nearest(endpoint.model, names)}" if names else ""
-        said = results[kinds.index(Failure.UNKNOWN_MODEL)] if Failure.UNKNOWN_MODEL in kinds else results[0]
-        return InputError(f"model={endpoint.model!r}: {endpoint.url} does not have this model ({said.reason}){allowed}")
-    return InputError(f"{endpoint.url} does not answer a tiny request to {endpoint.model!r}: {results[0].reason}")
+        allowed = (
+            f"; give one of its models, such as {nearest(endpoint.model, names)}" if names else ""
+        )
+        said = (
+            results[kinds.index(Failure.UNKNOWN_MODEL)]
+            if Failure.UNKNOWN_MODEL in kinds
+            else results[0]
+        )
+        return InputError(
+            f"model={endpoint.model!r}: {endpoint.url} does not have this model ({said.reason}){allowed}"
+        )
+    return InputError(
+        f"{endpoint.url} does not answer a tiny request to {endpoint.model!r}: {results[0].reason}"
+    )
 
 
 def _key_error(endpoint: Endpoint, reason: str) -> KeyRefusedError:
     if endpoint.api_key_env:
-        return KeyRefusedError(f"api_key_env={endpoint.api_key_env!r}: {endpoint.url} refuses the key in this variable")
+        return KeyRefusedError(
+            f"api_key_env={endpoint.api_key_env!r}: {endpoint.url} refuses the key in this variable"
+        )
     prefix = endpoint.token_env or endpoint.provider.key_prefix
     if endpoint.provider.client.takes_tokens and find_tokens(prefix):
         return KeyRefusedError(f"{endpoint.url} cannot be used with {prefix}_CLIENT_ID: {reason}")

@@ -51,7 +51,12 @@ class Tokenizer:
         # Without the second argument transformers asks at the terminal whether code from the hub may run.
         arguments = {"pretrained_model_name_or_path": self.name, "trust_remote_code": False}
         spec = {"class_name": CLASS, "args": arguments}
-        return {"name": name, "tokenizer_spec": spec, "prefix_token": self.begin, "end_of_text_token": self.end}
+        return {
+            "name": name,
+            "tokenizer_spec": spec,
+            "prefix_token": self.begin,
+            "end_of_text_token": self.end,
+        }
 
 
 def load_tokenizer(name: str) -> Tokenizer:
@@ -64,7 +69,9 @@ def load_tokenizer(name: str) -> Tokenizer:
     # The path is absolute, because later processes that read the file can run in another folder.
     path = str(Path(name).resolve()) if Path(name).is_dir() else name
 
-    def load() -> Any:  # as HELM does in a run; this imports transformers and torch, which takes seconds
+    def load() -> (
+        Any
+    ):  # as HELM does in a run; this imports transformers and torch, which takes seconds
         from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
         ignore_broken_torchvision()
@@ -75,12 +82,16 @@ def load_tokenizer(name: str) -> Tokenizer:
         # The import takes a quarter of a second, and a run without a tokenizer does not need it.
         from huggingface_hub import HfApi, try_to_load_from_cache
 
-        if not Path(path).is_dir() and not isinstance(try_to_load_from_cache(path, "tokenizer_config.json"), str):
+        if not Path(path).is_dir() and not isinstance(
+            try_to_load_from_cache(path, "tokenizer_config.json"), str
+        ):
             # The hub is asked once for a name that is not cached. transformers would try for a minute.
             HfApi().model_info(path, timeout=PATIENCE)
         loaded = read_fast_tokenizer(path, load) or load()
         if not loaded.is_fast:
-            raise InputError("it is not a fast tokenizer (tokenizer.json), which is needed to cut prompts")
+            raise InputError(
+                "it is not a fast tokenizer (tokenizer.json), which is needed to cut prompts"
+            )
         return Tokenizer(path, begin=loaded.bos_token or "", end=loaded.eos_token or "")
     except Exception as error:  # transformers and the hub raise many kinds
         raise InputError(f"tokenizer={name!r} cannot be loaded: {describe_error(error)}") from None
@@ -103,7 +114,9 @@ def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
     return None
 
 
-def make_entries(endpoint: Endpoint, name: str, tokenizer: Tokenizer | None) -> dict[str, dict[str, Any]]:
+def make_entries(
+    endpoint: Endpoint, name: str, tokenizer: Tokenizer | None
+) -> dict[str, dict[str, Any]]:
     """Return an entry for each of HELM's files."""
     config = tokenizer.config(name) if tokenizer else None
     limits = {
@@ -117,20 +130,33 @@ def make_entries(endpoint: Endpoint, name: str, tokenizer: Tokenizer | None) -> 
         kind = NoTokenizerWindowService
         fields["window_service_spec"] = {"class_name": f"{kind.__module__}.{kind.__qualname__}"}
     deployment = {"name": name, "model_name": name, **fields, "client_spec": endpoint.client_spec()}
-    metadata = describe_model(name, f"{endpoint.model} at {endpoint.url}", "chat" in endpoint.routes)
+    metadata = describe_model(
+        name, f"{endpoint.model} at {endpoint.url}", "chat" in endpoint.routes
+    )
     entries = {"model_deployments.yaml": deployment, "model_metadata.yaml": metadata}
     return entries | ({"tokenizer_configs.yaml": config} if config else {})
 
 
-def make_local_entries(folder: Path, name: str, context: int | None, can_chat: bool) -> dict[str, dict[str, Any]]:
+def make_local_entries(
+    folder: Path, name: str, context: int | None, can_chat: bool
+) -> dict[str, dict[str, Any]]:
     """Return an entry for each of HELM's files, for a model in a folder that runs in HELM's process.
 
     Raises an `InputError` if the folder's tokenizer cannot be loaded.
     """
     path = str(folder.resolve())
-    client = {"class_name": LOCAL_CLIENT, "args": {"pretrained_model_name_or_path": path, "reuse_prefix": True}}
+    client = {
+        "class_name": LOCAL_CLIENT,
+        "args": {"pretrained_model_name_or_path": path, "reuse_prefix": True},
+    }
     limits = {"max_sequence_length": context} if context else {}
-    deployment = {"name": name, "model_name": name, "tokenizer_name": name, **limits, "client_spec": client}
+    deployment = {
+        "name": name,
+        "model_name": name,
+        "tokenizer_name": name,
+        **limits,
+        "client_spec": client,
+    }
     return {
         "model_deployments.yaml": deployment,
         "model_metadata.yaml": describe_model(name, f"The model in {path}", can_chat),
@@ -154,18 +180,25 @@ def describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
     }
 
 
-def find_gaps(endpoint: Endpoint, tokenizer: Tokenizer | None, benchmarks: Sequence[Benchmark]) -> Iterator[str]:
+def find_gaps(
+    endpoint: Endpoint, tokenizer: Tokenizer | None, benchmarks: Sequence[Benchmark]
+) -> Iterator[str]:
     """Yield a line for each reason why parts of the benchmarks do not fit an endpoint."""
     context = endpoint.context
     if context is None:
         yield "no context: the server does not say its length, so prompts are never cut; give --context"
     elif tokenizer is None:
         yield "no tokenizer: prompts are never cut, and the server refuses prompts that are too long; give --tokenizer"
-    if context and (longer := " ".join(label for label, length in STANDARD.items() if length > context)):
+    if context and (
+        longer := " ".join(label for label, length in STANDARD.items() if length > context)
+    ):
         outcome = "cut to it" if tokenizer else "too long for it"
         yield f"a context of {context} tokens: prompts of {longer} are {outcome}"
     tasks = [
-        (entry, task) for each in benchmarks for entry, category in each.entries.items() for task in category.tasks
+        (entry, task)
+        for each in benchmarks
+        for entry, category in each.entries.items()
+        for task in category.tasks
     ]
     if "completions" not in endpoint.routes:
         entries = ", ".join(dict.fromkeys(entry for entry, task in tasks if not task.chat))

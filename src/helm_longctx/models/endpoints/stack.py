@@ -34,7 +34,8 @@ Finding = tuple[bool | None, str]
 Messages = list[dict[str, str]]
 
 WORDS = (
-    "The old mill by the river has a red roof and three green doors, and nobody has lived there for many years. " * 4
+    "The old mill by the river has a red roof and three green doors, and nobody has lived there for many years. "
+    * 4
 )
 
 LONGEST = 32 * 1024
@@ -96,7 +97,11 @@ class Stack:
 
     def _request(self, messages: Messages, max_tokens: int) -> Request:
         return Request(
-            model=self.name, model_deployment=self.name, messages=messages, max_tokens=max_tokens, temperature=0.0
+            model=self.name,
+            model_deployment=self.name,
+            messages=messages,
+            max_tokens=max_tokens,
+            temperature=0.0,
         )
 
     def _ask(self, messages: Messages, max_tokens: int = 64) -> RequestResult:
@@ -112,17 +117,33 @@ class Stack:
         question = [_turn("user", "Reply with the word yes.")]
         result = self._ask(question)
         if failure := failure_of(result):
-            yield None if failure.is_retriable else False, f"a chat of one word fails: {failure.value}"
+            yield (
+                None if failure.is_retriable else False,
+                f"a chat of one word fails: {failure.value}",
+            )
             return
         other = find_other_model(result)
         asked = self.endpoint.model
-        yield not other, f"answers as {other!r}, not as {asked!r}" if other else f"answers as {asked!r}"
+        yield (
+            not other,
+            f"answers as {other!r}, not as {asked!r}" if other else f"answers as {asked!r}",
+        )
         usage = usage_of(result)
         if usage is None:
-            yield None, "the server counts no tokens, so it cannot be seen whether it cuts prompts or drops turns"
+            yield (
+                None,
+                "the server counts no tokens, so it cannot be seen whether it cuts prompts or drops turns",
+            )
             return
-        if result.completions[0].thinking or usage.reasoning_tokens or "<think>" in result.completions[0].text:
-            yield None, "the model reasons before it answers; give thinking_tokens, or switch it off (reasoning_effort)"
+        if (
+            result.completions[0].thinking
+            or usage.reasoning_tokens
+            or "<think>" in result.completions[0].text
+        ):
+            yield (
+                None,
+                "the model reasons before it answers; give thinking_tokens, or switch it off (reasoning_effort)",
+            )
         self._template, expected = usage.input_tokens, estimate_tokens(WORDS)
         for what, earlier in {
             "a system turn": [_turn("system", WORDS)],
@@ -131,7 +152,11 @@ class Stack:
             result = self._ask([*earlier, *question], 16)
             failure, longer = failure_of(result), usage_of(result)
             # A template that raises an error is a status of 500 in some servers.
-            if failure and failure.is_retriable and not re.search(r"(status|code:) 500\b", result.error or ""):
+            if (
+                failure
+                and failure.is_retriable
+                and not re.search(r"(status|code:) 500\b", result.error or "")
+            ):
                 yield None, f"a chat with {what} has no answer: {failure.value}"
                 continue
             if longer is None:
@@ -139,7 +164,10 @@ class Stack:
                 continue
             added = longer.input_tokens - usage.input_tokens
             fine = added >= _LOST * expected
-            yield fine, f"{what} of about {expected} tokens {'adds' if fine else 'is dropped: it adds'} {added} tokens"
+            yield (
+                fine,
+                f"{what} of about {expected} tokens {'adds' if fine else 'is dropped: it adds'} {added} tokens",
+            )
 
     def _check_tokenizer(self) -> Iterator[Finding]:
         """Compare the counts of turns and kinds of text by the server with those by the tokenizer and its template."""
@@ -147,12 +175,19 @@ class Stack:
         for what, messages in {
             "one turn": [_turn("user", WORDS)],
             "a system turn": [_turn("system", "Be brief."), _turn("user", WORDS)],
-            "three turns": [_turn("user", "Hello."), _turn("assistant", "Hello!"), _turn("user", WORDS)],
+            "three turns": [
+                _turn("user", "Hello."),
+                _turn("assistant", "Hello!"),
+                _turn("user", WORDS),
+            ],
         }.items():
             try:
                 ours, theirs = self._count_twice(messages)
             except Exception as error:  # templates raise errors of any type
-                yield None, f"the tokenizer's template does not take {what} ({type(error).__name__})"
+                yield (
+                    None,
+                    f"the tokenizer's template does not take {what} ({type(error).__name__})",
+                )
                 continue
             takes_turns = True
             if theirs is None:
@@ -160,14 +195,21 @@ class Stack:
             why = {0: "", 1: "; a token at the start is doubled or missing"}.get(
                 abs(theirs - ours), "; the templates differ"
             )
-            yield ours == theirs, f"{what}: the server counts {theirs} tokens, the tokenizer {ours}{why}"
+            yield (
+                ours == theirs,
+                f"{what}: the server counts {theirs} tokens, the tokenizer {ours}{why}",
+            )
         kinds = {name: [_turn("user", kind.sample)] for name, kind in KINDS.items() if takes_turns}
         counts = {name: self._count_twice(messages) for name, messages in kinds.items()}
-        yield from compare_counts({name: (ours, theirs) for name, (ours, theirs) in counts.items() if theirs})
+        yield from compare_counts(
+            {name: (ours, theirs) for name, (ours, theirs) in counts.items() if theirs}
+        )
 
     def _count_twice(self, messages: Messages) -> tuple[int, int | None]:
         """Return the tokenizer's count of a chat's tokens, and the server's."""
-        tokens = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+        tokens = self.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=True
+        )
         return len(tokens["input_ids"]), self._count(messages)
 
     def _check_lengths(self) -> Iterator[Finding]:
@@ -184,7 +226,10 @@ class Stack:
                 return
             text_tokens = count - self._template
             if ratio and text_tokens < _CUT * ratio * estimate_tokens(text):
-                yield False, f"the server cuts prompts: of about {length_label(length)} tokens it counts {count:,}"
+                yield (
+                    False,
+                    f"the server cuts prompts: of about {length_label(length)} tokens it counts {count:,}",
+                )
                 return
             ratio, before = text_tokens / estimate_tokens(text), length
         if before:
@@ -218,10 +263,16 @@ class Stack:
         can be asked to, it therefore answers these chats past its cache.
         """
         cold = find_cold_fields(self._count_cached) if self._cached else {}
-        request = with_fields(AnswerRequest, self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS), top=_TOP)
+        request = with_fields(
+            AnswerRequest, self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS), top=_TOP
+        )
         replies = self._send_equal(request, cold)
         answers = [tuple(read_logprobs(reply)) for reply in replies]
-        texts = [each.text for reply in replies for each in self.client.result(request, reply).completions]
+        texts = [
+            each.text
+            for reply in replies
+            for each in self.client.result(request, reply).completions
+        ]
         has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
         if others := find_other_build(answers) if has_logprobs else find_regular_text(texts):
             yield (
@@ -230,7 +281,10 @@ class Stack:
                 f"{_say_period(others)}",
             )
         elif not has_logprobs:
-            yield None, "the server gives no log-probabilities of answers, so several builds look like noise"
+            yield (
+                None,
+                "the server gives no log-probabilities of answers, so several builds look like noise",
+            )
         else:
             yield True, f"{len(answers)} replies to the same chat come from one build"
 
@@ -258,7 +312,9 @@ class Stack:
             try:
                 with self._with_fields(fields):
                     replies.append(self.client.ask(request))
-            except Exception as error:  # the packages have their own errors, and a missing reply says nothing here
+            except (
+                Exception
+            ) as error:  # the packages have their own errors, and a missing reply says nothing here
                 if fields and failure_of_error(error) is Failure.BAD_REQUEST:
                     return self._send_equal(request, {})
         return replies
@@ -267,10 +323,15 @@ class Stack:
         """Check whether answers end at texts that are often set as stop sequences."""
         for marker in _MARKERS:
             text = f"alpha{marker}bravo"
-            result = self._ask([_turn("user", f"Repeat this text exactly, and nothing else:\n{text}")])
+            result = self._ask(
+                [_turn("user", f"Repeat this text exactly, and nothing else:\n{text}")]
+            )
             answer = result.completions[0].text if result.completions else ""
             if answer.strip().endswith("alpha") and "bravo" not in answer:
-                yield None, f"an answer ends before {marker!r}: the server may have it as a stop sequence"
+                yield (
+                    None,
+                    f"an answer ends before {marker!r}: the server may have it as a stop sequence",
+                )
 
 
 def compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:

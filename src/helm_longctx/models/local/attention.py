@@ -21,7 +21,9 @@ def use_in(model: Any) -> None:
     import torch
 
     on_processor = model.device.type == "cpu" and model.config._attn_implementation == "sdpa"
-    if not (on_processor and hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu")):
+    if not (
+        on_processor and hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu")
+    ):
         return
     try:
         from transformers import AttentionInterface
@@ -46,7 +48,9 @@ def make_mask(**options: Any) -> Any:
     return None if is_plain and options.get("attention_mask") is None else sdpa_mask(**options)
 
 
-def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **options: Any) -> tuple[Any, None]:
+def attend(
+    module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **options: Any
+) -> tuple[Any, None]:
     """Return the outputs of a layer's attention: batch × tokens × heads × size.
 
     Args:
@@ -71,12 +75,16 @@ def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, *
     is_causal = getattr(module, "is_causal", True) and options.get("is_causal") is not False
     if attention_mask is not None or past <= 0 or query.shape[2] == 1 or not is_causal:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
-    if query.shape[3] != value.shape[3] or options.get("position_bias") is not None:  # the kernel has neither
+    if (
+        query.shape[3] != value.shape[3] or options.get("position_bias") is not None
+    ):  # the kernel has neither
         last, end = torch.arange(past, key.shape[2]), torch.arange(key.shape[2])
         # The mask has a row for each of the chunk's tokens, and a column for each token so far.
         mask = (last[:, None] >= end)[None, None].to(query.device)
         return sdpa_attention_forward(module, query, key, value, mask, **options)
-    return _merge(query, key, value, past, options.get("scaling")).transpose(1, 2).contiguous(), None
+    return _merge(query, key, value, past, options.get("scaling")).transpose(
+        1, 2
+    ).contiguous(), None
 
 
 def _merge(query: Any, key: Any, value: Any, past: int, scale: float | None) -> Any:
@@ -87,6 +95,8 @@ def _merge(query: Any, key: Any, value: Any, past: int, scale: float | None) -> 
     if groups > 1:
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    before, sum_before = kernel(query, key[:, :, :past], value[:, :, :past], 0.0, False, scale=scale)
+    before, sum_before = kernel(
+        query, key[:, :, :past], value[:, :, :past], 0.0, False, scale=scale
+    )
     own, sum_own = kernel(query, key[:, :, past:], value[:, :, past:], 0.0, True, scale=scale)
     return torch.lerp(before, own, torch.sigmoid(sum_own - sum_before).unsqueeze(-1).to(own.dtype))

@@ -34,9 +34,15 @@ def free_bytes(device: Any) -> int:
         return int(torch.cuda.mem_get_info(device)[0]) + unused
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
-            return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+            return next(
+                int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable")
+            )
     except (OSError, StopIteration):  # not on Linux
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 if hasattr(os, "sysconf") else 1 << 31
+        return (
+            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+            if hasattr(os, "sysconf")
+            else 1 << 31
+        )
 
 
 def fitting(jobs: Sequence[Job], per_token: int, room: int, most: int) -> Iterator[list[int]]:
@@ -76,7 +82,9 @@ def merge(caches: list[Any], more: int) -> Any:
     for place in range(len(caches[-1].layers)):
         layers = [cache.layers[place] for cache in caches]
         keys, values = ([getattr(layer, name) for layer in layers] for name in ("keys", "values"))
-        merged.layers.append(_make_layer(layers[-1], _pad(keys, length, more), _pad(values, length, more), length))
+        merged.layers.append(
+            _make_layer(layers[-1], _pad(keys, length, more), _pad(values, length, more), length)
+        )
         for cache in caches[:-1]:
             cache.layers[place] = None  # the memory of its row
     return merged
@@ -97,7 +105,9 @@ def _make_layer(layer: Any, keys: Any, values: Any, length: int) -> Any:
         keys: Any
         values: Any
 
-        def update(self, key_states: Any, value_states: Any, *arguments: Any, **options: Any) -> tuple[Any, Any]:
+        def update(
+            self, key_states: Any, value_states: Any, *arguments: Any, **options: Any
+        ) -> tuple[Any, Any]:
             start = self.keys.shape[2]
             end = start + key_states.shape[2]
             keys[:, :, start:end], values[:, :, start:end] = key_states, value_states

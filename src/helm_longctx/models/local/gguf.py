@@ -61,7 +61,9 @@ class Conversion:
     can_chat: bool
 
 
-def convert(source: Path, folder: Path, dtype: str = "float32", tokenizer: str | None = None) -> Conversion:
+def convert(
+    source: Path, folder: Path, dtype: str = "float32", tokenizer: str | None = None
+) -> Conversion:
     """Write the model of a GGUF file to a folder, load it from there, and compare.
 
     Args:
@@ -79,7 +81,9 @@ def convert(source: Path, folder: Path, dtype: str = "float32", tokenizer: str |
     if not source.is_file():
         raise bad_argument("models convert", "FILE", str(source), "the path of a GGUF file")
     if folder.exists() and any(folder.iterdir()):
-        raise bad_argument("models convert", "--to", str(folder), "a folder that is empty or does not exist")
+        raise bad_argument(
+            "models convert", "--to", str(folder), "a folder that is empty or does not exist"
+        )
     ignore_broken_torchvision()
     if tokenizer:
         from transformers import AutoTokenizer
@@ -121,12 +125,22 @@ def _read_model(source: Path, dtype: str) -> Any:
             source.parent, gguf_file=source.name, trust_remote_code=False, output_loading_info=True
         )
         model, found = loaded
-    except Exception as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
+    except (
+        Exception
+    ) as error:  # transformers, gguf and numpy raise many kinds for a file that they do not know
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
-        raise InputError(f"{source} cannot be read as a GGUF file of a causal language model: {reason}") from error
-    wrong = {name: keys for name in ("missing_keys", "unexpected_keys", "mismatched_keys") if (keys := found[name])}
+        raise InputError(
+            f"{source} cannot be read as a GGUF file of a causal language model: {reason}"
+        ) from error
+    wrong = {
+        name: keys
+        for name in ("missing_keys", "unexpected_keys", "mismatched_keys")
+        if (keys := found[name])
+    }
     if wrong:
-        named = "; ".join(f"{name} {', '.join(sorted(map(str, keys))[:3])}" for name, keys in wrong.items())
+        named = "; ".join(
+            f"{name} {', '.join(sorted(map(str, keys))[:3])}" for name, keys in wrong.items()
+        )
         raise InputError(f"{source} does not have the weights of its architecture: {named}")
     return model.to(getattr(torch, dtype)).eval()
 
@@ -164,7 +178,10 @@ def _compare(model: Any, tokenizer: Any, folder: Path) -> float:
         if not torch.equal(tensor, saved[name].to(tensor.device)):
             raise InputError(f"{folder}: the tensor {name} differs from the file's")
     tokens = AutoTokenizer.from_pretrained(folder)(TEXT)["input_ids"]
-    if tokens != tokenizer(TEXT)["input_ids"] or tokenizer.decode(tokens, skip_special_tokens=True) != TEXT:
+    if (
+        tokens != tokenizer(TEXT)["input_ids"]
+        or tokenizer.decode(tokens, skip_special_tokens=True) != TEXT
+    ):
         raise InputError(f"{folder}: the tokenizer does not give the text back that it gets")
     if max(tokens) >= loaded.get_input_embeddings().num_embeddings:
         raise InputError(f"{folder}: the tokenizer has more tokens than the model")
@@ -194,14 +211,26 @@ def _read_tokenizer(source: Path) -> Any:
     built = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     # SmolLM's digits are words of their own, also for the spaces before them.
     digits = [pre_tokenizers.Digits(individual_digits=True)] if rule == "smollm" else []
-    built.pre_tokenizer = pre_tokenizers.Sequence([*digits, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    built.pre_tokenizer = pre_tokenizers.Sequence(
+        [*digits, pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
     built.decoder = decoders.ByteLevel()
-    special = [n for n, kind in enumerate(fields["token_type"]) if kind in (_CONTROL, _USER_DEFINED)]
-    built.add_special_tokens([AddedToken(tokens[n], normalized=False, special=True) for n in special])
-    names = {name: tokens[fields[f"{name}_token_id"]] for name in _SPECIAL if f"{name}_token_id" in fields}
+    special = [
+        n for n, kind in enumerate(fields["token_type"]) if kind in (_CONTROL, _USER_DEFINED)
+    ]
+    built.add_special_tokens(
+        [AddedToken(tokens[n], normalized=False, special=True) for n in special]
+    )
+    names = {
+        name: tokens[fields[f"{name}_token_id"]]
+        for name in _SPECIAL
+        if f"{name}_token_id" in fields
+    }
     if fields.get("add_bos_token") and (begin := names.get("bos")):
         pairs = [(begin, vocabulary[begin])]
-        built.post_processor = processors.TemplateProcessing(single=f"{begin} $A", special_tokens=pairs)
+        built.post_processor = processors.TemplateProcessing(
+            single=f"{begin} $A", special_tokens=pairs
+        )
     options = {"unknown": "unk", "padding": "pad"}
     named = {f"{options.get(name, name)}_token": token for name, token in names.items()}
     fast: Any = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
@@ -217,8 +246,14 @@ def _read_fields(source: Path) -> dict[str, Any]:
 
     try:
         fields = GGUFReader(source).fields
-        read = {name: field.contents() for name, field in fields.items() if name.startswith("tokenizer.")}
+        read = {
+            name: field.contents()
+            for name, field in fields.items()
+            if name.startswith("tokenizer.")
+        }
     except Exception as error:  # numpy and gguf raise many kinds for a malformed file
         reason = f"{type(error).__name__}: {shorten(str(error), 200)}"
         raise InputError(f"{source} cannot be read as a GGUF file: {reason}") from error
-    return {name.removeprefix("tokenizer.").removeprefix("ggml."): value for name, value in read.items()}
+    return {
+        name.removeprefix("tokenizer.").removeprefix("ggml."): value for name, value in read.items()
+    }

@@ -25,7 +25,12 @@ from helm_longctx.models.local.scoring import make_scored_result, make_scorer, r
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.sampling import with_fields
-from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest, with_distributions
+from helm_longctx.models.scoring import (
+    AnswerRequest,
+    ScoringRequest,
+    SpanRequest,
+    with_distributions,
+)
 from helm_longctx.tasks.entry import SAMPLING
 
 CHUNK_SIZE = 2048
@@ -97,15 +102,26 @@ class LongContextHuggingFaceClient(CachingClient):
                 raise bad_argument(path, name, value, "a whole number from 1")
         # Only HELM's tokenizer for Hugging Face gives token ids and a chat template.
         if not hasattr(tokenizer, "get_wrapped_tokenizer"):
-            raise bad_argument(path, "tokenizer_name", type(tokenizer).__name__, "a HuggingFaceTokenizer")
+            raise bad_argument(
+                path, "tokenizer_name", type(tokenizer).__name__, "a HuggingFaceTokenizer"
+            )
         found = Weights.find(path, revision, dtype, attn_implementation)
         if quantized_cache is not None and "backend" not in quantized_cache:
             raise bad_argument(
-                path, "quantized_cache", quantized_cache, "a mapping with a backend, such as fp8 or quanto"
+                path,
+                "quantized_cache",
+                quantized_cache,
+                "a mapping with a backend, such as fp8 or quanto",
             )
-        arguments, quantized = (json.dumps(each, sort_keys=True) if each else "" for each in (load, quantized_cache))
+        arguments, quantized = (
+            json.dumps(each, sort_keys=True) if each else "" for each in (load, quantized_cache)
+        )
         self._weights = replace(
-            found, arguments=arguments, adapter=adapter, remote_code=remote_code, quantized_cache=quantized
+            found,
+            arguments=arguments,
+            adapter=adapter,
+            remote_code=remote_code,
+            quantized_cache=quantized,
         )
         ignore_broken_torchvision()
         self._tokenizer = tokenizer.get_wrapped_tokenizer()
@@ -139,7 +155,11 @@ class LongContextHuggingFaceClient(CachingClient):
         try:
             if isinstance(request, SpanRequest | AnswerRequest):
                 return self._read(request)
-            return self._score(request) if isinstance(request, ScoringRequest) else self._answer(request)
+            return (
+                self._score(request)
+                if isinstance(request, ScoringRequest)
+                else self._answer(request)
+            )
         except OutOfMemoryError as error:
             # The next request may be shorter, so the run goes on; the same one would fail again.
             return failure_result(Failure.BAD_REQUEST, str(error))
@@ -147,7 +167,9 @@ class LongContextHuggingFaceClient(CachingClient):
     def _answer(self, request: Request) -> RequestResult:
         for name in ("echo_prompt", "embedding"):
             if value := getattr(request, name):
-                raise ModelError(str(bad_argument(request.model_deployment, name, value, [type(value)()])))
+                raise ModelError(
+                    str(bad_argument(request.model_deployment, name, value, [type(value)()]))
+                )
         key = CachingClient.make_cache_key(self._raw_request(request), request)
         response, cached = self.cache.get(key, lambda: self._respond(request))
         tokens = [Token(text=text, logprob=0) for text in response["tokens"]]
@@ -160,9 +182,14 @@ class LongContextHuggingFaceClient(CachingClient):
             request_time=response["request_time"],
             request_datetime=response["request_datetime"],
         )
-        read = {"input_tokens": response["prompt_tokens"], "cached_tokens": response["reused_tokens"]}
+        read = {
+            "input_tokens": response["prompt_tokens"],
+            "cached_tokens": response["reused_tokens"],
+        }
         # The token that ended the answer counts: the model wrote it.
-        result = with_usage(result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens))))
+        result = with_usage(
+            result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens)))
+        )
         return with_measures(result, Measures(**response.get("measures", {})))
 
     gives_distributions = True
@@ -176,16 +203,22 @@ class LongContextHuggingFaceClient(CachingClient):
         """Return the distributions at the tokens of parts of a prompt, or of the answer, which is written first."""
         if isinstance(request, AnswerRequest):
             if request.messages is not None:
-                raise InputError("a local model's answers to chats have no distributions; compare completions")
+                raise InputError(
+                    "a local model's answers to chats have no distributions; compare completions"
+                )
             result = self._answer(request)
             text, start = request.prompt + result.completions[0].text, len(request.prompt)
             if len(text) == start:
                 return with_distributions(result, [[]])
             request = with_fields(SpanRequest, request, prompt=text, spans=((start, len(text)),))
         else:
-            result = RequestResult(True, [], [GeneratedOutput("", 0, [], {"reason": "endoftext"})], False)
+            result = RequestResult(
+                True, [], [GeneratedOutput("", 0, [], {"reason": "endoftext"})], False
+            )
         with self._tokenizer as tokenizer:
-            return with_distributions(result, read_spans(tokenizer, self._weights.load(), request, self._chunk_size))
+            return with_distributions(
+                result, read_spans(tokenizer, self._weights.load(), request, self._chunk_size)
+            )
 
     def _score(self, request: ScoringRequest) -> RequestResult:
         with self._tokenizer as tokenizer:
@@ -193,7 +226,10 @@ class LongContextHuggingFaceClient(CachingClient):
             asked = {"answers": list(request.answers), "context": request.context}
             key = CachingClient.make_cache_key({**self._raw_request(request), **asked}, request)
             response, cached = self.cache.get(
-                key, lambda: respond(tokenizer, make_scorer(self._weights.load(), self._chunk_size), request, prompt)
+                key,
+                lambda: respond(
+                    tokenizer, make_scorer(self._weights.load(), self._chunk_size), request, prompt
+                ),
             )
         return make_scored_result(request, response, cached)
 
@@ -206,7 +242,10 @@ class LongContextHuggingFaceClient(CachingClient):
             sha.update(text.encode("utf-8", "surrogatepass"))
         return {
             "model": self._weights.path,
-            **{name: getattr(self._weights, name) for name in ("commit", "dtype", "attn_implementation")},
+            **{
+                name: getattr(self._weights, name)
+                for name in ("commit", "dtype", "attn_implementation")
+            },
             **{name: value for name in _FURTHER if (value := getattr(self._weights, name, None))},
             "chunk_size": self._chunk_size,
             "form": "completion" if request.messages is None else "chat",
@@ -235,9 +274,19 @@ class LongContextHuggingFaceClient(CachingClient):
 
         is_finished = has_stop if stops else None
         sampling = _sampling(request)
-        job = Job(prompt, request.max_tokens, stop_ids, is_finished, self._chunk_size, self._reuse_prefix, sampling)
+        job = Job(
+            prompt,
+            request.max_tokens,
+            stop_ids,
+            is_finished,
+            self._chunk_size,
+            self._reuse_prefix,
+            sampling,
+        )
         # The tokens that are drawn for a prompt would depend on the others of a batch.
-        generation = model.generate(job) if self.concurrency == 1 or sampling else self._gatherer(job)
+        generation = (
+            model.generate(job) if self.concurrency == 1 or sampling else self._gatherer(job)
+        )
         return {
             **self._make_response(generation, model.end_ids, stop_ids, stops),
             "prompt_tokens": len(prompt),
@@ -249,11 +298,21 @@ class LongContextHuggingFaceClient(CachingClient):
         }
 
     def _make_response(
-        self, generation: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
+        self,
+        generation: Generation,
+        end_ids: frozenset[int],
+        stop_ids: frozenset[int],
+        stops: list[str],
     ) -> dict[str, Any]:
         last = generation.tokens[-1:]
         # These are HELM's names of finish reasons.
-        reason = "endoftext" if end_ids.issuperset(last) else "stop" if stop_ids.issuperset(last) else "length"
+        reason = (
+            "endoftext"
+            if end_ids.issuperset(last)
+            else "stop"
+            if stop_ids.issuperset(last)
+            else "length"
+        )
         # The token that ended the answer is not a part of it.
         tokens = generation.tokens if reason == "length" else generation.tokens[:-1]
         text = self._decode(tokens)
@@ -261,12 +320,18 @@ class LongContextHuggingFaceClient(CachingClient):
         if places := [text.index(stop) for stop in stops if stop in text]:
             text, reason = text[: min(places)], "stop"
         with self._tokenizer as tokenizer:
-            return {"text": text, "tokens": [tokenizer.decode([token]) for token in tokens], "finish_reason": reason}
+            return {
+                "text": text,
+                "tokens": [tokenizer.decode([token]) for token in tokens],
+                "finish_reason": reason,
+            }
 
     def _encode(self, request: Request) -> list[int]:
         with self._tokenizer as tokenizer:
             # The chat template already contains the special tokens.
-            return tokenizer(self._render(tokenizer, request), add_special_tokens=request.messages is None)["input_ids"]
+            return tokenizer(
+                self._render(tokenizer, request), add_special_tokens=request.messages is None
+            )["input_ids"]
 
     def _render(self, tokenizer: Any, request: Request) -> str:
         """Return the text that the model reads: the prompt, or the messages in the chat template."""
@@ -274,7 +339,11 @@ class LongContextHuggingFaceClient(CachingClient):
             return request.prompt
         if not tokenizer.chat_template:
             raise ModelError(f"{self._weights.path} has no chat template; give style=completion")
-        return str(tokenizer.apply_chat_template(turns(request), tokenize=False, add_generation_prompt=True))
+        return str(
+            tokenizer.apply_chat_template(
+                turns(request), tokenize=False, add_generation_prompt=True
+            )
+        )
 
     def _decode(self, tokens: list[int]) -> str:
         with self._tokenizer as tokenizer:

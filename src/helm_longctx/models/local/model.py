@@ -120,7 +120,9 @@ def is_croppable(cache: Any) -> bool:
     # Exact types are compared, because subclasses have state that is not cropped. Caches of older versions of
     # transformers have no layer objects.
     layers = getattr(cache, "layers", [])
-    return type(cache).__name__ == "DynamicCache" and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
+    return type(cache).__name__ == "DynamicCache" and all(
+        type(layer).__name__ == "DynamicLayer" for layer in layers
+    )
 
 
 def check_length(cache: Any, length: int) -> None:
@@ -147,7 +149,10 @@ def _is_memory(error: BaseException) -> bool:
     import torch
 
     text = str(error)
-    return isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) or "can't allocate memory" in text
+    return (
+        isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+        or "can't allocate memory" in text
+    )
 
 
 def _crop(cache: Any, length: int) -> None:
@@ -169,7 +174,12 @@ class LocalModel:
         ModelError: there is no such quantized cache for the model, or its package is not installed.
     """
 
-    def __init__(self, model: Any, keeps_attention: bool = False, quantized_cache: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        model: Any,
+        keeps_attention: bool = False,
+        quantized_cache: Mapping[str, Any] | None = None,
+    ):
         ends = model.generation_config.eos_token_id
         self.end_ids = frozenset([ends] if isinstance(ends, int) else ends or [])
         # Some models use a cache of fixed size, which cannot be filled in chunks.
@@ -265,7 +275,9 @@ class LocalModel:
                     waiting[:0] = [batch[:half], batch[half:]]
                 else:
                     size = len(jobs[batch[0]].prompt)
-                    found[batch[0]] = OutOfMemoryError(f"there is no memory left for a prompt of {size} tokens")
+                    found[batch[0]] = OutOfMemoryError(
+                        f"there is no memory left for a prompt of {size} tokens"
+                    )
         return [found[number] for number in range(len(jobs))]
 
     def _plan(self, jobs: Sequence[Job], most: int) -> list[list[int]]:
@@ -278,7 +290,9 @@ class LocalModel:
             self._per_token = batches.bytes_per_token(cache) if is_plain and not has_rule else 0
         if not self._per_token:
             return [[number] for number in range(len(jobs))]
-        return list(batches.fitting(jobs, self._per_token, batches.free_bytes(self._model.device), most))
+        return list(
+            batches.fitting(jobs, self._per_token, batches.free_bytes(self._model.device), most)
+        )
 
     def _generate_batch(self, jobs: Sequence[Job]) -> list[Generation]:
         if not self._per_token:
@@ -300,7 +314,11 @@ class LocalModel:
         mask = [[0] * (length - len(job.prompt)) + [1] * len(job.prompt) for job in jobs]
         ids, seen = self._tensor(rows), self._tensor(mask)
         kept = [cache for cache in caches if cache is not None]
-        merged = batches.merge(kept, max(job.max_tokens for job in jobs)) if len(kept) == len(jobs) > 1 else None
+        merged = (
+            batches.merge(kept, max(job.max_tokens for job in jobs))
+            if len(kept) == len(jobs) > 1
+            else None
+        )
         answers, first = self._write(ids, seen, merged if len(jobs) > 1 else caches[0], jobs)
         seconds, peak = time.perf_counter() - start, self._peak_memory()
         return [
@@ -326,8 +344,12 @@ class LocalModel:
             return
         advice = f"set max_sequence_length: {positions} in its deployment, so that prompts are cut by the task's rule"
         if not any(getattr(config, name, None) for name in ROTARY):
-            raise ModelError(f"{self._name} has {positions} positions, {needed} are needed; {advice}")
-        self._warn_once(f"was trained for {positions} positions, and prompts with their answers need more; {advice}")
+            raise ModelError(
+                f"{self._name} has {positions} positions, {needed} are needed; {advice}"
+            )
+        self._warn_once(
+            f"was trained for {positions} positions, and prompts with their answers need more; {advice}"
+        )
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Any:
         import torch
@@ -355,7 +377,9 @@ class LocalModel:
             else:
                 why = "layers that do not keep all tokens (a sliding window or a recurrent state)"
                 self._warn_once(f"has {why}: no prefix is reused")
-        return Generation(tokens, reused, time.perf_counter() - start, first - start, self._peak_memory())
+        return Generation(
+            tokens, reused, time.perf_counter() - start, first - start, self._peak_memory()
+        )
 
     def _peak_memory(self) -> float:
         """Return the GiB of memory that were used at most: of the GPU, or of this process; 0 if that is unknown."""
@@ -382,7 +406,11 @@ class LocalModel:
             chunk = ids[:, first : min(first + chunk_size, end)]
             # The first call omits the argument, because models without a cache do not accept it.
             so_far = {"past_key_values": cache} if cache is not None else {}
-            cache = getattr(self._model.base_model(input_ids=chunk, use_cache=True, **so_far), "past_key_values", None)
+            cache = getattr(
+                self._model.base_model(input_ids=chunk, use_cache=True, **so_far),
+                "past_key_values",
+                None,
+            )
             if cache is None:
                 self._reads_chunks = False
                 self._warn_once("has no key-value cache: prompts are not read in chunks")
@@ -391,7 +419,9 @@ class LocalModel:
             check_length(cache, end)
         return cache
 
-    def _write(self, ids: Any, mask: Any, cache: Any, jobs: Sequence[Job]) -> tuple[list[list[int]], float]:
+    def _write(
+        self, ids: Any, mask: Any, cache: Any, jobs: Sequence[Job]
+    ) -> tuple[list[list[int]], float]:
         """Return the tokens of the answers, and the time of the first one.
 
         Args:
@@ -410,11 +440,19 @@ class LocalModel:
         def is_finished(answer: Any, scores: Any) -> Any:
             if not times:
                 times.append(time.perf_counter())
-            for number, (job, tokens) in enumerate(zip(jobs, answer[:, length:].tolist(), strict=True)):
-                is_at_end = len(tokens) == job.max_tokens or tokens[-1] in self.end_ids | job.stop_ids
-                if number not in ends and (is_at_end or (job.is_finished is not None and job.is_finished(tokens))):
+            for number, (job, tokens) in enumerate(
+                zip(jobs, answer[:, length:].tolist(), strict=True)
+            ):
+                is_at_end = (
+                    len(tokens) == job.max_tokens or tokens[-1] in self.end_ids | job.stop_ids
+                )
+                if number not in ends and (
+                    is_at_end or (job.is_finished is not None and job.is_finished(tokens))
+                ):
                     ends[number] = len(tokens)
-            return torch.tensor([number in ends for number in range(len(jobs))], device=answer.device)
+            return torch.tensor(
+                [number in ends for number in range(len(jobs))], device=answer.device
+            )
 
         # Only a job that is alone in its batch has a sampling.
         drawn = dict(jobs[0].sampling)

@@ -80,4 +80,6 @@ class TransformersClient(LongContextHuggingFaceClient):
         self._weights = loaded  # type: ignore[assignment]
         self._tokenizer = WrappedPreTrainedTokenizer(loaded.tokenizer)
         self._chunk_size, self._reuse_prefix, self.concurrency = CHUNK_SIZE, True, loaded.batch
-        self._gatherer = Gatherer(lambda jobs: loaded.load().generate_all(jobs, loaded.batch), loaded.batch)
+        self._gatherer = Gatherer(
+            lambda jobs: loaded.load().generate_all(jobs, loaded.batch), loaded.batch
+        )

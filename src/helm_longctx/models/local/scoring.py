@@ -11,7 +11,14 @@ from helm.common.request import RequestResult
 
 from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.local.model import LocalModel, ModelError, check_length, is_croppable
-from helm_longctx.models.scoring import Distribution, ScoringRequest, SpanRequest, scored_output, scored_texts, windows
+from helm_longctx.models.scoring import (
+    Distribution,
+    ScoringRequest,
+    SpanRequest,
+    scored_output,
+    scored_texts,
+    windows,
+)
 
 TAIL = 2000
 """Characters at a prompt's end that are tokenized again with each answer, if the prompt is longer."""
@@ -34,7 +41,11 @@ class Scored(NamedTuple):
 
 
 def score_tokens(
-    local: LocalModel, texts: Sequence[Sequence[int]], starts: Sequence[int], chunk_size: int, top: int = 0
+    local: LocalModel,
+    texts: Sequence[Sequence[int]],
+    starts: Sequence[int],
+    chunk_size: int,
+    top: int = 0,
 ) -> list[list[Scored]]:
     """Return the log-probabilities of the tokens of texts, each given the tokens before it.
 
@@ -107,7 +118,9 @@ class _Reader:
         output = model(input_ids=chunk, use_cache=True, **so_far)
         self._cache = getattr(output, "past_key_values", None)
         if self._cache is None:
-            raise ModelError(f"{self._model.config.name_or_path or 'the model'} has no cache, so it scores no texts")
+            raise ModelError(
+                f"{self._model.config.name_or_path or 'the model'} has no cache, so it scores no texts"
+            )
         self._length += chunk.shape[1]
         check_length(self._cache, self._length)
         return output.logits if head else None
@@ -150,7 +163,12 @@ def respond(tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str)
     rows = []
     for (ids, first), values in zip(encoded, scored, strict=True):
         if request.answers:
-            rows.append([[tokenizer.decode([token]), value] for token, value in zip(ids[first:], values, strict=True)])
+            rows.append(
+                [
+                    [tokenizer.decode([token]), value]
+                    for token, value in zip(ids[first:], values, strict=True)
+                ]
+            )
         else:
             rows.append([list(each) for each in windows(values)])
     return {
@@ -161,15 +179,24 @@ def respond(tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str)
     }
 
 
-def make_scored_result(request: ScoringRequest, response: dict[str, Any], cached: bool) -> RequestResult:
+def make_scored_result(
+    request: ScoringRequest, response: dict[str, Any], cached: bool
+) -> RequestResult:
     """Return the result of a response of `respond`."""
     answers = request.answers or ("",)
-    outputs = [scored_output(answers[place % len(answers)], row) for place, row in enumerate(response["scored"])]
+    outputs = [
+        scored_output(answers[place % len(answers)], row)
+        for place, row in enumerate(response["scored"])
+    ]
     times = {name: response[name] for name in ("request_time", "request_datetime")}
-    return with_usage(RequestResult(True, [], outputs, cached, **times), Usage(response["prompt_tokens"]))
+    return with_usage(
+        RequestResult(True, [], outputs, cached, **times), Usage(response["prompt_tokens"])
+    )
 
 
-def _encode(tokenizer: Any, texts: Sequence[tuple[str, str]], special: bool) -> list[tuple[list[int], int]]:
+def _encode(
+    tokenizer: Any, texts: Sequence[tuple[str, str]], special: bool
+) -> list[tuple[list[int], int]]:
     """Return the token ids of each text, and the number of the first one that has a character of the scored part."""
     prompts: dict[str, tuple[list[int], str, int]] = {}
     found = []
@@ -177,7 +204,9 @@ def _encode(tokenizer: Any, texts: Sequence[tuple[str, str]], special: bool) -> 
         if prompt not in prompts:
             prompts[prompt] = _split_tail(tokenizer, prompt, special)
         ids, tail, before = prompts[prompt]
-        encoded = tokenizer(tail + answer, add_special_tokens=special and not before, return_offsets_mapping=True)
+        encoded = tokenizer(
+            tail + answer, add_special_tokens=special and not before, return_offsets_mapping=True
+        )
         ends = [end for _, end in encoded["offset_mapping"]]
         first = next((place for place, end in enumerate(ends) if end > len(tail)), len(ends))
         # The first token of a text has no log-probability.
@@ -193,7 +222,9 @@ def _split_tail(tokenizer: Any, prompt: str, special: bool) -> tuple[list[int], 
     if len(prompt) > 2 * TAIL:
         encoded = tokenizer(prompt, add_special_tokens=special, return_offsets_mapping=True)
         ids, places = encoded["input_ids"], encoded["offset_mapping"]
-        first = next(place for place, (start, _) in enumerate(places) if start >= len(prompt) - TAIL)
+        first = next(
+            place for place, (start, _) in enumerate(places) if start >= len(prompt) - TAIL
+        )
         for place in range(first, min(first + 20, len(ids))):
             tail = prompt[places[place][0] :]
             if tokenizer(tail, add_special_tokens=False)["input_ids"] == ids[place:]:
@@ -201,7 +232,9 @@ def _split_tail(tokenizer: Any, prompt: str, special: bool) -> tuple[list[int], 
     return [], prompt, 0
 
 
-def read_spans(tokenizer: Any, local: LocalModel, request: SpanRequest, chunk_size: int) -> list[list[Distribution]]:
+def read_spans(
+    tokenizer: Any, local: LocalModel, request: SpanRequest, chunk_size: int
+) -> list[list[Distribution]]:
     """Return the distributions at the tokens of each part of a prompt; see `score_tokens`."""
     encoded = tokenizer(request.prompt, return_offsets_mapping=True)
     ids, places = encoded["input_ids"], encoded["offset_mapping"]
@@ -210,7 +243,11 @@ def read_spans(tokenizer: Any, local: LocalModel, request: SpanRequest, chunk_si
         for first, last in request.spans
     ]
     scored = score_tokens(
-        local, [ids[: part[-1] + 1] for part in parts], [part[0] for part in parts], chunk_size, request.top
+        local,
+        [ids[: part[-1] + 1] for part in parts],
+        [part[0] for part in parts],
+        chunk_size,
+        request.top,
     )
     return [
         [

@@ -34,4 +34,7 @@ def find_step(name: str, given: int | None = None) -> Step | None:
     last = found[-1]
     group = 1 if last[1] else 3
     number = int(last[group]) * (1000 if last[group + 1] else 1)
-    return Step(f"{name[: last.start(group)]}*{name[last.end(group + 1) :]}", number if given is None else given)
+    return Step(
+        f"{name[: last.start(group)]}*{name[last.end(group + 1) :]}",
+        number if given is None else given,
+    )

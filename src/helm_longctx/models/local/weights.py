@@ -57,7 +57,9 @@ class Weights:
     quantized_cache: str = ""
 
     @staticmethod
-    def find(path: str, revision: str | None, dtype: str | None, attn_implementation: str | None) -> Weights:
+    def find(
+        path: str, revision: str | None, dtype: str | None, attn_implementation: str | None
+    ) -> Weights:
         """Find the weights of a model and check the arguments.
 
         Args:
@@ -81,7 +83,10 @@ class Weights:
             raise bad_argument(path, "attn_implementation", attn_implementation, allowed)
         try:
             commit = extract_commit_hash(cached_file(path, "config.json", revision=revision), None)
-        except (OSError, ValueError) as error:  # older versions raise ValueError for a missing folder
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # older versions raise ValueError for a missing folder
             raise InputError(
                 f"pretrained_model_name_or_path={path!r} with revision={revision!r} is neither a folder nor a model"
                 f" that can be downloaded from the hub ({type(error).__name__})"
@@ -138,7 +143,11 @@ def load_weights(weights: Weights) -> Any:
             use_safetensors=True,
             trust_remote_code=weights.remote_code,
             **({"code_revision": weights.commit} if weights.remote_code else {}),
-            **{name: value for name, value in options.items() if value is not None and name not in further},
+            **{
+                name: value
+                for name, value in options.items()
+                if value is not None and name not in further
+            },
             **further,
         )
         if weights.adapter is not None:
@@ -149,5 +158,7 @@ def load_weights(weights: Weights) -> Any:
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise ModelError(f"{weights.path} cannot be loaded: {reason}") from error
     where = f"{gpus} GPUs" if spread else str(model.device)
-    hlog(f"{weights.path}@{weights.commit or 'local'}: {model.dtype}, {model.config._attn_implementation}, on {where}")
+    hlog(
+        f"{weights.path}@{weights.commit or 'local'}: {model.dtype}, {model.config._attn_implementation}, on {where}"
+    )
     return model.eval()

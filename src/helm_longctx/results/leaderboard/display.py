@@ -40,7 +40,15 @@ from helm_longctx.runs.files import (
     repeat_of,
     rewrite_states,
 )
-from helm_longctx.runs.prompts import LIMIT, elide, elide_messages, evidence_of, instance_names, read_prompts, to_text
+from helm_longctx.runs.prompts import (
+    LIMIT,
+    elide,
+    elide_messages,
+    evidence_of,
+    instance_names,
+    read_prompts,
+    to_text,
+)
 from helm_longctx.tasks.entry import is_our_method
 
 INPUTS = (STATES, INSTANCE_STATS)
@@ -53,7 +61,9 @@ _helm_lock = threading.Lock()
 # HELM's front end renders an input as HTML if it contains this, and as text otherwise.
 _HTML_MARKER = '<br><img src="data:image;base64'
 # An invisible image of one pixel.
-_HTML_SWITCH = f'{_HTML_MARKER},R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" alt="" hidden>'
+_HTML_SWITCH = (
+    f'{_HTML_MARKER},R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" alt="" hidden>'
+)
 # The CSS classes with which the front end renders a text.
 _BOX = "bg-base-200 p-2 block overflow-auto w-full max-h-[36rem] mb-2 whitespace-pre-wrap localize-text-direction"
 _EVIDENCE = re.compile(r"\[evidence, depth \d+%: [^\]]*\]")
@@ -70,12 +80,18 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
     """
     done = skip_completed and all((run / name).is_file() for name in OUTPUTS)
     if done or not all((run / name).is_file() for name in INPUTS):
-        write_run_display_json(str(run), run_spec, schema, skip_completed)  # logs why there is nothing to do
+        write_run_display_json(
+            str(run), run_spec, schema, skip_completed
+        )  # logs why there is nothing to do
         return
     with _make_folder(run) as folder:
         lean = LeanStates(texts := FullTexts(run))
         if is_our_method(run_spec.adapter_spec.method):
-            groups = [schema.name_to_run_group[name] for name in run_spec.groups if name in schema.name_to_run_group]
+            groups = [
+                schema.name_to_run_group[name]
+                for name in run_spec.groups
+                if name in schema.name_to_run_group
+            ]
             with _helm_lock:
                 # The statistics that the tables of the run's groups have as columns.
                 statistics = {
@@ -109,7 +125,9 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         # This comes last, so that after an error the files of the last summary are still there.
         lean.finish()
     if lean.missing:
-        hwarn(f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged")
+        hwarn(
+            f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged"
+        )
 
 
 @contextmanager
@@ -154,10 +172,14 @@ class LeanStates:
         result = page_state.get("result")
         if result and not result["completions"]:
             # HELM's page takes the first completion without a check.
-            result["completions"] = [{"text": f"[no answer: {result.get('error')}]", "logprob": 0, "tokens": []}]
+            result["completions"] = [
+                {"text": f"[no answer: {result.get('error')}]", "logprob": 0, "tokens": []}
+            ]
         return page_state
 
-    def _rewrite(self, target: State, field: str, source: State, evidence: Sequence[str], whole: str | None) -> None:
+    def _rewrite(
+        self, target: State, field: str, source: State, evidence: Sequence[str], whole: str | None
+    ) -> None:
         """Elide the prompt or conversation of a request or an input, and add the link to the whole one.
 
         Args:
@@ -168,17 +190,26 @@ class LeanStates:
         if messages := source.get("messages"):
             parts = elide_messages(messages, evidence)
             if whole and field == "text":
-                target["text"] = conversation_html(parts, self._texts.link(whole), self._texts.index)
+                target["text"] = conversation_html(
+                    parts, self._texts.link(whole), self._texts.index
+                )
                 del target["messages"]
                 return
             link = [{"role": "whole conversation", "content": file_name(whole)}] if whole else []
-            target["messages"] = [*link, *({**each, "content": escape_markup(each["content"])} for each in parts)]
+            target["messages"] = [
+                *link,
+                *({**each, "content": escape_markup(each["content"])} for each in parts),
+            ]
         elif field == "prompt":
-            target[field] = f"[whole prompt: {file_name(whole)}]\n\n{target[field]}" if whole else target[field]
+            target[field] = (
+                f"[whole prompt: {file_name(whole)}]\n\n{target[field]}" if whole else target[field]
+            )
         else:
             text = target[field]
             target[field] = (
-                text_html(text, self._texts.link(whole), self._texts.index) if whole else escape_markup(text)
+                text_html(text, self._texts.link(whole), self._texts.index)
+                if whole
+                else escape_markup(text)
             )
 
     def finish(self) -> None:
@@ -202,7 +233,10 @@ class LeanStates:
         if len(text) <= LIMIT:
             return prompt_digest, None
         # A prompt that contains the input is used for both links.
-        return prompt_digest, prompt_digest if prompt_digest and text in prompt else self._texts.add(text)
+        return (
+            prompt_digest,
+            prompt_digest if prompt_digest and text in prompt else self._texts.add(text),
+        )
 
 
 def escape_markup(text: str) -> str:
@@ -220,7 +254,10 @@ def text_html(text: str, link: str, index: str) -> str:
 
 def conversation_html(messages: Iterable[Mapping[str, str]], link: str, index: str) -> str:
     """Return the HTML of a long conversation for HELM's front end, which shows messages as text, without links."""
-    parts = (f"<div>{html.escape(m['role'])}</div>{_box(html.escape(m['content'], quote=False))}" for m in messages)
+    parts = (
+        f"<div>{html.escape(m['role'])}</div>{_box(html.escape(m['content'], quote=False))}"
+        for m in messages
+    )
     return f"<div>{_links(link, 'Whole conversation', index)}</div>{''.join(parts)}"
 
 
@@ -246,7 +283,11 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     return [_elide_all(part, evidence) for part in value] if kind is list else value
 
 
-INSTANCES, PREDICTIONS, REQUESTS = "instances.json", "display_predictions.json", "display_requests.json"
+INSTANCES, PREDICTIONS, REQUESTS = (
+    "instances.json",
+    "display_predictions.json",
+    "display_requests.json",
+)
 OUTPUTS = (INSTANCES, PREDICTIONS, REQUESTS)
 
 Trial = tuple[str, str, int]
@@ -254,7 +295,10 @@ Trial = tuple[str, str, int]
 
 
 def write_pages(
-    run: Path, folder: Path, stats: Mapping[Trial, Mapping[str, float]], change: Callable[[State], State]
+    run: Path,
+    folder: Path,
+    stats: Mapping[Trial, Mapping[str, float]],
+    change: Callable[[State], State],
 ) -> None:
     """Write the display files of a run whose states have one request for each trial.
 
@@ -266,7 +310,9 @@ def write_pages(
     """
     seen: set[tuple[str, str]] = set()
     with ExitStack() as stack:
-        instances, predictions, requests = (stack.enter_context(_json_list(folder / name)) for name in OUTPUTS)
+        instances, predictions, requests = (
+            stack.enter_context(_json_list(folder / name)) for name in OUTPUTS
+        )
         for state in read_states(run / STATES):
             # HELM skips such states, too.
             if not state.get("result"):
@@ -275,7 +321,11 @@ def write_pages(
             if trial[:2] not in seen:
                 seen.add(trial[:2])
                 instances(page["instance"])
-            about = {name: page["instance"][name] for name in ("perturbation",) if name in page["instance"]}
+            about = {
+                name: page["instance"][name]
+                for name in ("perturbation",)
+                if name in page["instance"]
+            }
             about = {"instance_id": trial[0], **about, "train_trial_index": trial[2]}
             predictions({**about, **_prediction(page), "stats": stats.get(trial, {})})
             requests({**about, "request": page["request"]})
@@ -298,7 +348,11 @@ def _trial_stats(path: Path, statistics: Collection[str]) -> dict[Trial, dict[st
     for row in read_rows(path):
         with reading(path):
             means = {stat["name"]["name"]: stat.get("mean") for stat in row["stats"]}
-            shown = {name: mean for name, mean in means.items() if name in statistics and mean is not None}
+            shown = {
+                name: mean
+                for name, mean in means.items()
+                if name in statistics and mean is not None
+            }
             stats[_trial(row, row["instance_id"], row)].update(shown)
     return stats
 
@@ -343,7 +397,9 @@ class FullTexts:
         self._run, self._folder = run, run / FOLDER
         self._digests: set[str] = set()
         self._is_whole = (self._folder / INDEX).is_file()
-        self._written = {path.name for path in self._folder.glob("*.txt.gz")} if self._is_whole else set()
+        self._written = (
+            {path.name for path in self._folder.glob("*.txt.gz")} if self._is_whole else set()
+        )
         # helm-server serves HELM's output folder as `benchmark_output`.
         parts = ("runs", run.parent.name, run.name, FOLDER)
         self._address = "/".join(["benchmark_output", *(quote(part, safe="") for part in parts)])
@@ -382,7 +438,9 @@ class FullTexts:
             title = html.escape(self._run.name)
             head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
             links = {html.escape(name): file_name(digest) for name, digest in digests.items()}
-            rows = "\n".join(f'<li><a href="{link}">{name}</a></li>' for name, link in links.items())
+            rows = "\n".join(
+                f'<li><a href="{link}">{name}</a></li>' for name, link in links.items()
+            )
             body = f"<h1>Prompts of {title}</h1>\n<ol>\n{rows}\n</ol>\n"
             (self._folder / INDEX).write_text(head + body, encoding="utf-8")
 

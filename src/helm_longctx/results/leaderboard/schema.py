@@ -11,7 +11,14 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.boards import OVERALL, Board, label
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
-from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
+from helm_longctx.tasks.metric_names import (
+    CONDITIONS,
+    DEPTHS,
+    depth_score,
+    headline_text,
+    metric_fields,
+    task_score,
+)
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC
 
@@ -58,8 +65,12 @@ class Section(NamedTuple):
 
     def name(self, part: str, at: Conditions) -> str:
         """Return the group of a category, a task or, for an empty `part`, the benchmark."""
-        folder, metric = (self.board.folder_at(at.length), self.board.metric) if self.board else ("", "")
-        return group_name(self.benchmark, part, label(at.length), at.closed, at.judge, folder, metric)
+        folder, metric = (
+            (self.board.folder_at(at.length), self.board.metric) if self.board else ("", "")
+        )
+        return group_name(
+            self.benchmark, part, label(at.length), at.closed, at.judge, folder, metric
+        )
 
 
 def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
@@ -77,7 +88,10 @@ def board_sections(boards: Sequence[Board]) -> list[Section]:
     sections = []
     for board in boards:
         results = [*board.categories, *(result for _, results in board.runs for result in results)]
-        judges = {(each.length, each.context == "none", each.run.judge if each.run else "") for each in results}
+        judges = {
+            (each.length, each.context == "none", each.run.judge if each.run else "")
+            for each in results
+        }
         official = {(length, closed, "") for length, closed, _ in judges}
         columns = [Conditions(*each) for each in judges | official]
         columns.sort(key=lambda each: (each.length or 0, each.judge))
@@ -108,7 +122,9 @@ def _group_names(board: Board) -> Iterator[str]:
 
 
 def make_schema(
-    sections: Iterable[Section], run_groups: Collection[str] | None = None, statistics: Collection[str] | None = None
+    sections: Iterable[Section],
+    run_groups: Collection[str] | None = None,
+    statistics: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Return a HELM schema as plain data.
 
@@ -120,17 +136,26 @@ def make_schema(
     """
     sections = list(sections)
     # The boards of own questions have the tasks of their runs, so the registry's benchmarks are used.
-    benchmarks = [find_benchmark(name) for name in dict.fromkeys(section.benchmark.name for section in sections)]
+    benchmarks = [
+        find_benchmark(name)
+        for name in dict.fromkeys(section.benchmark.name for section in sections)
+    ]
     # Benchmarks share statistics, and a schema has each of them once.
-    fields = {field["name"]: field for benchmark in benchmarks for field in metric_fields(benchmark)}
+    fields = {
+        field["name"]: field for benchmark in benchmarks for field in metric_fields(benchmark)
+    }
     metric_groups = [
         _metric_group("score", "Score", ["${main_name}"]),
         _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
         *(
-            _metric_group(_official_name(benchmark, category), "Official metrics", dict.fromkeys(names))
+            _metric_group(
+                _official_name(benchmark, category), "Official metrics", dict.fromkeys(names)
+            )
             for benchmark in benchmarks
             for category in benchmark.categories
-            for names in [[name for task in (*category.tasks, *category.variants) for name in task.metrics]]
+            for names in [
+                [name for task in (*category.tasks, *category.variants) for name in task.metrics]
+            ]
         ),
         _metric_group("conditions", "Conditions", CONDITIONS),
     ]
@@ -163,13 +188,17 @@ def read_helm_schema(path: str | Path | None) -> dict[str, Any]:
     return {
         "run_groups": [],
         **content,
-        "metric_groups": list(map(partial(_restrict_to, content), content.get("metric_groups", ()))),
+        "metric_groups": list(
+            map(partial(_restrict_to, content), content.get("metric_groups", ()))
+        ),
     }
 
 
 def _restrict_to(schema: Mapping[str, Any], group: Group) -> Group:
     """Omit the columns of statistics and perturbations that a schema does not define, which HELM's own schema has."""
-    fields, perturbations = ({each["name"] for each in schema.get(part) or ()} for part in ("metrics", "perturbations"))
+    fields, perturbations = (
+        {each["name"] for each in schema.get(part) or ()} for part in ("metrics", "perturbations")
+    )
     kept = [
         each
         for each in group.get("metrics", ())
@@ -179,16 +208,25 @@ def _restrict_to(schema: Mapping[str, Any], group: Group) -> Group:
     return {**group, "metrics": kept}
 
 
-def merge_schemas(ours: dict[str, Any], theirs: dict[str, Any], *, theirs_first: bool = False) -> dict[str, Any]:
+def merge_schemas(
+    ours: dict[str, Any], theirs: dict[str, Any], *, theirs_first: bool = False
+) -> dict[str, Any]:
     """Return a schema with the fields and groups of our schema and of a user's or HELM's.
 
     A group with the name and the title of one of ours is ours, so a schema that we printed can be merged again. If
     another metric group has the name of one of ours, ours gets another name. The other schema's fields replace ours,
     because they are the headings of its tables.
     """
-    titles = {group["name"]: group["display_name"] for group in (*ours["metric_groups"], *ours["run_groups"])}
+    titles = {
+        group["name"]: group["display_name"]
+        for group in (*ours["metric_groups"], *ours["run_groups"])
+    }
     rest = {
-        part: [each for each in theirs.get(part, ()) if titles.get(each["name"]) != each.get("display_name", "")]
+        part: [
+            each
+            for each in theirs.get(part, ())
+            if titles.get(each["name"]) != each.get("display_name", "")
+        ]
         for part in _GROUPS
     }
     taken = {group["name"] for group in rest["metric_groups"]} & titles.keys()
@@ -209,7 +247,9 @@ def merge_schemas(ours: dict[str, Any], theirs: dict[str, Any], *, theirs_first:
             *rest["metric_groups"],
             *({**group, "name": rename([group["name"]])[0]} for group in ours["metric_groups"]),
         ],
-        "run_groups": [*rest["run_groups"], *run_groups] if theirs_first else [*run_groups, *rest["run_groups"]],
+        "run_groups": [*rest["run_groups"], *run_groups]
+        if theirs_first
+        else [*run_groups, *rest["run_groups"]],
     }
 
 
@@ -224,7 +264,9 @@ def omit_ours(schema: dict[str, Any]) -> dict[str, Any]:
     printed = make_schema(all_sections(BENCHMARKS))
     titles = {(group["name"], group["display_name"]) for part in _GROUPS for group in printed[part]}
     rest = {
-        part: [each for each in schema[part] if (each["name"], each.get("display_name")) not in titles]
+        part: [
+            each for each in schema[part] if (each["name"], each.get("display_name")) not in titles
+        ]
         for part in _GROUPS & schema.keys()
     }
     return {**schema, **rest}
@@ -235,7 +277,9 @@ def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str,
     kept, count = set(names), -1
     while count < len(kept):
         count = len(kept)
-        kept |= {each["name"] for each in schema["run_groups"] if kept & set(each.get("subgroups", ()))}
+        kept |= {
+            each["name"] for each in schema["run_groups"] if kept & set(each.get("subgroups", ()))
+        }
     groups = [
         {**each, "subgroups": [name for name in each.get("subgroups", ()) if name in kept]}
         for each in schema["run_groups"]
@@ -246,13 +290,19 @@ def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str,
 
 def restrict_columns(schema: dict[str, Any], statistics: Collection[str]) -> dict[str, Any]:
     """Return a schema with only the columns of these statistics."""
-    return {**schema, "metric_groups": [_restrict(group, statistics) for group in schema["metric_groups"]]}
+    return {
+        **schema,
+        "metric_groups": [_restrict(group, statistics) for group in schema["metric_groups"]],
+    }
 
 
 def add_groups(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Add groups without tables for names that a schema lacks, so that HELM does not warn of their runs."""
     missing = sorted({*names} - {group["name"] for group in schema["run_groups"]})
-    added = [{"name": name, "display_name": name, "category": "Groups without tables"} for name in missing]
+    added = [
+        {"name": name, "display_name": name, "category": "Groups without tables"}
+        for name in missing
+    ]
     return {**schema, "run_groups": [*schema["run_groups"], *added]}
 
 
@@ -267,14 +317,19 @@ def fit_helm(schema: dict[str, Any], boards: Sequence[Board] | None = None) -> d
         names = {name for result in results for name in result.statistics}
         for group in run.spec["groups"]:
             having[group] = having.get(group, names) & names
-    columns = {group["name"]: {each["name"] for each in group["metrics"]} for group in schema["metric_groups"]}
+    columns = {
+        group["name"]: {each["name"] for each in group["metrics"]}
+        for group in schema["metric_groups"]
+    }
 
     def fit(group: Group) -> Group:
         main = group["environment"]["main_name"]
         names = having.get(group["name"], {main})
         names = names | {"${main_name}"} if main in names else names
         shown = [name for name in group.get("metric_groups", ()) if columns[name] <= names]
-        return {field: value for field, value in group.items() if field != "sub_splits"} | {"metric_groups": shown}
+        return {field: value for field, value in group.items() if field != "sub_splits"} | {
+            "metric_groups": shown
+        }
 
     return {**schema, "run_groups": [fit(group) for group in schema["run_groups"]]}
 
@@ -303,7 +358,12 @@ def _restrict(group: Group, statistics: Collection[str]) -> Group:
 def _groups(section: Section, chosen: Collection[str] | None) -> list[list[Group]]:
     """Return the groups of a section, a list for each of `KINDS`."""
     overall, categories, tasks = (
-        [leaf for at in section.columns for leaf in make(section, at) if chosen is None or leaf["name"] in chosen]
+        [
+            leaf
+            for at in section.columns
+            for leaf in make(section, at)
+            if chosen is None or leaf["name"] in chosen
+        ]
         for make in (_overall_leaf, _category_leaves, _task_leaves)
     )
     leaderboards = list(_leaderboards(section, [*overall, *categories]))
@@ -320,10 +380,15 @@ def _groups(section: Section, chosen: Collection[str] | None) -> list[list[Group
     # Some fields are only needed to combine groups.
     return [
         [
-            {**{name: group[name] for name in group if name not in ("at", "part", "title")}, "category": category}
+            {
+                **{name: group[name] for name in group if name not in ("at", "part", "title")},
+                "category": category,
+            }
             for group in groups
         ]
-        for groups, category in zip(lists, (f"{section.title} {kind}" for kind in KINDS), strict=True)
+        for groups, category in zip(
+            lists, (f"{section.title} {kind}" for kind in KINDS), strict=True
+        )
     ]
 
 
@@ -331,7 +396,11 @@ def _overall_leaf(section: Section, at: Conditions) -> Iterator[Group]:
     benchmark = section.benchmark
     # With a single category, the overall score is that category's.
     has_folder = section.board is not None and bool(section.board.folder)
-    if benchmark.overall and len(benchmark.categories) > 1 and not (at.closed or at.judge or has_folder):
+    if (
+        benchmark.overall
+        and len(benchmark.categories) > 1
+        and not (at.closed or at.judge or has_folder)
+    ):
         about = f"Mean of all categories, for models with complete categories{_about(at)}."
         yield _leaf(section, OVERALL, benchmark.overall, at, about) | {"metric_groups": ["score"]}
 
@@ -342,11 +411,18 @@ def _category_leaves(section: Section, at: Conditions) -> Iterator[Group]:
         if not tasks or (at.closed and not all(task.closed_book for task in tasks)):
             continue
         about = f"Mean of {', '.join(task.title for task in tasks)}{_about(at)}."
-        short = category.title or (section.benchmark.overall or "Overall" if len(tasks) > 1 else section.title)
+        short = category.title or (
+            section.benchmark.overall or "Overall" if len(tasks) > 1 else section.title
+        )
         yield {
             **_leaf(section, category.name, category.title, at, about),
             "short_display_name": at.describe(short),
-            "metric_groups": ["score", "by_depth", _official_name(section.benchmark, category), "conditions"],
+            "metric_groups": [
+                "score",
+                "by_depth",
+                _official_name(section.benchmark, category),
+                "conditions",
+            ],
             "sub_splits": [task.name for task in (*category.tasks, *category.variants)],
         }
 
@@ -356,11 +432,15 @@ def _task_leaves(section: Section, at: Conditions) -> Iterator[Group]:
         if (task.closed_book or not at.closed) and task.exists_at(at.length):
             about = f"{task.title}: {headline_text(task)}{_about(at)}."
             leaf = _leaf(section, task.name, task.title, at, about) | {"metric_groups": ["score"]}
-            yield leaf | {"environment": {**leaf["environment"], "main_name": task_score(task.name)}}
+            yield leaf | {
+                "environment": {**leaf["environment"], "main_name": task_score(task.name)}
+            }
 
 
 def _about(at: Conditions) -> str:
-    return (f", at {label(at.length)}" if at.length else "") + (f", judged by {at.judge}" if at.judge else "")
+    return (f", at {label(at.length)}" if at.length else "") + (
+        f", judged by {at.judge}" if at.judge else ""
+    )
 
 
 def _leaf(section: Section, part: str, title: str, at: Conditions, about: str) -> Group:
@@ -383,11 +463,16 @@ def _taxonomy(section: Section, title: str) -> dict[str, str]:
 
 def _leaderboards(section: Section, leaves: list[Group]) -> Iterator[Group]:
     """Yield the tables of all categories: of all lengths, and of each length. Those in the mean come first."""
-    averaged = {OVERALL, *(category.name for category in section.benchmark.categories if category.averaged)}
+    averaged = {
+        OVERALL,
+        *(category.name for category in section.benchmark.categories if category.averaged),
+    }
     leaves = sorted(leaves, key=lambda leaf: (leaf["at"].length or 0, leaf["part"] not in averaged))
     whole = Conditions(None, section.closed)
     yield from _combine(section, "", "", whole, leaves, section.benchmark.description)
-    for length in dict.fromkeys(at.length for at in section.columns) if section.benchmark.axis else ():
+    for length in (
+        dict.fromkeys(at.length for at in section.columns) if section.benchmark.axis else ()
+    ):
         at = whole._replace(length=length)
         of = [leaf for leaf in leaves if leaf["at"].length == length]
         yield from _combine(section, "", "", at, of, f"{section.title} at {label(length)}.")
@@ -395,12 +480,16 @@ def _leaderboards(section: Section, leaves: list[Group]) -> Iterator[Group]:
 
 def _by_length(section: Section, leaves: list[Group]) -> Iterator[Group]:
     """Yield the tables of one category or task at all lengths."""
-    parts = dict.fromkeys((leaf["part"], leaf["title"]) for leaf in leaves if section.benchmark.axis)
+    parts = dict.fromkeys(
+        (leaf["part"], leaf["title"]) for leaf in leaves if section.benchmark.axis
+    )
     for part, title in parts:
         of = [leaf for leaf in leaves if leaf["part"] == part]
         # The table of a benchmark's only category is its leaderboard.
         if part:
-            yield from _combine(section, part, title, of[0]["at"]._replace(length=None, judge=""), of, f"{title}.")
+            yield from _combine(
+                section, part, title, of[0]["at"]._replace(length=None, judge=""), of, f"{title}."
+            )
 
 
 def _combine(
@@ -419,7 +508,8 @@ def _combine(
             "environment": leaves[0]["environment"],
             "subgroups": names,
             "subgroup_metric_groups_hidden": [
-                _official_name(section.benchmark, category) for category in section.benchmark.categories
+                _official_name(section.benchmark, category)
+                for category in section.benchmark.categories
             ],
             **({"taxonomy": _taxonomy(section, title)} if at.length is None else {}),
         }

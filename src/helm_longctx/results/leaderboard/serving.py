@@ -55,7 +55,9 @@ the whole page. On phones the title is above the selector."""
 
 
 # Any port, because a tunnel can forward another port to the server.
-_LOOPBACK_HOST = re.compile(r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
+_LOOPBACK_HOST = re.compile(
+    r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE
+)
 
 
 IDLE = 60.0
@@ -83,9 +85,13 @@ def change_server(server: Any) -> None:
     """Let HELM's server serve only this machine, refuse requests of other sites, and compress replies."""
     # HELM's server has no options for the address and the kind of server, and its own code calls `app.run`.
     run = server.app.run
-    server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1", "server_class": ThreadingServer})
+    server.app.run = lambda **options: run(
+        **{**options, "host": "127.0.0.1", "server_class": ThreadingServer}
+    )
     server.app.add_hook("before_request", _refuse_other_sites)
-    server.static_file = _refuse_links_out(server.static_file)  # every route of HELM's uses it to send a file
+    server.static_file = _refuse_links_out(
+        server.static_file
+    )  # every route of HELM's uses it to send a file
     server.app.install(_open_instances)
     server.app.install(_compress_reply)
 
@@ -97,7 +103,9 @@ def _refuse_other_sites() -> None:
     scripts, which `Sec-Fetch-Site` shows. Links on pages of other sites still work.
     """
     if not _LOOPBACK_HOST.fullmatch(request.get_header("Host", "")):
-        raise HTTPError(403, "The address must name this machine, such as http://127.0.0.1 or http://localhost.")
+        raise HTTPError(
+            403, "The address must name this machine, such as http://127.0.0.1 or http://localhost."
+        )
     site, mode = request.get_header("Sec-Fetch-Site", "none"), request.get_header("Sec-Fetch-Mode")
     if site not in ("same-origin", "none") and mode != "navigate":
         raise HTTPError(403, "Pages of other sites cannot read this server.")
@@ -112,7 +120,9 @@ def _refuse_links_out(send_file: Callable[..., HTTPResponse]) -> Callable[..., H
     @wraps(send_file)
     def respond(filename: str, root: str, **options: Any) -> HTTPResponse:
         path = os.path.abspath(os.path.join(root, filename.strip("/\\")))  # as Bottle computes it
-        is_outside = os.path.exists(path) and not Path(path).resolve().is_relative_to(Path(root).resolve())
+        is_outside = os.path.exists(path) and not Path(path).resolve().is_relative_to(
+            Path(root).resolve()
+        )
         if is_outside and root != request.app.config["helm.staticpath"]:
             return HTTPError(403, "The path leads out of the folder that is served.")
         return send_file(filename, root, **options)
@@ -126,7 +136,11 @@ def _open_instances(callback: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(callback)
     def respond(*arguments: Any, **named: Any) -> Any:
         reply = callback(*arguments, **named)
-        return reply + _FIND_INSTANCE + _STYLES if request.path == _CONFIG and isinstance(reply, str) else reply
+        return (
+            reply + _FIND_INSTANCE + _STYLES
+            if request.path == _CONFIG and isinstance(reply, str)
+            else reply
+        )
 
     return respond
 

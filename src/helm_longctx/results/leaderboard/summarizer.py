@@ -75,7 +75,11 @@ MOST_OPTIONS = 59
 
 
 def write_leaderboard(
-    results: Sequence[Result], boards: Sequence[Board], suite: str, output_path: Path, schema_path: Path | None = None
+    results: Sequence[Result],
+    boards: Sequence[Board],
+    suite: str,
+    output_path: Path,
+    schema_path: Path | None = None,
 ) -> None:
     """Write the tables and pages of a suite as `helm-summarize`, with filled registries, from its results."""
     summarizer = LongContextSummarizer(
@@ -101,7 +105,9 @@ class ColumnMatcher(MetricNameMatcher):
 
 
 @cache
-def _substitute(matcher: MetricNameMatcher, environment: tuple[tuple[str, str], ...]) -> MetricNameMatcher:
+def _substitute(
+    matcher: MetricNameMatcher, environment: tuple[tuple[str, str], ...]
+) -> MetricNameMatcher:
     return matcher.substitute(dict(environment))
 
 
@@ -133,16 +139,23 @@ class LongContextSummarizer(Summarizer):
                 "adapter_spec": {"method": adapter.method},
             }
             # Under the name that all tables show, the model has a row of its own.
-            names = {name: shown_model(getattr(adapter, name), about) for name in ("model", "model_deployment")}
+            names = {
+                name: shown_model(getattr(adapter, name), about)
+                for name in ("model", "model_deployment")
+            }
             return replace(run, run_spec=replace(spec, adapter_spec=replace(adapter, **names)))
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; repeat that run") from error
+            raise InputError(
+                f"{run_path}: run_spec.json or stats.json is damaged; repeat that run"
+            ) from error
 
     def group_runs(self) -> None:
         """Group the runs, the published results and the overall scores. The latter two are in no other list of runs."""
         own = self.runs
         self.runs = [*own, *self._scores.helm_runs]
-        models = [get_model_metadata_for_adapter_spec(run.run_spec.adapter_spec) for run in self.runs]
+        models = [
+            get_model_metadata_for_adapter_spec(run.run_spec.adapter_spec) for run in self.runs
+        ]
         shown = {each.name: each for each in models}
         titles = Counter(each.display_name for each in shown.values())
         for each in shown.values():
@@ -155,11 +168,18 @@ class LongContextSummarizer(Summarizer):
     def fix_up_schema(self) -> None:
         """Join the schema of the suite's results with the user's or HELM's, and put the first table first."""
         if not self.runs and not self._scores.boards:
-            raise InputError(f"{self.run_release_path} has no finished run; first use helm-longctx run with it")
+            raise InputError(
+                f"{self.run_release_path} has no finished run; first use helm-longctx run with it"
+            )
         ours = suite_schema(self._scores.boards)
         is_chosen = self.schema_path not in (None, get_default_schema_path())
         names = {group["name"] for group in ours["run_groups"]}
-        others = {name for run in self.runs if not names & {*run.run_spec.groups} for name in run.run_spec.groups}
+        others = {
+            name
+            for run in self.runs
+            if not names & {*run.run_spec.groups}
+            for name in run.run_spec.groups
+        }
         if is_chosen or others:
             theirs = read_helm_schema(self.schema_path)
             theirs = omit_ours(theirs) if is_chosen else restrict_groups(theirs, others)
@@ -172,7 +192,10 @@ class LongContextSummarizer(Summarizer):
         for group in self.schema.metric_groups:
             group.metrics[:] = [ColumnMatcher(**vars(each)) for each in group.metrics]
         first = self._scores.first
-        groups = [replace(each, category=MAIN) if each.name == first else each for each in self.schema.run_groups]
+        groups = [
+            replace(each, category=MAIN) if each.name == first else each
+            for each in self.schema.run_groups
+        ]
         # The front end opens with the first group. The sort is stable.
         groups.sort(
             key=lambda each: (
@@ -188,7 +211,9 @@ class LongContextSummarizer(Summarizer):
         if group.name in self._theirs:
             return group
         if not self._has_page(group):
-            return replace(group, taxonomy=None)  # so that HELM's page of scenarios does not link to it
+            return replace(
+                group, taxonomy=None
+            )  # so that HELM's page of scenarios does not link to it
         models = self._models(group)
         published = {model for model in models if is_published_name(model)}
         # The descriptions of benchmarks are titles of papers.
@@ -207,14 +232,21 @@ class LongContextSummarizer(Summarizer):
         self.runs = [
             run
             for run in own
-            if run.run_spec.groups and not any(name in schema.name_to_run_group for name in run.run_spec.groups)
+            if run.run_spec.groups
+            and not any(name in schema.name_to_run_group for name in run.run_spec.groups)
         ]
         if self.runs:
             self.schema = Schema()
             super().fix_up_schema()
             self._others = {group.name for group in self.schema.run_groups}
-            mains = {name for group in self.schema.run_groups if (name := group.environment.get("main_name"))}
-            fields = {name: Field(name) for name in sorted(mains)} | {each.name: each for each in self.schema.metrics}
+            mains = {
+                name
+                for group in self.schema.run_groups
+                if (name := group.environment.get("main_name"))
+            }
+            fields = {name: Field(name) for name in sorted(mains)} | {
+                each.name: each for each in self.schema.metrics
+            }
             self.schema = replace(
                 schema,
                 metrics=list((fields | schema.name_to_metric).values()),
@@ -228,25 +260,41 @@ class LongContextSummarizer(Summarizer):
         groups: list[RunGroup] = super().expand_subgroups(group)
         if group.name in self._theirs:
             # A user's table can have columns of several benchmarks, whose short titles are the same.
-            return [each if each.name in self._theirs else replace(each, short_display_name=None) for each in groups]
+            return [
+                each if each.name in self._theirs else replace(each, short_display_name=None)
+                for each in groups
+            ]
         if not group.sub_splits or any(each.sub_splits != group.sub_splits for each in groups):
             return groups
         # The mean of a single task would repeat the task.
-        means = [replace(each, metric_groups=each.metric_groups[self._has_one_task(each) :]) for each in groups]
+        means = [
+            replace(each, metric_groups=each.metric_groups[self._has_one_task(each) :])
+            for each in groups
+        ]
         names = {name for run in self._runs_of(groups) for name in run.run_spec.groups[1:]}
         return [*means, *(each for each in self.schema.run_groups if each.name in names)]
 
     def _has_one_task(self, category: RunGroup) -> bool:
         results = [each for each in self._scores.find(self._runs_of([category])) if each.task]
         first = next(iter(results), None)
-        return first is not None and len(tasks_of(find_benchmark(first.benchmark).entries[first.entry], results)) == 1
+        return (
+            first is not None
+            and len(tasks_of(find_benchmark(first.benchmark).entries[first.entry], results)) == 1
+        )
 
     def _models(self, group: RunGroup) -> set[str]:
         groups = super().expand_subgroups(group)
-        return {adapter.model for each in groups for adapter in self.group_adapter_to_runs[each.name]}
+        return {
+            adapter.model for each in groups for adapter in self.group_adapter_to_runs[each.name]
+        }
 
     def _runs_of(self, groups: Iterable[RunGroup]) -> list[Run]:
-        return [run for group in groups for runs in self.group_adapter_to_runs[group.name].values() for run in runs]
+        return [
+            run
+            for group in groups
+            for runs in self.group_adapter_to_runs[group.name].values()
+            for run in runs
+        ]
 
     def filter_runs_by_visibility(self, runs: list[Run], group: RunGroup) -> list[Run]:
         """Return all runs. HELM would look for groups that hide runs, which only other schemas can have."""
@@ -266,7 +314,9 @@ class LongContextSummarizer(Summarizer):
         names = {get_model_metadata_for_adapter_spec(each).name for each in adapters}
         for name in sorted(names - {field["name"] for field in fields}):
             titles = dict.fromkeys(("name", "display_name", "short_display_name"), name)
-            fields.append({**titles, "creator_organization": name.partition("/")[0], "description": ""})
+            fields.append(
+                {**titles, "creator_organization": name.partition("/")[0], "description": ""}
+            )
         return fields
 
     def check_metrics_defined(self) -> None:
@@ -284,7 +334,9 @@ class LongContextSummarizer(Summarizer):
         results = self._scores.find(runs)
         if results and not results[0].benchmark:
             if any(self._theirs & {*run.run_spec.groups} for run in runs):
-                cell: Cell = super().create_cell(runs, matcher, additional_info, hide_value, is_scenario_table)
+                cell: Cell = super().create_cell(
+                    runs, matcher, additional_info, hide_value, is_scenario_table
+                )
                 return cell
             return self._other_cell(runs, matcher)
         if not results:
@@ -310,7 +362,9 @@ class LongContextSummarizer(Summarizer):
         if len(statistics) != 1 or statistics[0] is None:
             return cell
         names = cell.run_spec_names
-        return make_cell(replace(statistics[0].interval, mean=cell.value), [], is_share=False, run_names=names)
+        return make_cell(
+            replace(statistics[0].interval, mean=cell.value), [], is_share=False, run_names=names
+        )
 
     def create_group_table(self, **options: Any) -> Table:
         """Make HELM's table of the models that have a value in it, arrange it, and add the marks."""
@@ -360,13 +414,19 @@ class LongContextSummarizer(Summarizer):
         if not self._has_page(group):
             return []
         tables = self._part_tables(group) or self._metric_tables(group)
-        tasks = [self._task_table(group, task) for task in group.sub_splits or () if self._has_own(group)]
+        tasks = [
+            self._task_table(group, task) for task in group.sub_splits or () if self._has_own(group)
+        ]
         tasks = [table for table in tasks if table.rows]
         return [*tables, *(tasks if len(tasks) > 1 else ())]
 
     def _has_page(self, group: RunGroup) -> bool:
         """Return whether a group is shown alone: a task that only published models have is a column of its category."""
-        return group.name in self._theirs or not group.category.endswith(KINDS[3:]) or self._has_own(group)
+        return (
+            group.name in self._theirs
+            or not group.category.endswith(KINDS[3:])
+            or self._has_own(group)
+        )
 
     def _has_own(self, group: RunGroup) -> bool:
         return not all(is_published_name(model) for model in self._models(group))
@@ -376,12 +436,19 @@ class LongContextSummarizer(Summarizer):
             # Published results have no conditions, and a task's only official metric is its score.
             groups = super().expand_subgroups(group)
             metrics = {
-                name: {each.name for each in part.metrics} for name, part in self.schema.name_to_metric_group.items()
+                name: {each.name for each in part.metrics}
+                for name, part in self.schema.name_to_metric_group.items()
             }
             results = self._scores.find(self._runs_of(groups))
             hidden = group.subgroup_metric_groups_hidden
-            parts = dict.fromkeys(name for each in groups for name in each.metric_groups if name not in hidden)
-            shown = [part for part in parts if any(len(metrics[part] & each.statistics.keys()) > 1 for each in results)]
+            parts = dict.fromkeys(
+                name for each in groups for name in each.metric_groups if name not in hidden
+            )
+            shown = [
+                part
+                for part in parts
+                if any(len(metrics[part] & each.statistics.keys()) > 1 for each in results)
+            ]
             group = replace(group, metric_groups=["score", *shown])
         tables: list[Table] = super().create_group_tables_by_metric_group(group)
         return tables
@@ -403,13 +470,18 @@ class LongContextSummarizer(Summarizer):
         # The sort is stable.
         scores.sort(key=lambda table: -count_own(table))
         most = MOST_PUBLISHED if scores and count_own(scores[0]) else None
-        scores = [table if count_own(table) else replace(table, rows=table.rows[:most]) for table in scores]
+        scores = [
+            table if count_own(table) else replace(table, rows=table.rows[:most])
+            for table in scores
+        ]
         return [*(table for table in scores if table.rows), *self._metric_tables(group)[1:]]
 
     def _task_table(self, category: RunGroup, task: str) -> Table:
         rows: dict[AdapterSpec, list[Run]] = defaultdict(list)
         for adapter, runs in self.group_adapter_to_runs[category.name].items():
-            rows[get_coarse_adapter_spec(adapter, adapter_keys_shown=category.adapter_keys_shown)] += runs
+            rows[
+                get_coarse_adapter_spec(adapter, adapter_keys_shown=category.adapter_keys_shown)
+            ] += runs
         return self.create_group_table(
             title=self.schema.name_to_metric[task_score(task)].display_name,
             name=f"{category.name}:sub_split={task}",
@@ -424,7 +496,11 @@ class LongContextSummarizer(Summarizer):
         tables: list[Table] = []
         titles: set[str | None] = set()
         for category in dict.fromkeys(group.category for group in self.schema.run_groups):
-            groups = [each for each in self.schema.run_groups if each.category == category and self._has_page(each)]
+            groups = [
+                each
+                for each in self.schema.run_groups
+                if each.category == category and self._has_page(each)
+            ]
             new = [each for each in groups if each.display_name not in titles]
             titles |= {each.display_name for each in new}
             if len(titles) > MOST_OPTIONS:
@@ -438,8 +514,14 @@ class LongContextSummarizer(Summarizer):
         folder = Path(self.run_release_path) / "groups"
         _write_json(folder.with_name("groups_metadata.json"), self.create_groups_metadata())
         for group in self.schema.run_groups:
-            is_single = group.subgroup_display_mode == BY_GROUP or len(self.expand_subgroups(group)) == 1
-            make = self.create_group_tables_by_subgroup if is_single else self.create_group_tables_by_metric_group
+            is_single = (
+                group.subgroup_display_mode == BY_GROUP or len(self.expand_subgroups(group)) == 1
+            )
+            make = (
+                self.create_group_tables_by_subgroup
+                if is_single
+                else self.create_group_tables_by_metric_group
+            )
             tables: list[Table] = make(group)
             for table in tables:
                 name = f"{group.name}_{table.name}"
@@ -447,7 +529,9 @@ class LongContextSummarizer(Summarizer):
                 links = (("LaTeX", latex), ("JSON", as_json))
                 table.links.extend(Hyperlink(text=text, href=str(path)) for text, path in links)
                 latex.parent.mkdir(parents=True, exist_ok=True)
-                latex.write_text(table_to_latex(table, f"{table.name} ({group.name})"), encoding="utf-8")
+                latex.write_text(
+                    table_to_latex(table, f"{table.name} ({group.name})"), encoding="utf-8"
+                )
                 _write_json(as_json, table)
             if tables:
                 _write_json(folder / f"{group.name}.json", tables)
@@ -462,7 +546,10 @@ class LongContextSummarizer(Summarizer):
         def process(run: Run) -> None:
             write_display(Path(run.run_path), run.run_spec, self.schema, skip_completed)
             if results := [each for each in self._scores.find([run]) if each.benchmark]:
-                tag_run(Path(run.run_path), describe(caveat for each in results for caveat in each.caveats))
+                tag_run(
+                    Path(run.run_path),
+                    describe(caveat for each in results for caveat in each.caveats),
+                )
 
         with ThreadPoolExecutor(min(self.num_threads, 2)) as pool:
             list(tqdm(pool.map(process, self.runs), "Pages of runs", len(self.runs), disable=None))
@@ -471,7 +558,9 @@ class LongContextSummarizer(Summarizer):
     def found(self) -> Suite:
         """The results of the suites, and their boards, which `write_leaderboard` gives."""
         suites = map(Path, self.run_suite_paths)
-        results = [each for suite in suites for each in read_results(suite, BENCHMARKS, keep_answers=False)]
+        results = [
+            each for suite in suites for each in read_results(suite, BENCHMARKS, keep_answers=False)
+        ]
         return Suite(results, make_boards(results, BENCHMARKS))
 
     @cached_property
@@ -485,7 +574,9 @@ class LongContextSummarizer(Summarizer):
             stats: dict[str, list[Stat]] = defaultdict(list)
             for stat in run.stats:
                 stats[stat.name.name].append(stat)
-            self._parts[id(run.run_spec)] = {name: replace(run, stats=each) for name, each in stats.items()}
+            self._parts[id(run.run_spec)] = {
+                name: replace(run, stats=each) for name, each in stats.items()
+            }
         return self._parts[id(run.run_spec)]
 
     @cached_property

@@ -59,7 +59,9 @@ class SuiteScores:
         if board is None:
             return None
         length = board.main_length
-        return group_name(board.benchmark, "", label(length), folder=board.folder_at(length), metric=board.metric)
+        return group_name(
+            board.benchmark, "", label(length), folder=board.folder_at(length), metric=board.metric
+        )
 
     def find(self, runs: Iterable[Run]) -> list[Result]:
         """Return the results of runs; results of another package's scenario have an empty benchmark."""
@@ -78,26 +80,37 @@ class SuiteScores:
                 for deployment in self._deployments.get(overall.model, [overall.model]):
                     yield self._add_run("", deployment, board.benchmark, [overall])
 
-    def _add_run(self, name: str, deployment: str, benchmark: Benchmark, results: Sequence[Result]) -> Run:
+    def _add_run(
+        self, name: str, deployment: str, benchmark: Benchmark, results: Sequence[Result]
+    ) -> Run:
         """Return results of a category or an overall score as a run, of which tables use the names of statistics."""
         first, stats = results[0], []
-        category = benchmark.entries[first.entry].name if first.entry in benchmark.entries else OVERALL
+        category = (
+            benchmark.entries[first.entry].name if first.entry in benchmark.entries else OVERALL
+        )
         parts = [category, *(each.task for each in results if each.task)]
         for each in results:
             names = dict.fromkeys([MAIN_METRIC, *each.statistics]) if each.has_score else ()
-            stats += [Stat(MetricName(name, sub_split=each.task or None, split="test")) for name in names]
+            stats += [
+                Stat(MetricName(name, sub_split=each.task or None, split="test")) for name in names
+            ]
         spec = RunSpec(
             name,
             ScenarioSpec(SCENARIO_CLASS),
             AdapterSpec(method=ADAPTER_METHOD, model=first.model, model_deployment=deployment),
             [],
-            groups=[group_name(benchmark, part, label(first.length), metric=first.metric) for part in parts],
+            groups=[
+                group_name(benchmark, part, label(first.length), metric=first.metric)
+                for part in parts
+            ],
         )
         self._results[id(spec)] = list(results)
         return Run("", spec, stats)
 
 
-def cell_score(results: Sequence[Result], matcher: MetricNameMatcher) -> tuple[Interval, Sequence[Caveat], list[str]]:
+def cell_score(
+    results: Sequence[Result], matcher: MetricNameMatcher
+) -> tuple[Interval, Sequence[Caveat], list[str]]:
     """Return the statistic of results that a column of HELM's tables has, and why it is not comparable.
 
     Also return what a score would be without a limit on tokens, and without known errors.
@@ -105,20 +118,31 @@ def cell_score(results: Sequence[Result], matcher: MetricNameMatcher) -> tuple[I
     name = matcher.name
     if whole := next((each for each in results if not each.task), None):
         is_score = name == MAIN_METRIC
-        return whole.interval if is_score else mean_of_means([]), whole.caveats, score_notes(whole) if is_score else []
+        return (
+            whole.interval if is_score else mean_of_means([]),
+            whole.caveats,
+            score_notes(whole) if is_score else [],
+        )
     tasks = _column_tasks(results, matcher)
-    names, having = {each.name for each in tasks}, {each.task for each in results if name in each.statistics}
+    names, having = (
+        {each.name for each in tasks},
+        {each.task for each in results if name in each.statistics},
+    )
     tasks_with = [task for task in tasks if task.name in having]
     if name == MAIN_METRIC or name in map(task_score, names):
         # Published scores have no answers, which such notes are about.
         is_own = not all(each.is_published for each in results)
         rows = [each for each in results if each.task in names and is_own]
-        return *mean_over_tasks(tasks, results, name), score_notes(average(rows[0].entry, tasks, rows)) if rows else []
+        return *mean_over_tasks(tasks, results, name), score_notes(
+            average(rows[0].entry, tasks, rows)
+        ) if rows else []
     if name in (*CONDITIONS, *_DEPTH_SCORES):
         caveats = () if name in CONDITIONS else mean_over_tasks(tasks, results)[1]
         return mean_over_tasks(tasks_with, results, name)[0], caveats, []
     # An official metric is only expected of the tasks that have it.
-    return *mean_over_tasks([task for task in tasks if name in task.metrics] or tasks_with, results, name), []
+    return *mean_over_tasks(
+        [task for task in tasks if name in task.metrics] or tasks_with, results, name
+    ), []
 
 
 def _column_tasks(results: Sequence[Result], matcher: MetricNameMatcher) -> list[Task]:
@@ -180,7 +204,9 @@ def make_cell(
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
         places = None if is_share else 4
-        about += [f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"]
+        about += [
+            f"95 % interval: {range_text(interval.low, interval.high, lambda end: _text(end, places))}"
+        ]
     about += [*notes, *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else [])]
     return ScoreCell(
         interval.mean,
@@ -270,7 +296,9 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
         cell
         if cell.value is None
         # The more tasks a mean lacks, the more spaces are before it, so that it comes after the means of more tasks.
-        else _text_cell(cell, width * (1 if lower_is_better else 1 + count_missing(cell)), places, best)
+        else _text_cell(
+            cell, width * (1 if lower_is_better else 1 + count_missing(cell)), places, best
+        )
         for cell in cells
     ]
 
@@ -290,7 +318,9 @@ def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -
     tail = add_mark("", _caveats_of(cell))
     if low is not None and high is not None:
         # The word joiner keeps both ends in one line.
-        tail += f" ({range_text(low, high, lambda end: _text(end, places))})".replace("–", "–\u2060")
+        tail += f" ({range_text(low, high, lambda end: _text(end, places))})".replace(
+            "–", "–\u2060"
+        )
     # The front end omits the zeros at the end of a number alone.
     tail = tail or (" %" if places is None else "")
     text = f"{_text(number, places):>{width}}{tail}"
@@ -318,7 +348,11 @@ def arrange_table(table: Table) -> Table:
     the user's models, whose names are bold, only the best published ones are kept, so that the user's are in view.
     """
     rows = [row for row in table.rows if any(map(_has_value, row[1:]))]
-    rows.sort(key=lambda row: [_rank(title, cell) for title, cell in zip(table.header[1:], row[1:], strict=True)])
+    rows.sort(
+        key=lambda row: [
+            _rank(title, cell) for title, cell in zip(table.header[1:], row[1:], strict=True)
+        ]
+    )
     published = [row for row in rows if _is_published(row)]
     if len(published) < len(rows):
         # The rows' identities are compared, because equal scores make equal rows.
@@ -326,9 +360,19 @@ def arrange_table(table: Table) -> Table:
         rows = [row for row in rows if id(row) not in hidden]
         if published:
             bold = {"font-weight": "bold"}
-            rows = [row if _is_published(row) else [replace(row[0], style=bold), *row[1:]] for row in rows]
+            rows = [
+                row if _is_published(row) else [replace(row[0], style=bold), *row[1:]]
+                for row in rows
+            ]
     # The first column has the models' names.
-    places = [0, *(place for place in range(1, len(table.header)) if any(_has_value(row[place]) for row in rows))]
+    places = [
+        0,
+        *(
+            place
+            for place in range(1, len(table.header))
+            if any(_has_value(row[place]) for row in rows)
+        ),
+    ]
     header = _shorten([table.header[place] for place in places]) if rows else []
     return replace(table, header=header, rows=[[row[place] for place in places] for row in rows])
 
@@ -350,7 +394,11 @@ def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, int, float]:
     if not _has_value(cell):
         return True, 0, 0.0
     # `False` sorts before `True`, so cells with a value come first.
-    return False, count_missing(cell), float(cell.value) if title.lower_is_better else -float(cell.value)
+    return (
+        False,
+        count_missing(cell),
+        float(cell.value) if title.lower_is_better else -float(cell.value),
+    )
 
 
 def _shorten(header: Sequence[HeaderCell]) -> list[HeaderCell]:
@@ -360,7 +408,9 @@ def _shorten(header: Sequence[HeaderCell]) -> list[HeaderCell]:
     metrics = len({column["metric"] for column in columns}) > 1
     names = ["run_group"] * (groups or not metrics) + ["metric"] * metrics
     return [
-        replace(title, value=" ".join(title.metadata[name] for name in names)) if title.metadata else title
+        replace(title, value=" ".join(title.metadata[name] for name in names))
+        if title.metadata
+        else title
         for title in header
     ]
 

@@ -18,7 +18,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from helm_longctx.results.statistics.intervals import Floats, Interval, cluster_sums, group_codes, normal_quantile
+from helm_longctx.results.statistics.intervals import (
+    Floats,
+    Interval,
+    cluster_sums,
+    group_codes,
+    normal_quantile,
+)
 
 Looks = tuple[int, ...]
 """The sizes of the sample at all looks until now, ascending. The last one is the size now."""
@@ -57,7 +63,11 @@ def level_of_look(looks: Looks, error: float, first: float = FIRST_OF_GATE) -> f
     if len(looks) == 1:
         return first * error
     levels = _levels(looks, first)
-    return float(np.exp(np.interp(np.log(error), np.log(_LEVELS), np.log(levels)))) if levels[-1] else 0.0
+    return (
+        float(np.exp(np.interp(np.log(error), np.log(_LEVELS), np.log(levels))))
+        if levels[-1]
+        else 0.0
+    )
 
 
 def quantile_of(level: float) -> float:
@@ -87,7 +97,11 @@ def _levels(looks: Looks, first: float) -> Floats:
     """Return the levels of the last look for all errors of `_LEVELS`."""
     from scipy.special import ndtr
 
-    return np.asarray(ndtr(-_find_bounds(looks, first))) if max(looks) == looks[-1] else np.zeros_like(_LEVELS)
+    return (
+        np.asarray(ndtr(-_find_bounds(looks, first)))
+        if max(looks) == looks[-1]
+        else np.zeros_like(_LEVELS)
+    )
 
 
 def _find_bounds(looks: Looks, first: float) -> Floats:
@@ -123,7 +137,9 @@ def _walk(looks: Looks, first: float) -> Floats:
         same, deviation = _step(looks)
         mass = np.diff(ndtr((edges - same * _GRID) / deviation), axis=0) @ _walk(looks[:-1], first)
     # A value's part of the grid can be on both sides of the bound.
-    return np.asarray(mass * np.clip((_find_bounds(looks, first) - _GRID[:, None]) / (2 * half) + 0.5, 0, 1))
+    return np.asarray(
+        mass * np.clip((_find_bounds(looks, first) - _GRID[:, None]) / (2 * half) + 0.5, 0, 1)
+    )
 
 
 def _step(looks: Looks) -> tuple[float, float]:
@@ -229,9 +245,16 @@ def compare_parts(parts: Sequence[Pairs], looks: Looks = ()) -> Comparison:
 
 def join_pairs(parts: Sequence[Pairs]) -> tuple[Floats, Floats, NDArray[np.intp]]:
     """Return the differences of all parts, their weights, and the numbers of their clusters."""
-    differences = [np.asarray(part.a, dtype=float) - np.asarray(part.b, dtype=float) for part in parts]
-    weights = [np.full(len(each), part.weight / len(each)) for part, each in zip(parts, differences, strict=True)]
-    codes = group_codes([group for part in parts for group in part.groups], sum(map(len, differences)))
+    differences = [
+        np.asarray(part.a, dtype=float) - np.asarray(part.b, dtype=float) for part in parts
+    ]
+    weights = [
+        np.full(len(each), part.weight / len(each))
+        for part, each in zip(parts, differences, strict=True)
+    ]
+    codes = group_codes(
+        [group for part in parts for group in part.groups], sum(map(len, differences))
+    )
     return np.concatenate(differences), np.concatenate(weights), codes
 
 
@@ -266,7 +289,10 @@ def find_differences(comparisons: Mapping[Pair, Comparison]) -> dict[Pair, Decis
         The decisions by the same names.
     """
     adjusted = holm([comparison.p_value for comparison in comparisons.values()])
-    return {pair: Decision(comparisons[pair], p_value) for pair, p_value in zip(comparisons, adjusted, strict=True)}
+    return {
+        pair: Decision(comparisons[pair], p_value)
+        for pair, p_value in zip(comparisons, adjusted, strict=True)
+    }
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -296,14 +322,17 @@ def smallest_shares(n: int, level: float, power: float = 0.8) -> tuple[float | N
 
     shares = np.arange(1, 101) / 100
     fewest = (
-        next((more for more in range(n + 1) if sign_test(more, less * (n - more)) < level), n + 1) for less in (0, 1)
+        next((more for more in range(n + 1) if sign_test(more, less * (n - more)) < level), n + 1)
+        for less in (0, 1)
     )
     found = [shares[binom.sf(wins - 1, n, shares) >= power] for wins in fewest]
     exact, noisy = (float(each[0]) if len(each) else None for each in found)
     return exact, noisy
 
 
-def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp], looks: Looks = ()) -> Comparison:
+def _compare(
+    differences: Floats, weights: Floats, codes: NDArray[np.intp], looks: Looks = ()
+) -> Comparison:
     """Test the weighted mean of differences.
 
     Args:
@@ -332,7 +361,10 @@ def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp], look
     low, high = -1.0, 1.0
     if leading > 0:
         root = math.sqrt(max(linear**2 - leading * (mean**2 - level * variance), 0.0))
-        low, high = max(low, min((linear - root) / leading, mean)), min(high, max((linear + root) / leading, mean))
+        low, high = (
+            max(low, min((linear - root) / leading, mean)),
+            min(high, max((linear + root) / leading, mean)),
+        )
     return Comparison(Interval(mean, low, high, n), p_value, wins, losses, n - wins - losses)
 
 
@@ -345,7 +377,9 @@ def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
     Returns:
         Shape (samples,).
     """
-    squares, fourth, spread = ((counts * each).sum(axis=-1) for each in (sums**2, sums**4, sizes**2))
+    squares, fourth, spread = (
+        (counts * each).sum(axis=-1) for each in (sums**2, sums**4, sizes**2)
+    )
     # This is the mean square, weighted by the squares themselves, so that clusters without a difference do not count.
     # It is shrunk to the value of a cluster of mean size that differs in all its instances by 1.
     differ = squares > _EQUAL**2

@@ -124,11 +124,14 @@ def mean_of_means(
     mean, n = float(shares @ rows[:, 0]), sum(each.n for each in intervals)
     factors = shares**2 * _shared_factors(clusters, [each.high - each.low for each in intervals])
     if not (rows.min() >= 0 and rows.max() <= 1):  # NaN, too
-        below, above = (math.sqrt(float(factors @ (rows[:, 0] - rows[:, end]) ** 2)) for end in (1, 2))
+        below, above = (
+            math.sqrt(float(factors @ (rows[:, 0] - rows[:, end]) ** 2)) for end in (1, 2)
+        )
         return Interval(mean, mean - below, mean + above, n)
     # By the width of its exact interval, a mean of few answers has even fewer. Only beside large means is that needed.
     is_exact = all(
-        each.n < FEW and (each.low, each.high) == _clopper_pearson(round(each.mean * each.n), each.n)
+        each.n < FEW
+        and (each.low, each.high) == _clopper_pearson(round(each.mean * each.n), each.n)
         for each in intervals
     )
     inverses = np.array([1 / each.n if is_exact else inverse_size(each) for each in intervals])
@@ -136,7 +139,12 @@ def mean_of_means(
     low, high = _clopper_pearson(mean * size, size) if size < math.inf else (mean, mean)
     wrong = [(each.n * (1 - each.mean), each.high == 1) for each in intervals]
     right = [(each.n * each.mean, each.low == 0) for each in intervals]
-    return Interval(mean, 0.0 if _is_one(right) else min(low, mean), 1.0 if _is_one(wrong) else max(high, mean), n)
+    return Interval(
+        mean,
+        0.0 if _is_one(right) else min(low, mean),
+        1.0 if _is_one(wrong) else max(high, mean),
+        n,
+    )
 
 
 def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
@@ -170,10 +178,14 @@ def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Flo
     # The variance of a sample is too small by its share in the number of values.
     variances = np.minimum(means * (1 - means) * (1 + inverses), 0.25)
     whole, typical = mean * (1 - mean), float(shares @ variances)
-    largest = min(float((parts / shares).max() / parts.sum()), 0.25 / whole if whole > _ROUNDING else math.inf)
+    largest = min(
+        float((parts / shares).max() / parts.sum()), 0.25 / whole if whole > _ROUNDING else math.inf
+    )
     # The number of observations behind the estimate, as in `_informative`, if all means had the same variance.
     weight = float(parts.sum() ** 2 / (parts**2 @ inverses)) * typical / (1 - 3 * typical)
-    ratio = _shrink(float(parts @ variances), whole * float(parts.sum()), largest, weight, _PRIOR_MEANS)
+    ratio = _shrink(
+        float(parts @ variances), whole * float(parts.sum()), largest, weight, _PRIOR_MEANS
+    )
     return 1 / (ratio * float(parts.sum()))
 
 
@@ -314,7 +326,13 @@ def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Fl
         sums, wide = errors.sum(axis=0), [widths[row] for row in rows]
         # If all clusters have the same error in each sample, the widths are added instead of their squares.
         largest = sum(wide) ** 2 / float(np.square(wide).sum())
-        ratio = _shrink(float((sums**2).sum()), float((errors**2).sum()), largest, _informative(sums), PRIOR_DEFF)
+        ratio = _shrink(
+            float((sums**2).sum()),
+            float((errors**2).sum()),
+            largest,
+            _informative(sums),
+            PRIOR_DEFF,
+        )
         # A ratio below 1 is mostly chance.
         factors[rows] = max(ratio, 1.0)
     return factors
@@ -352,7 +370,9 @@ def effective_length(scores: Mapping[int, float], threshold: float) -> int | Non
     return max((length for length, score in scores.items() if score >= threshold), default=None)
 
 
-def possible_lengths(intervals: Mapping[int, Interval], score: float | None = None) -> list[int | None]:
+def possible_lengths(
+    intervals: Mapping[int, Interval], score: float | None = None
+) -> list[int | None]:
     """Return the lengths that can be the effective one: the true one is among them in at least 95 % of samples.
 
     A length cannot be it if its score is below the threshold for sure, or if a longer one is above it for sure. The
@@ -372,10 +392,16 @@ def possible_lengths(intervals: Mapping[int, Interval], score: float | None = No
         is_below = _difference(intervals, length, score, 1)[1] < 0
         if not is_below and not _is_any_above(intervals, longer, score):
             found.append(length)
-    return [None, *found] if score is not None and not _is_any_above(intervals, lengths, score) else found
+    return (
+        [None, *found]
+        if score is not None and not _is_any_above(intervals, lengths, score)
+        else found
+    )
 
 
-def _is_any_above(intervals: Mapping[int, Interval], lengths: Sequence[int], score: float | None) -> bool:
+def _is_any_above(
+    intervals: Mapping[int, Interval], lengths: Sequence[int], score: float | None
+) -> bool:
     """Whether the score at any of the lengths is above the threshold, at half of the error over all of them."""
     from scipy.special import ndtri
 
@@ -390,7 +416,9 @@ def _difference(
     """Return the ends of the score less the threshold, of intervals that are wider by a factor."""
     here, first = intervals[length], intervals[min(intervals)]
     if score is not None:
-        return here.mean - score - factor * (here.mean - here.low), here.mean - score + factor * (here.high - here.mean)
+        return here.mean - score - factor * (here.mean - here.low), here.mean - score + factor * (
+            here.high - here.mean
+        )
     if length == min(intervals):
         return 0.0, 0.0
     mean = here.mean - NOLIMA_SHARE * first.mean
@@ -412,7 +440,9 @@ def length_means(scores: Mapping[int, float]) -> tuple[float, float, float]:
     """
     by_length = [scores[length] for length in sorted(scores)]
     weights = range(1, len(scores) + 1)
-    plain, increasing, decreasing = (np.average(by_length, weights=each) for each in (None, weights, weights[::-1]))
+    plain, increasing, decreasing = (
+        np.average(by_length, weights=each) for each in (None, weights, weights[::-1])
+    )
     return float(plain), float(increasing), float(decreasing)
 
 

@@ -79,7 +79,9 @@ class Clusters(NamedTuple):
         return cls(kinds[0], kinds[1], counts[None].astype(float))
 
 
-def margin_statistics(clusters: Clusters, margin: float | Floats, bounds: Bounds = DIFFERENCES) -> Floats:
+def margin_statistics(
+    clusters: Clusters, margin: float | Floats, bounds: Bounds = DIFFERENCES
+) -> Floats:
     """Return the statistic of each sample: positive if its mean is above the margin. It is normal if it is the margin.
 
     Args:
@@ -104,7 +106,9 @@ def margin_statistics(clusters: Clusters, margin: float | Floats, bounds: Bounds
     farthest = spread * np.where(distance > 0, margin - bounds.low, bounds.high - margin)
     likely = _likely_squares(sign[:, None] * errors, counts, farthest)
     # With few clusters nothing can be rejected at a high level, which limits the statistic.
-    return np.asarray(sign * np.minimum(abs(distance) / np.sqrt(np.maximum(flips, likely)), 1 / np.sqrt(spread)))
+    return np.asarray(
+        sign * np.minimum(abs(distance) / np.sqrt(np.maximum(flips, likely)), 1 / np.sqrt(spread))
+    )
 
 
 def _likely_squares(errors: Floats, counts: Floats, farthest: Floats) -> Floats:
@@ -116,7 +120,9 @@ def _likely_squares(errors: Floats, counts: Floats, farthest: Floats) -> Floats:
         errors: shape (samples, kinds), whose sum is at least 0 in each sample.
         farthest: shape (samples,): the size of the smallest possible error, which is below 0.
     """
-    smallest = np.maximum(np.where(counts > 0, -errors, 0).max(axis=1), np.maximum(farthest, 1e-12))[:, None]
+    smallest = np.maximum(
+        np.where(counts > 0, -errors, 0).max(axis=1), np.maximum(farthest, 1e-12)
+    )[:, None]
     # From here on, the smallest error is -1, so the tilt t is between 0 and 1.
     scaled = np.where(counts > 0, errors / smallest, 0)
     low, high = np.zeros(len(counts)), np.ones(len(counts))
@@ -130,7 +136,9 @@ def _likely_squares(errors: Floats, counts: Floats, farthest: Floats) -> Floats:
     return np.asarray(((tilted * scaled**2).sum(axis=1) + rest) * smallest[:, 0] ** 2)
 
 
-def margin_interval(clusters: Clusters, quantile: float, bounds: Bounds = DIFFERENCES) -> tuple[float, float]:
+def margin_interval(
+    clusters: Clusters, quantile: float, bounds: Bounds = DIFFERENCES
+) -> tuple[float, float]:
     """Return the means that the test of one sample does not reject.
 
     Args:
@@ -220,7 +228,9 @@ def power_to_fail(cells: Cells, outcomes: Outcomes, margin: float, level: float)
     return float((_draw_statistics(cells, outcomes, margin) < -quantile_of(level)).mean())
 
 
-def smallest_drop(clusters: int, changed: float, margin: float, level: float, power: float) -> float:
+def smallest_drop(
+    clusters: int, changed: float, margin: float, level: float, power: float
+) -> float:
     """Return the smallest drop that is shown to be larger than a margin.
 
     Args:
@@ -249,7 +259,9 @@ def _draw_statistics(cells: Cells, outcomes: Outcomes, margin: float) -> Floats:
     values, shares = np.array(outcomes).T
     total = sum(size * clusters for size, clusters in kinds.items())
     sizes = np.repeat([size / total for size in kinds], len(values))
-    counts = [random.multinomial(clusters, shares / shares.sum(), DRAWS) for clusters in kinds.values()]
+    counts = [
+        random.multinomial(clusters, shares / shares.sum(), DRAWS) for clusters in kinds.values()
+    ]
     drawn, places = np.unique(np.concatenate(counts, axis=1), axis=0, return_inverse=True)
     sums = sizes * np.tile(values, len(kinds))
     return margin_statistics(Clusters(sums, sizes, drawn.astype(float)), -margin)[places.ravel()]
@@ -280,11 +292,13 @@ def clusters_needed(cells: Cells, changed: float, margin: float, power: float, e
         # The tasks round up, and a few clusters more can have less power, because right answers have steps.
         rounded = [wanted * clusters / total for _, clusters in cells]
         sizes = (
-            [max(1, step(each)) for each in rounded] for step in (math.floor, math.ceil, lambda n: math.ceil(n) + 1)
+            [max(1, step(each)) for each in rounded]
+            for step in (math.floor, math.ceil, lambda n: math.ceil(n) + 1)
         )
         weights = [weight for weight, _ in cells]
         return all(
-            power_to_pass(tuple(zip(weights, each, strict=True)), outcomes, margin, level) >= power for each in sizes
+            power_to_pass(tuple(zip(weights, each, strict=True)), outcomes, margin, level) >= power
+            for each in sizes
         )
 
     return _smallest(is_enough, 1)
@@ -313,7 +327,9 @@ def clusters_to_decide(
     return _smallest(lambda wanted: is_enough(wanted, outcomes), least)
 
 
-def _expected_power(outcomes: Outcomes, clusters: int, margin: float, levels: Sequence[float]) -> float:
+def _expected_power(
+    outcomes: Outcomes, clusters: int, margin: float, levels: Sequence[float]
+) -> float:
     """Return about the probability of a decision, from the statistic of the expected sample.
 
     Args:
@@ -322,12 +338,17 @@ def _expected_power(outcomes: Outcomes, clusters: int, margin: float, levels: Se
     from scipy.special import ndtr
 
     values, shares = np.array(outcomes).T
-    expected = Clusters(values / clusters, np.full(len(values), 1 / clusters), clusters * shares[None])
+    expected = Clusters(
+        values / clusters, np.full(len(values), 1 / clusters), clusters * shares[None]
+    )
     statistic, mean = float(margin_statistics(expected, -margin)[0]), float(values @ shares)
     deviation = math.sqrt(max(float(values**2 @ shares) - mean**2, 1e-12) / clusters)
     # The statistic divides by an error that belongs to the margin, and differs from the deviation of the mean.
     ratio = abs(mean + margin) / max(abs(statistic), 1e-9) / deviation
-    up, down = (ratio * (sign * statistic - quantile_of(level)) for sign, level in zip((1, -1), levels, strict=True))
+    up, down = (
+        ratio * (sign * statistic - quantile_of(level))
+        for sign, level in zip((1, -1), levels, strict=True)
+    )
     return float(ndtr(up) + ndtr(down))
 
 
@@ -396,11 +417,15 @@ def decide_drops(
         looks: the numbers of instances at earlier looks, by the part's name.
         depths: the parts that are depths, which need not be shown to be no worse, unless they are suspect.
     """
-    tests = {name: _Test(pairs, margin, (looks or {}).get(name, ())) for name, pairs in parts.items()}
+    tests = {
+        name: _Test(pairs, margin, (looks or {}).get(name, ())) for name, pairs in parts.items()
+    }
     worse = dict(zip(tests, holm([test.p_worse for test in tests.values()]), strict=True))
     dropped = dict(zip(depths, holm([tests[name].p_drop for name in depths]), strict=True))
     return {
-        name: test.decide(worse[name], power, len(tests), dropped.get(name) if name in dropped else None)
+        name: test.decide(
+            worse[name], power, len(tests), dropped.get(name) if name in dropped else None
+        )
         for name, test in tests.items()
     }
 
@@ -416,7 +441,9 @@ class _Test:
         self._margin, self._found = margin, compare_parts(pairs)
         self._clusters = Clusters.of(*join_pairs(pairs))
         self._looks = next_looks(earlier, self._found.effect.n)
-        statistic, drop = (float(margin_statistics(self._clusters, -each)[0]) for each in (margin, 0.0))
+        statistic, drop = (
+            float(margin_statistics(self._clusters, -each)[0]) for each in (margin, 0.0)
+        )
         self.p_worse = p_value_of_looks(upper_tail(-statistic), self._looks)
         self.p_drop = upper_tail(-drop)
         # A look at fewer instances does not decide, so it has no part of the error.
@@ -442,7 +469,9 @@ class _Test:
             # As many as are needed if the differences vary as in these.
             sample, n = Sample.of(self._clusters), self._found.effect.n
             looks = tuple(each / n for each in self._able)
-            needed = clusters_to_decide(sample, self._margin, power, (ONE_SIDED, ONE_SIDED / parts), looks)
+            needed = clusters_to_decide(
+                sample, self._margin, power, (ONE_SIDED, ONE_SIDED / parts), looks
+            )
             more = max(1, round(n * needed / sample.clusters) - n)
         return Drop(replace(self._found, effect=effect), p_worse, verdict, more, is_suspect)
 
@@ -472,4 +501,8 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     """
     if Verdict.WORSE in verdicts:
         return Verdict.WORSE
-    return Verdict.NO_WORSE if all(each is Verdict.NO_WORSE for each in verdicts) else Verdict.UNDECIDED
+    return (
+        Verdict.NO_WORSE
+        if all(each is Verdict.NO_WORSE for each in verdicts)
+        else Verdict.UNDECIDED
+    )

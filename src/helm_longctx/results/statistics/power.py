@@ -249,8 +249,13 @@ def detectable_from(own: Interval, published: Interval) -> float:
         published: the mean; without ends it is exact.
     """
     mean = max(published.mean, 1 - published.mean)
-    sizes = (1 / inverse_size(own), 1 / inverse_size(published) if published.low < published.high else _EXACT)
-    worse, better = ([Sample(Spread(mean * (1 - mean), 0.0, is_paired=False), size, size)] for size in sizes)
+    sizes = (
+        1 / inverse_size(own),
+        1 / inverse_size(published) if published.low < published.high else _EXACT,
+    )
+    worse, better = (
+        [Sample(Spread(mean * (1 - mean), 0.0, is_paired=False), size, size)] for size in sizes
+    )
     found = _search(lambda difference: _smallest_unpaired(better, worse, difference))
     return found if found <= mean else math.inf
 
@@ -291,16 +296,29 @@ def _smallest(samples: Sequence[Sample], difference: float) -> float:
     count = len(samples)
     # Models that never differed can differ on the next question.
     variances = [each.spread.variance or 1 / each.questions for each in samples]
-    errors = np.array([v * each.inverse_size for v, each in zip(variances, samples, strict=True)]) / count**2
+    errors = (
+        np.array([v * each.inverse_size for v, each in zip(variances, samples, strict=True)])
+        / count**2
+    )
     # The test does not subtract the mean from the clusters' sums.
     squares = errors + difference**2 / (np.array([each.clusters for each in samples]) * count**2)
-    kurtoses = [each.kurtosis(each.spread.kurtosis or 1 / v) for v, each in zip(variances, samples, strict=True)]
-    typical = sum(k * square**2 / each.clusters for k, square, each in zip(kurtoses, squares, samples, strict=True))
-    limit = normal_quantile() * math.sqrt(float(squares.sum()) + PSEUDO * typical / float(squares.sum()))
+    kurtoses = [
+        each.kurtosis(each.spread.kurtosis or 1 / v)
+        for v, each in zip(variances, samples, strict=True)
+    ]
+    typical = sum(
+        k * square**2 / each.clusters
+        for k, square, each in zip(kurtoses, squares, samples, strict=True)
+    )
+    limit = normal_quantile() * math.sqrt(
+        float(squares.sum()) + PSEUDO * typical / float(squares.sum())
+    )
     return limit + _quantile() * math.sqrt(float(errors.sum()))
 
 
-def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], difference: float) -> float:
+def _smallest_unpaired(
+    better: Sequence[Sample], worse: Sequence[Sample], difference: float
+) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_intervals`.
 
     Args:
@@ -311,10 +329,16 @@ def _smallest_unpaired(better: Sequence[Sample], worse: Sequence[Sample], differ
     lower = [max(mean - difference, 0.5) for mean in means]
     ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
     step = sum(0.5 / sum(each.questions for each in samples) for samples in (better, worse))
-    return step + math.hypot(*(half for half, _ in ends)) + _quantile() * math.sqrt(sum(error for _, error in ends))
+    return (
+        step
+        + math.hypot(*(half for half, _ in ends))
+        + _quantile() * math.sqrt(sum(error for _, error in ends))
+    )
 
 
-def _expected_end(samples: Sequence[Sample], means: Sequence[float], end: int) -> tuple[float, float]:
+def _expected_end(
+    samples: Sequence[Sample], means: Sequence[float], end: int
+) -> tuple[float, float]:
     """Return what `mean_of_means` finds on average: the distance from the mean to an end of its interval.
 
     Args:
@@ -325,15 +349,21 @@ def _expected_end(samples: Sequence[Sample], means: Sequence[float], end: int) -
         The distance, and the variance of the mean and the distance together.
     """
     variances = [mean * (1 - mean) for mean in means]
-    found = [_expected_inverse(each, variance) for each, variance in zip(samples, variances, strict=True)]
+    found = [
+        _expected_inverse(each, variance) for each, variance in zip(samples, variances, strict=True)
+    ]
     intervals = [
         Interval(mean, *wilson(mean, 1 / inverse, normal_quantile()), round(each.questions))
         for each, mean, (inverse, _) in zip(samples, means, found, strict=True)
     ]
     whole, count = mean_of_means(intervals), len(samples)
-    own = sum(each.inverse_size * variance for each, variance in zip(samples, variances, strict=True))
+    own = sum(
+        each.inverse_size * variance for each, variance in zip(samples, variances, strict=True)
+    )
     # The widths of the tasks' intervals vary, too.
-    noise = sum(inverse * relative * v for (inverse, relative), v in zip(found, variances, strict=True))
+    noise = sum(
+        inverse * relative * v for (inverse, relative), v in zip(found, variances, strict=True)
+    )
     distance = (whole.mean - whole.low, whole.high - whole.mean)[end]
     return distance, (own + noise * normal_quantile() ** 2) / count**2
 

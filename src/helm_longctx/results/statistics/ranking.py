@@ -22,7 +22,9 @@ class Rank:
     high: int
 
 
-def rank_ranges(scores: Mapping[str, float], decisions: Mapping[tuple[str, str], Decision]) -> dict[str, Rank]:
+def rank_ranges(
+    scores: Mapping[str, float], decisions: Mapping[tuple[str, str], Decision]
+) -> dict[str, Rank]:
     """Rank models by their scores, with the ranks that the decisions about all pairs allow.
 
     A model's rank is at least 1 + the number of models that are surely better, and at most the number of models less
@@ -106,7 +108,9 @@ def _improve(order: list[int], preferences: Floats) -> list[int]:
             # costs[p] are the contradictions if the model stands before others[p]: those with the models that are then
             # ahead of it, although it beats them, and those with the models behind it that beat it.
             behind, ahead = preferences[model, others], preferences[others, model]
-            costs = np.concatenate([[0], behind.cumsum()]) + np.concatenate([ahead[::-1].cumsum()[::-1], [0]])
+            costs = np.concatenate([[0], behind.cumsum()]) + np.concatenate(
+                [ahead[::-1].cumsum()[::-1], [0]]
+            )
             order = [int(other) for other in np.insert(others, int(costs.argmin()), model)]
         # Without a margin the loop could be endless, because by rounding two orders can each seem better.
         if _contradictions(order, preferences) >= before - 1e-12:
@@ -182,7 +186,9 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
     centre = math.atanh(max(-largest, min(largest, rho)))
     # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation, which is too small for ranks.
     half = normal_quantile() * math.sqrt((1 + rho**2 / 2) / (pairs - 3))
-    return Correlation(rho, p_value, min(math.tanh(centre - half), rho), max(math.tanh(centre + half), rho), n)
+    return Correlation(
+        rho, p_value, min(math.tanh(centre - half), rho), max(math.tanh(centre + half), rho), n
+    )
 
 
 @lru_cache(maxsize=2)

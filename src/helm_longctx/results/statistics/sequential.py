@@ -87,13 +87,18 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decisio
     if not 0 < threshold < 1:
         raise ValueError(f"threshold {threshold} is not between 0 and 1")
     # Unless the mean is the threshold, only one of the two decisions is wrong, so each can have the whole error.
-    above, below = _first(_wealth(scores, threshold), error), _first(_wealth(1 - scores, 1 - threshold), error)
+    above, below = (
+        _first(_wealth(scores, threshold), error),
+        _first(_wealth(1 - scores, 1 - threshold), error),
+    )
     if above == below:
         return Decision.OPEN
     return Decision.ABOVE if above < below else Decision.BELOW
 
 
-def count_until_decision(values: ArrayLike, threshold: float, most: int, error: float = ERROR) -> int:
+def count_until_decision(
+    values: ArrayLike, threshold: float, most: int, error: float = ERROR
+) -> int:
     """Return how many further scores can decide at the soonest: if all of them are 1, or all of them are 0.
 
     A sampler that asks as many at a time never asks more than one that asks them singly.
@@ -104,7 +109,9 @@ def count_until_decision(values: ArrayLike, threshold: float, most: int, error: 
     """
     known = _check(values, error)
     right, wrong = (np.concatenate([known, np.full(most, end)]) for end in (1.0, 0.0))
-    soonest = min(_first(_wealth(right, threshold), error), _first(_wealth(1 - wrong, 1 - threshold), error))
+    soonest = min(
+        _first(_wealth(right, threshold), error), _first(_wealth(1 - wrong, 1 - threshold), error)
+    )
     return min(max(soonest + 1 - len(known), 0), most)
 
 
@@ -151,7 +158,9 @@ def _wealth(values: Floats, mean: float) -> Floats:
     # A lost stake of the whole wealth has the logarithm -inf.
     with np.errstate(divide="ignore"):
         factors = np.log(1 - _STAKES[:, None] + _STAKES[:, None] * values / mean)
-        return np.asarray(np.logaddexp.reduce(np.cumsum(factors, axis=1), axis=0) - math.log(len(_STAKES)))
+        return np.asarray(
+            np.logaddexp.reduce(np.cumsum(factors, axis=1), axis=0) - math.log(len(_STAKES))
+        )
 
 
 def _is_reached(wealth: Floats, error: float) -> bool:
@@ -176,7 +185,9 @@ def _largest(is_rejected: Callable[[float], bool]) -> float:
 _PRICE = 0.0002
 """What a value costs, as a part of the probability to reach the goal. Without it, clear cases need twice as many."""
 
-_GRID = np.unique([0.0, *np.logspace(-5, 0, 80), *np.linspace(0, 1, 141), *(1 - np.logspace(-5, -1, 30))])
+_GRID = np.unique(
+    [0.0, *np.logspace(-5, 0, 80), *np.linspace(0, 1, 141), *(1 - np.logspace(-5, -1, 30))]
+)
 """Shares of the goal for which the probability to reach it is computed. Between them it is interpolated."""
 
 _PARTS = np.linspace(0, 1, 33)

@@ -15,7 +15,13 @@ from helm.common.request import RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, label_error
+from helm_longctx.failures import (
+    Failure,
+    failure_of,
+    failure_of_error,
+    failure_of_text,
+    label_error,
+)
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.batches import LostResultsError, Outcome, Service, is_missing
 from helm_longctx.models.apis.protocol import Body
@@ -79,7 +85,9 @@ class Problems:
         except InputError as error:
             self.errors |= dict.fromkeys(names, error)
         except OSError as error:
-            self.errors |= dict.fromkeys(names, InputError(f"{error.filename or run}: {error.strerror or error}"))
+            self.errors |= dict.fromkeys(
+                names, InputError(f"{error.filename or run}: {error.strerror or error}")
+            )
 
     def concern(self, run: Path, part: BatchPart) -> bool:
         """Whether there is an error about a part or its run."""
@@ -103,7 +111,9 @@ class Problems:
             texts = list(dict.fromkeys(map(str, self.errors.values())))
             if any(map(_is_final, self.errors.values())):
                 command = f"helm-longctx batch collect --suite {suite} --forget"
-                texts.append(f"check base_url and the key, or give up these answers with: {command}")
+                texts.append(
+                    f"check base_url and the key, or give up these answers with: {command}"
+                )
             raise InputError("; ".join(texts))
 
 
@@ -146,7 +156,9 @@ class Batches:
         """
         problems = Problems()
         waiting = {part.id: len(part.requests) for _, part in self._open_parts(problems)}
-        with stoppable(lambda: "what was collected is kept; run the same command again to continue"):
+        with stoppable(
+            lambda: "what was collected is kept; run the same command again to continue"
+        ):
             self._collect(problems)
             first = set(problems.errors)
             with tqdm(total=sum(waiting.values()), unit="request", disable=None) as bar:
@@ -159,7 +171,9 @@ class Batches:
         ended = [part for _, part in self._parts(problems) if part.id in waiting]
         problems.report(self._suite)
         failures = sum((Counter(part.failures) for part in ended), Counter[str]())
-        return failures.total() < sum(waiting.values()) and any(Failure(kind).is_retriable for kind in failures)
+        return failures.total() < sum(waiting.values()) and any(
+            Failure(kind).is_retriable for kind in failures
+        )
 
     def cancel(self) -> int:
         """Cancel batches that have not ended, and return their number. Raises an `InputError` if one is refused."""
@@ -183,13 +197,21 @@ class Batches:
                 yield from ((run, part) for part in parts)
 
     def _open_parts(self, problems: Problems) -> list[tuple[Path, BatchPart]]:
-        return [each for each in self._parts(problems) if each[1].is_open and not problems.concern(*each)]
+        return [
+            each
+            for each in self._parts(problems)
+            if each[1].is_open and not problems.concern(*each)
+        ]
 
     def _service(self, run: Path, part: BatchPart) -> Service:
         return find_service(part.service, self._client(part), run)
 
     def _client(self, part: BatchPart) -> Any:
-        return self._judges.client(part.deployment) if part.is_judging else find_client(self._context, part.deployment)
+        return (
+            self._judges.client(part.deployment)
+            if part.is_judging
+            else find_client(self._context, part.deployment)
+        )
 
     def _state(self, run: Path, part: BatchPart) -> BatchState:
         if part.failures is not None:
@@ -202,7 +224,9 @@ class Batches:
                 progress = self._service(run, part).progress(part)
             except LostResultsError:
                 return BatchState(run, part, "gone", 0, True)
-        return BatchState(run, part, progress.state, progress.done, progress.is_ended, progress.reason)
+        return BatchState(
+            run, part, progress.state, progress.done, progress.is_ended, progress.reason
+        )
 
     def _show(self, bar: Any, batches: int) -> None:
         states: list[BatchState] = []
@@ -210,10 +234,14 @@ class Batches:
             states.extend(state for state in self.states() if state.part.is_open)
         bar.n = bar.total - sum(len(state.part.requests) - state.done for state in states)
         counts = Counter(state.state for state in states)
-        bar.set_postfix_str(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+        bar.set_postfix_str(
+            ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+        )
         # There is no bar if standard error is not a terminal.
         if bar.disable:
-            _log.info("%d of %d requests done, %d batches have not ended", bar.n, bar.total, batches)
+            _log.info(
+                "%d of %d requests done, %d batches have not ended", bar.n, bar.total, batches
+            )
 
     def _collect(self, problems: Problems, forget: bool = False) -> None:
         for run in dict.fromkeys(run for run, _ in self._open_parts(problems)):
@@ -258,7 +286,9 @@ class Batches:
             return
         with Journal(run) as journal:
             # `helm-run` can have answered the request in the meantime. The first answer stays.
-            yield lambda name, reply, result: None if journal.get(name) else journal.add(name, result)
+            yield (
+                lambda name, reply, result: None if journal.get(name) else journal.add(name, result)
+            )
 
 
 _PASSING = (Failure.TEMPORARY, Failure.UNREACHABLE)
@@ -299,7 +329,9 @@ class Tally:
             more = ", …" if self._stray_count > len(self._strays) else ""
             lines = f"{self._stray_count} ({', '.join(self._strays)}{more})"
             if not (self._answered or self._failures):
-                raise ValueError(f"no line names a request of the batch; lines that were read: {lines}")
+                raise ValueError(
+                    f"no line names a request of the batch; lines that were read: {lines}"
+                )
             about = "lines that cannot be read, name no request, or repeat an answer"
             _log.warning(f"batch {self._part.batch}: {about}: {lines}")
         counts = Counter[str]()
@@ -309,7 +341,9 @@ class Tally:
             kind, error = self._failures.get(name, (failure_of_text(reason), reason))
             counts[kind.value] += 1
             if counts[kind.value] == 1:
-                _log.warning(f"a request has no answer: {error}; further {kind.value} failures are only counted")
+                _log.warning(
+                    f"a request has no answer: {error}; further {kind.value} failures are only counted"
+                )
         return counts
 
     def _add(self, outcome: Outcome) -> None:
@@ -322,7 +356,9 @@ class Tally:
         # The client of this process has not learned which parameters the model refuses.
         reply = {**(outcome.reply or {}), "sent": self._part.request_fields(name)}
         if outcome.reply is None:
-            error = label_error(failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or "")))
+            error = label_error(
+                failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or ""))
+            )
             result = RequestResult(False, [], [], False, error=error)
         else:
             result = self._client.result(self._part.request(name), reply)

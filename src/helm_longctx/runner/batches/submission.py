@@ -83,7 +83,9 @@ class Plan:
     fills_cache: bool = True
 
 
-def make_batch_runner(strategy: AsBatches, output_path: Path, suite: str, local_path: Path) -> LongContextRunner:
+def make_batch_runner(
+    strategy: AsBatches, output_path: Path, suite: str, local_path: Path
+) -> LongContextRunner:
     """Return a runner that sends requests as batches. Raises an `InputError` if there is a limit on the cost."""
     arguments = runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True)
     runner = LongContextRunner(**arguments, strategy=strategy)
@@ -110,7 +112,11 @@ class AsBatches(Strategy):
         receiver = Receiver(deployment, service_name(client, deployment, self._plan.as_files))
         with runner.prepare(spec) as prepared, Ledger(prepared.path) as ledger:
             # Programs of methods wait for these requests; the next command sends those that follow from their replies.
-            run = replace(prepared, requests=open_steps(prepared)) if has_programs(prepared.requests) else prepared
+            run = (
+                replace(prepared, requests=open_steps(prepared))
+                if has_programs(prepared.requests)
+                else prepared
+            )
             # The run's own sender stops after the requests that fill the cache.
             ask = lambda request: make_sender(context, deployment)(request).result  # noqa: E731
             submission = Submission(receiver, client, ask, ledger)
@@ -120,14 +126,20 @@ class AsBatches(Strategy):
             if pending and self._plan.fills_cache and not self._plan.as_files:
                 shared = fill_cache(run, client.provider, [*pending.values()], THREADS)
             left = _find_unanswered(run, names).items()
-            unanswered = {name: Unsent.of(run.requests[number], shared.get(number)) for name, number in left}
+            unanswered = {
+                name: Unsent.of(run.requests[number], shared.get(number)) for name, number in left
+            }
             submission.send_all(unanswered, self._plan.batch_size)
             answered = len(names) - len(unanswered)
             _log.info(f"{len(names)} requests: {answered} answered, {submission.summary()}")
 
 
 def _find_unanswered(run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
-    return {name: number for name, number in names.items() if not find_first_answer(run.requests[number], run.journal)}
+    return {
+        name: number
+        for name, number in names.items()
+        if not find_first_answer(run.requests[number], run.journal)
+    }
 
 
 @dataclass(frozen=True)
@@ -166,7 +178,12 @@ class Submission:
             request = next(iter(pending.values())).request
             messages = None if request.messages is None else [{"role": "user", "content": PROBE}]
             # It has a unique number, because an answer from the cache would prove nothing.
-            tiny = replace(request, prompt="" if messages else PROBE, messages=messages, random=uuid.uuid4().hex)
+            tiny = replace(
+                request,
+                prompt="" if messages else PROBE,
+                messages=messages,
+                random=uuid.uuid4().hex,
+            )
             result = self._ask(tiny)
             kind = failure_of(result)
             # Other failures, such as a rate limit, say nothing about the requests in a batch.
@@ -190,7 +207,10 @@ class Submission:
 
     def _send_route(self, route: str, unsent: Mapping[str, Unsent], most_requests: int) -> None:
         # The user's number cannot exceed the provider's limit.
-        limits = replace(self._service.format, most_requests=min(most_requests, self._service.format.most_requests))
+        limits = replace(
+            self._service.format,
+            most_requests=min(most_requests, self._service.format.most_requests),
+        )
         with tempfile.TemporaryDirectory(prefix=".batch-", dir=self._ledger.path.parent) as folder:
             for names, path in write_files(self._lines(route, unsent), limits, Path(folder)):
                 # The body of a request is needed only once, so it is removed from memory here.
@@ -200,7 +220,9 @@ class Submission:
                 part = self._ledger.announce(self._receiver, route, requests)
                 with path.open("rb") as file:
                     batch = self._create(part, file)
-                _log.info(f"batch {batch}: {len(names)} requests, {path.stat().st_size / 1e6:.1f} MB")
+                _log.info(
+                    f"batch {batch}: {len(names)} requests, {path.stat().st_size / 1e6:.1f} MB"
+                )
 
     def _lines(self, route: str, requests: Mapping[str, Unsent]) -> Iterator[tuple[str, bytes]]:
         for name, unsent in requests.items():
@@ -211,7 +233,9 @@ class Submission:
                 raise
             except Exception as error:  # helm-run will count the request as failed
                 self._unsendable += 1
-                _log.warning(f"request for {unsent.instance} cannot be sent: {describe_error(error)}")
+                _log.warning(
+                    f"request for {unsent.instance} cannot be sent: {describe_error(error)}"
+                )
                 continue
             self._sent[name] = without_prompt(body)
             yield name, line
@@ -229,12 +253,16 @@ class Submission:
             raise
         except Exception as error:
             self._ledger.set_absent(part)
-            raise InputError(f"{part.deployment}: no batch can be created: {_reason(error)}") from error
+            raise InputError(
+                f"{part.deployment}: no batch can be created: {_reason(error)}"
+            ) from error
         self._ledger.set_batch(part, batch)
         return batch
 
 
-def write_files(lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path) -> Iterator[tuple[list[str], Path]]:
+def write_files(
+    lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path
+) -> Iterator[tuple[list[str], Path]]:
     """Write requests, one of which is in memory at a time, into files within the limits.
 
     Yields the names of the requests in each file, and the file, which the next one overwrites.
@@ -301,7 +329,9 @@ def _reason(error: BaseException) -> str:
     return label_error(failure_of_error(error), describe_error(error))
 
 
-def fill_cache(run: PreparedRun, provider: Provider, numbers: Sequence[int], parallelism: int) -> dict[int, Beginning]:
+def fill_cache(
+    run: PreparedRun, provider: Provider, numbers: Sequence[int], parallelism: int
+) -> dict[int, Beginning]:
     """Send one request of each group with a shared beginning directly, where that makes the batch cheaper.
 
     The requests of a batch are answered at the same time, so each pays for the beginning that they share. If one of
@@ -313,17 +343,25 @@ def fill_cache(run: PreparedRun, provider: Provider, numbers: Sequence[int], par
     beginnings = dict(zip(numbers, run.beginnings(numbers, pays), strict=True))
     # Of each group the first request in the given order.
     first = {beginning: number for number, beginning in reversed(beginnings.items()) if beginning}
-    pending = [PendingRequest(run.requests[number], each, in_batch=True) for each, number in first.items()]
+    pending = [
+        PendingRequest(run.requests[number], each, in_batch=True) for each, number in first.items()
+    ]
     if not pending:
         return {}
     asking = Asking(run.sender, run.journal, run.spending, len(pending))
     try:
         states = ask_all(pending, asking, parallelism)
-    except InputError as error:  # a small request before the batch shows whether the model can be asked at all
+    except (
+        InputError
+    ) as error:  # a small request before the batch shows whether the model can be asked at all
         _log.warning(f"the provider's cache is not filled: {error}")
         return {}
     asking.finish()
-    warm = {each for each, state in zip(first, states, strict=True) if state.result and state.result.success}
+    warm = {
+        each
+        for each, state in zip(first, states, strict=True)
+        if state.result and state.result.success
+    }
     return {number: each for number, each in beginnings.items() if each in warm}
 
 
@@ -341,8 +379,12 @@ def service_name(client: Client, deployment: str, as_files: bool) -> str:
     kind = "batch_files" if as_files else "batches"
     service: type[Service] | None = getattr(getattr(client, "provider", None), kind, None)
     if service is None:
-        clients = " or ".join(each.client.__name__ for each in providers().values() if getattr(each, kind))
-        raise InputError(f"{deployment} has no batches; use a deployment with {clients} of helm_longctx.models.apis")
+        clients = " or ".join(
+            each.client.__name__ for each in providers().values() if getattr(each, kind)
+        )
+        raise InputError(
+            f"{deployment} has no batches; use a deployment with {clients} of helm_longctx.models.apis"
+        )
     return service.name
 
 
@@ -395,9 +437,14 @@ class JudgesAsBatches(AsBatches):
         (annotator,) = spec.annotators
         credentials = runner.annotator_executor.factory.credentials
         check_annotators([annotator], credentials)
-        names, clients = judge_names(annotator, credentials), JudgeClients(self._local_path, credentials)
+        names, clients = (
+            judge_names(annotator, credentials),
+            JudgeClients(self._local_path, credentials),
+        )
         if not names:
-            raise InputError(f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly")
+            raise InputError(
+                f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly"
+            )
         services = [service_name(clients.client(name), name, self._plan.as_files) for name in names]
         if runner.is_made(spec):
             complete: ScenarioState = load_object(runner.run_path(spec) / STATES, ScenarioState)
@@ -405,10 +452,15 @@ class JudgesAsBatches(AsBatches):
             every = [replace(state, annotations=None) for state in complete.request_states]
         else:
             with runner.prepare(spec) as run:
-                every = [replace(each.state, result=find_answer(each, run.journal)) for each in run.requests]
+                every = [
+                    replace(each.state, result=find_answer(each, run.journal))
+                    for each in run.requests
+                ]
         states = [state for state in every if is_answered(state)]
         if not states:
-            raise InputError("there are no answers to judge; first give `helm-longctx batch collect`, or make the run")
+            raise InputError(
+                "there are no answers to judge; first give `helm-longctx batch collect`, or make the run"
+            )
         asked = ((str(state.instance.id), judge_requests(annotator, state)) for state in states)
         questions = [(instance, request) for instance, requests in asked for request in requests]
         with Ledger(runner.run_path(spec)) as ledger:
@@ -418,15 +470,24 @@ class JudgesAsBatches(AsBatches):
 
 
 def _send_questions(
-    receiver: Receiver, client: ProviderClient, questions: Questions, ledger: Ledger, batch_size: int | None
+    receiver: Receiver,
+    client: ProviderClient,
+    questions: Questions,
+    ledger: Ledger,
+    batch_size: int | None,
 ) -> None:
     unsent: dict[str, Unsent] = {}
     for instance, question in questions:
         recorder = _Recorder(client)
         make_judge(receiver.deployment, recorder).ask(question)
         # Requests to judges are never elided, so the whole request is the request itself.
-        unsent |= {name: Unsent(sent, partial(replace, sent), instance) for name, sent in recorder.unsent.items()}
-    submission = Submission(receiver, client, lambda request: try_once(client.make_request, request).result, ledger)
+        unsent |= {
+            name: Unsent(sent, partial(replace, sent), instance)
+            for name, sent in recorder.unsent.items()
+        }
+    submission = Submission(
+        receiver, client, lambda request: try_once(client.make_request, request).result, ledger
+    )
     submission.send_all(unsent, batch_size)
     about = f"{len(questions)} questions to {receiver.deployment}"
     _log.info(f"{about}: {len(unsent)} without a reply, {submission.summary()}")

@@ -71,10 +71,13 @@ class Job:
     paces: Any = field(repr=False)
     folder: str = field(default_factory=os.getcwd)
     settings: Mapping[str, str] = field(
-        default_factory=lambda: {name: value for name, value in os.environ.items() if name.startswith("HELM_LONGCTX_")}
+        default_factory=lambda: {
+            name: value for name, value in os.environ.items() if name.startswith("HELM_LONGCTX_")
+        }
     )
     registered: Sequence[tuple[Callable[[Any], None], Sequence[Any]]] = field(
-        default_factory=lambda: [(register, [*found.values()]) for register, found in _REGISTRIES], repr=False
+        default_factory=lambda: [(register, [*found.values()]) for register, found in _REGISTRIES],
+        repr=False,
     )
 
     def enter(self) -> None:
@@ -82,7 +85,9 @@ class Job:
         runs = Path(self.folder, self.arguments["output_path"], "runs", self.arguments["suite"])
         if not runs.is_dir():
             host = os.uname().nodename
-            raise InputError(f"--output-path: {runs} is not on {host}; name a folder on a disk that all nodes share")
+            raise InputError(
+                f"--output-path: {runs} is not on {host}; name a folder on a disk that all nodes share"
+            )
         os.chdir(self.folder)
         os.environ.update(self.settings)
         for register, values in self.registered:
@@ -97,7 +102,9 @@ class Paces:
     def __init__(self) -> None:
         self._paces: dict[tuple[Any, ...], Pace] = {}
 
-    def call(self, key: tuple[str, float | None, float | None], method: str, *arguments: float) -> Any:
+    def call(
+        self, key: tuple[str, float | None, float | None], method: str, *arguments: float
+    ) -> Any:
         """Call a method of the pace with a key: its name and its limits per minute."""
         return getattr(self._paces.setdefault(key, Pace(*key[1:])), method)(*arguments)
 
@@ -167,8 +174,13 @@ class RayTasks(Strategy):
             cluster = Cluster(make_job(runner))
             total = cluster.shards_per_run(len(specs))
             parts = [Shard(number, total) for number in range(1, total + 1)]
-            shards = {spec.name: [cluster.submit(ask_shard, spec, part) for part in parts] for spec in missing}
-            self._tasks = {spec.name: cluster.submit(make_run, spec, *shards[spec.name]) for spec in missing}
+            shards = {
+                spec.name: [cluster.submit(ask_shard, spec, part) for part in parts]
+                for spec in missing
+            }
+            self._tasks = {
+                spec.name: cluster.submit(make_run, spec, *shards[spec.name]) for spec in missing
+            }
             self._progress = Progress([task for tasks in shards.values() for task in tasks])
             try:
                 yield
@@ -193,7 +205,9 @@ class RayTasks(Strategy):
         except ray.exceptions.RayTaskError as error:
             raise error.cause if isinstance(error.cause, InputError) else error from None
         except ray.exceptions.RayError as error:
-            raise InputError(f"its worker ended {RETRIES + 1} times: {type(error).__name__}") from error
+            raise InputError(
+                f"its worker ended {RETRIES + 1} times: {type(error).__name__}"
+            ) from error
 
 
 def make_job(runner: LongContextRunner) -> Job:
@@ -201,7 +215,9 @@ def make_job(runner: LongContextRunner) -> Job:
     ray, execution = import_ray(), runner.executor.execution_spec
     names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs")
     if execution.sqlite_cache_backend_config and sum(node["Alive"] for node in ray.nodes()) > 1:
-        hlog("the request cache is not used, because SQLite's files cannot be shared by several machines")
+        hlog(
+            "the request cache is not used, because SQLite's files cannot be shared by several machines"
+        )
         execution = replace(execution, sqlite_cache_backend_config=None)
     arguments = {
         "execution_spec": execution,
@@ -213,7 +229,12 @@ def make_job(runner: LongContextRunner) -> Job:
     # The actor is on the node of this process, because all workers would wait if it moved.
     node = ray.get_runtime_context().get_node_id()
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
-    options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}
+    options = {
+        "num_cpus": 0,
+        "max_restarts": -1,
+        "max_task_retries": -1,
+        "scheduling_strategy": here,
+    }
     return Job(arguments, ray.remote(Paces).options(**options).remote())
 
 
@@ -223,7 +244,10 @@ class Cluster:
     def __init__(self, job: Job):
         ray = import_ray()
         self._resources: dict[str, float] = ray.cluster_resources()
-        self._job, self._functions = ray.put(job), {each: ray.remote(each) for each in (ask_shard, make_run)}
+        self._job, self._functions = (
+            ray.put(job),
+            {each: ray.remote(each) for each in (ask_shard, make_run)},
+        )
         self._workers = int(number_setting(WORKERS, self._resources.get("CPU", 1), whole=True))
 
     def shards_per_run(self, runs: int) -> int:
@@ -243,7 +267,10 @@ class Cluster:
         """
         spec = deployments.get_model_deployment(deployment).client_spec
         if not current_name(spec.class_name).startswith(LOCAL_CLIENTS):
-            return {"num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers) / 10_000, "num_gpus": 0}
+            return {
+                "num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers) / 10_000,
+                "num_gpus": 0,
+            }
         is_on_gpu = "GPU" in self._resources and "cpu" not in str((spec.args or {}).get("device"))
         return {"num_cpus": 1, "num_gpus": number_setting(GPUS, 1) if is_on_gpu else 0}
 
@@ -258,10 +285,14 @@ class Progress:
 
     def show(self) -> None:
         """Show progress if it was not shown for some time."""
-        if not self._tasks or time.monotonic() - self._last_shown < (LOG_EVERY if self._bar.disable else TICK):
+        if not self._tasks or time.monotonic() - self._last_shown < (
+            LOG_EVERY if self._bar.disable else TICK
+        ):
             return
         self._last_shown = time.monotonic()
-        done, _ = import_ray().wait(self._tasks, num_returns=len(self._tasks), timeout=0, fetch_local=False)
+        done, _ = import_ray().wait(
+            self._tasks, num_returns=len(self._tasks), timeout=0, fetch_local=False
+        )
         self._bar.n = len(done)
         self._bar.refresh()
         if self._bar.disable:

@@ -64,8 +64,12 @@ def middle_cutter(tokenizer: Any, joins: bool = False, evenly: bool = True) -> M
 
     def cut(prompt: str, max_tokens: int) -> FittedPrompt:
         if max_tokens < 2:
-            raise InputError(f"a limit of {max_tokens} tokens leaves nothing of a prompt; at least 2 are needed")
-        ids = encode(prompt, max_tokens + 1)  # one more than the limit, for the longer half of an odd limit
+            raise InputError(
+                f"a limit of {max_tokens} tokens leaves nothing of a prompt; at least 2 are needed"
+            )
+        ids = encode(
+            prompt, max_tokens + 1
+        )  # one more than the limit, for the longer half of an odd limit
         if len(ids) <= max_tokens:
             return FittedPrompt(prompt, tokens=len(ids))
         # The official code uses int(max_length / 2) for both halves, so an odd limit leaves one token unused
@@ -86,7 +90,9 @@ def counter_with_special_tokens(tokenizer: Any) -> Callable[[str], int]:
     return lambda text: len(encode(text, sys.maxsize))
 
 
-@lru_cache(maxsize=2)  # a run's cutter and counter share one copy of the tokenizer, which can need 100 MB
+@lru_cache(
+    maxsize=2
+)  # a run's cutter and counter share one copy of the tokenizer, which can need 100 MB
 def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
     if getattr(tokenizer, "is_fast", False):
         # The inner `tokenizers.Tokenizer` gives the same tokens. Only the outer one decodes, because it can clean up
@@ -103,7 +109,9 @@ def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
         # Without `disallowed_special=()` a prompt that contains the text of a special token is an error.
         return lambda text, _: tokenizer.encode(text, disallowed_special=()), tokenizer.decode
     own = PieceTokenizer(tokenizer)
-    return partial(_encode_ends, own), lambda ids: own.tokenizer.decode(ids, skip_special_tokens=True)
+    return partial(_encode_ends, own), lambda ids: own.tokenizer.decode(
+        ids, skip_special_tokens=True
+    )
 
 
 def _encode_ends(tokenizer: PieceTokenizer, prompt: str, most: int) -> list[int]:
@@ -157,10 +165,14 @@ def context_cutter(tokenizer: Any) -> ContextCutter:
     # Only Hugging Face's own tokenizer classes are callable; a `tokenizers.Tokenizer` is not.
     if callable(tokenizer) and not tokenizer.is_fast:
         return partial(_refuse_to_cut, tokenizer)
-    return partial(_cut_by_pieces, PieceTokenizer(getattr(tokenizer, "backend_tokenizer", tokenizer)))
+    return partial(
+        _cut_by_pieces, PieceTokenizer(getattr(tokenizer, "backend_tokenizer", tokenizer))
+    )
 
 
-def _cut_by_pieces(tokenizer: PieceTokenizer, prompt: str, span: Sequence[int], limit: int) -> FittedPrompt:
+def _cut_by_pieces(
+    tokenizer: PieceTokenizer, prompt: str, span: Sequence[int], limit: int
+) -> FittedPrompt:
     start, end = span
     special = len(tokenizer.before) + len(tokenizer.after)
 
@@ -175,7 +187,9 @@ def _cut_by_pieces(tokenizer: PieceTokenizer, prompt: str, span: Sequence[int], 
         # This is tokens(prompt) - tokens(context). Most pieces are in both lists, cancel out and need not be tokenized.
         # The number can differ from the number of the text outside the context, because tokens can join at its ends.
         context = text.pieces(start, end)
-        outside = sum(map(text.size, set(pieces) - set(context))) - sum(map(text.size, set(context) - set(pieces)))
+        outside = sum(map(text.size, set(pieces) - set(context))) - sum(
+            map(text.size, set(context) - set(pieces))
+        )
         if limit < outside + special:
             raise NoRoomError(outside + special, limit)
         # HELMET cuts at the offset of the token with number -n of the context, where n = tokens(prompt) - limit. The

@@ -38,12 +38,30 @@ AROUND = 128
 
 # Normalizers that map single characters or short runs of characters. "Precompiled" is sentencepiece's character map.
 # Any other normalizer could move text across a boundary.
-_NORMALIZERS = {"Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer", "StripAccents", "Strip"}
+_NORMALIZERS = {
+    "Sequence",
+    "NFC",
+    "NFD",
+    "NFKC",
+    "NFKD",
+    "Lowercase",
+    "BertNormalizer",
+    "StripAccents",
+    "Strip",
+}
 _NORMALIZERS |= {"Replace", "Prepend", "Precompiled", "Nmt"}
 
 # Pre-tokenizers that decide about a split by the characters near it. "UnicodeScripts", for example, does not belong
 # here, because it remembers the script of the last letter over any number of characters.
-_SPLITTERS = {"Sequence", "ByteLevel", "Split", "Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Metaspace"}
+_SPLITTERS = {
+    "Sequence",
+    "ByteLevel",
+    "Split",
+    "Whitespace",
+    "WhitespaceSplit",
+    "BertPreTokenizer",
+    "Metaspace",
+}
 _SPLITTERS |= {"Punctuation", "Digits"}
 
 # Boundaries are searched after letters, because tokenizers treat digits, spaces and marks in groups.
@@ -118,14 +136,20 @@ class PieceTokenizer:
         # This is 0 if no character from the place on has a token. Then the text is read as a whole.
         token = next((token for token in tokens if token is not None), 0)
         # One token covers both sides of the place.
-        if not token or encoding.token_to_chars(token - 1)[1] > place or encoding.token_to_chars(token)[0] < place:
+        if (
+            not token
+            or encoding.token_to_chars(token - 1)[1] > place
+            or encoding.token_to_chars(token)[0] < place
+        ):
             raise NotApartError
         # If the pre-tokenizer did not split here, both tokens belong to one "word". Then other text farther left could
         # merge across the place, unless the vocabulary has no token for that, since every merge makes a token.
         if encoding.token_to_word(token - 1) == encoding.token_to_word(token):
             # `id_to_token` returns the vocabulary's form of a token, in which byte-level models replace bytes by other
             # characters.
-            left, right = (str(self.tokenizer.id_to_token(id)) for id in encoding.ids[token - 1 : token + 1])
+            left, right = (
+                str(self.tokenizer.id_to_token(id)) for id in encoding.ids[token - 1 : token + 1]
+            )
             if not self.only_merges or left[-1] + right[0] in self._vocabulary:
                 raise NotApartError
         return int(token)
@@ -152,7 +176,9 @@ class PieceTokenizer:
         its place in the word. For these models, the vocabulary does not prove that a position is a boundary.
         """
         model = self.tokenizer.model
-        return type(model).__name__ == "BPE" and not (model.continuing_subword_prefix or model.end_of_word_suffix)
+        return type(model).__name__ == "BPE" and not (
+            model.continuing_subword_prefix or model.end_of_word_suffix
+        )
 
     @cached_property
     def _vocabulary(self) -> str:
@@ -180,7 +206,10 @@ class LongText:
         """
         high = len(self._text) if high is None else high
         places = [low, *(place for place in self._places if low < place < high), high]
-        return [Piece(max(low, start - AROUND), start, end, min(high, end + AROUND)) for start, end in pairwise(places)]
+        return [
+            Piece(max(low, start - AROUND), start, end, min(high, end + AROUND))
+            for start, end in pairwise(places)
+        ]
 
     def ids(self, piece: Piece) -> list[int]:
         """Return a piece's token ids without special tokens. Raises a `NotApartError` if an end is no boundary."""
@@ -207,7 +236,9 @@ class LongText:
         for piece in pieces if token >= 0 else ():
             if token < self.size(piece):
                 # Only the piece with the token must be encoded with offsets.
-                start, end = self._encode(piece, offsets=True).token_to_chars(self._first_token(piece) + token)
+                start, end = self._encode(piece, offsets=True).token_to_chars(
+                    self._first_token(piece) + token
+                )
                 return piece.begin + start, piece.begin + end
             token -= self.size(piece)
         return pieces[0].start, pieces[0].start
@@ -267,7 +298,11 @@ def _splits_alike(splitter: PreTokenizer | None) -> bool:
         return True
     middle = len(_SAMPLE) // 2
     ends = {
-        tuple(begin + start for _, (start, _) in splitter.pre_tokenize_str(_SAMPLE[begin:]) if begin + start >= middle)
+        tuple(
+            begin + start
+            for _, (start, _) in splitter.pre_tokenize_str(_SAMPLE[begin:])
+            if begin + start >= middle
+        )
         # The sample repeats one text four times. So every position of that text is a start, and a whole copy of the
         # text lies between the last start and the part that is compared.
         for begin in range(middle // 2)

@@ -20,14 +20,24 @@ LAST = "Do not use tools any more. Write only the answer to the task now, from w
 
 
 def _tool(name: str, description: str, **parameters: tuple[str, str]) -> dict[str, Any]:
-    fields = {field: {"type": kind, "description": about} for field, (kind, about) in parameters.items()}
+    fields = {
+        field: {"type": kind, "description": about} for field, (kind, about) in parameters.items()
+    }
     schema = {"type": "object", "properties": fields, "required": [*fields]}
     return {"name": name, "description": description, "parameters": schema}
 
 
 TOOLS = (
-    _tool("search", "Find the passages that match a query best.", query=("string", "Words to search for.")),
-    _tool("open", "Read the text from a position on.", position=("integer", "Character position, from 0.")),
+    _tool(
+        "search",
+        "Find the passages that match a query best.",
+        query=("string", "Words to search for."),
+    ),
+    _tool(
+        "open",
+        "Read the text from a position on.",
+        position=("integer", "Character position, from 0."),
+    ),
     _tool(
         "find_next",
         "Find the next place after a position where the exact text stands, whatever its case.",
@@ -80,7 +90,9 @@ class _Reader:
 
 def answer(question: Question) -> str:
     """Answer in a loop of tool calls."""
-    turns, page, hits, budget = (int(question.arguments[name]) for name in ("turns", "page", "hits", "output"))
+    turns, page, hits, budget = (
+        int(question.arguments[name]) for name in ("turns", "page", "hits", "output")
+    )
     reader, context = _Reader(question.context, page, hits), question.context
     asked = ASKED.format(size=len(context), task=question.task)
     messages: list[dict[str, Any]] = [{"role": "user", "content": asked}]
@@ -90,9 +102,15 @@ def answer(question: Question) -> str:
             question.note(turns=turn)
             return reply.answer
         messages.append(
-            {"role": "assistant", "content": reply.text, "calls": [dict(vars(call)) for call in reply.calls]}
+            {
+                "role": "assistant",
+                "content": reply.text,
+                "calls": [dict(vars(call)) for call in reply.calls],
+            }
         )
-        messages += ({"role": "tool", "id": call.id, "content": reader.call(call)} for call in reply.calls)
+        messages += (
+            {"role": "tool", "id": call.id, "content": reader.call(call)} for call in reply.calls
+        )
     messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{LAST}"}
     question.note(turns=turns + 1)
     # Both protocols refuse calls in a conversation whose request has no tools.

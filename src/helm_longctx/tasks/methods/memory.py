@@ -60,7 +60,11 @@ class ChunkMemory:
     def answer(self, question: str) -> str:
         """Ask the model with the best chunks."""
         places = find_best(self._chunks, question, self.shown)
-        return self._ask("\n\n".join([*(self._chunks[place] for place in places), question]), 1024, label="answer")
+        return self._ask(
+            "\n\n".join([*(self._chunks[place] for place in places), question]),
+            1024,
+            label="answer",
+        )
 
 
 @dataclass
@@ -115,15 +119,25 @@ def find_system(where: str) -> Callable[..., MemorySystem]:
     try:
         system: Callable[..., MemorySystem] = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise bad_argument("method=memory", "system", where, f"a class as package.module.Class ({error})") from error
-    if lacking := [each for each in ("reset", "feed", "answer") if not callable(getattr(system, each, None))]:
-        raise InputError(f"method=memory: system={where} has no {', '.join(lacking)}; see docs/methods.md")
+        raise bad_argument(
+            "method=memory", "system", where, f"a class as package.module.Class ({error})"
+        ) from error
+    if lacking := [
+        each for each in ("reset", "feed", "answer") if not callable(getattr(system, each, None))
+    ]:
+        raise InputError(
+            f"method=memory: system={where} has no {', '.join(lacking)}; see docs/methods.md"
+        )
     return system
 
 
-def make_memory_method(name: str, about: str, system: Callable[..., MemorySystem], turn: int = 2000) -> Method:
+def make_memory_method(
+    name: str, about: str, system: Callable[..., MemorySystem], turn: int = 2000
+) -> Method:
     """Return a method that answers by a system of a package, for an entry point of the group `helm_longctx.methods`."""
-    return Method(name, about, answer=lambda question: answer_with(system, question), arguments={"turn": turn})
+    return Method(
+        name, about, answer=lambda question: answer_with(system, question), arguments={"turn": turn}
+    )
 
 
 MEMORY = Method(

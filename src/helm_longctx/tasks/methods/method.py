@@ -115,7 +115,9 @@ class Question:
     @property
     def task(self) -> str:
         """What the prompt says around the context: instructions, question and form of the answer."""
-        return f"{self.text[: self.span[0]].rstrip()}\n\n{self.text[self.span[1] :].strip()}".strip()
+        return (
+            f"{self.text[: self.span[0]].rstrip()}\n\n{self.text[self.span[1] :].strip()}".strip()
+        )
 
     def prompt(self, context: str) -> str:
         """Return the task's prompt with another text in the place of the context."""
@@ -125,9 +127,13 @@ class Question:
         """Send a prompt, and return the reply without reasoning and without white space at its ends."""
         return self.ask_all([prompt], max_tokens, label)[0]
 
-    def ask_all(self, prompts: Sequence[str], max_tokens: int = ASK_TOKENS, label: str = "") -> list[str]:
+    def ask_all(
+        self, prompts: Sequence[str], max_tokens: int = ASK_TOKENS, label: str = ""
+    ) -> list[str]:
         """Send several prompts at the same time, and return their replies in the same order."""
-        steps = [Step([{"role": "user", "content": prompt}], max_tokens, label) for prompt in prompts]
+        steps = [
+            Step([{"role": "user", "content": prompt}], max_tokens, label) for prompt in prompts
+        ]
         return [reply.answer for reply in self.send(steps)]
 
     def answer(self, context: str, label: str = "answer") -> str:
@@ -158,7 +164,10 @@ class Question:
         context, marks = self.context, [*self.marks]
         if not marks or marks[0][0]:
             marks = [(0, {}), *marks]
-        size, ends = characters_of(tokens, context), [*(start for start, _ in marks[1:]), len(context)]
+        size, ends = (
+            characters_of(tokens, context),
+            [*(start for start, _ in marks[1:]), len(context)],
+        )
         return [
             Part(text, metadata)
             for (start, metadata), end in zip(marks, ends, strict=True)

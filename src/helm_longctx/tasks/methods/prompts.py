@@ -27,7 +27,9 @@ def _ask_for_facts(task: Task, settings: Settings, example: Example) -> Example:
     one is the task's own prompt.
     """
     if example.follow_up:
-        raise InputError(f"{task.name} itself has two requests, so method=retrieve_reason cannot ask it; leave it out")
+        raise InputError(
+            f"{task.name} itself has two requests, so method=retrieve_reason cannot ask it; leave it out"
+        )
     prompt = task.prompt(example)
     turn = prompt.user_turn
     assert prompt.context  # the template has a context
@@ -37,7 +39,9 @@ def _ask_for_facts(task: Task, settings: Settings, example: Example) -> Example:
         example,
         messages=[{"role": "user", "content": turn + FACTS}],
         context=prompt.context,
-        follow_up=FollowUp((turn[:start], turn[end:]), budget, prompt.separator + prompt.answer_prefix),
+        follow_up=FollowUp(
+            (turn[:start], turn[end:]), budget, prompt.separator + prompt.answer_prefix
+        ),
         # The second request cannot have a larger budget than the first.
         max_tokens=max(FACT_TOKENS, budget),
     )

@@ -85,7 +85,9 @@ def map_reduce(question: Question) -> str:
     size, budget = question.arguments["part"], question.arguments["notes"]
     texts, level = [part.text for part in question.parts(size)], 0
     while True:
-        found = _ask_of_all(question, EXTRACT, texts, budget, "map" if not level else f"reduce {level}")
+        found = _ask_of_all(
+            question, EXTRACT, texts, budget, "map" if not level else f"reduce {level}"
+        )
         joined = "\n\n".join(found)
         # Notes that do not get shorter are not merged again.
         if estimate_tokens(joined) <= size or len(found) < 2 or len(found) == len(texts) == 1:
@@ -101,18 +103,28 @@ def refine(question: Question) -> str:
     parts = question.parts(question.arguments["part"])
     notes = NOTHING
     for number, part in enumerate(parts, 1):
-        prompt = REWRITE.format(number=number, total=len(parts), notes=notes, part=part.text, task=question.task)
+        prompt = REWRITE.format(
+            number=number, total=len(parts), notes=notes, part=part.text, task=question.task
+        )
         notes = question.ask(prompt, question.arguments["notes"], label="refine")
     return question.answer(notes)
 
 
 def read_twice(question: Question) -> str:
     """Answer from what was found in each part with the summaries of all parts at hand."""
-    texts, budget = [part.text for part in question.parts(question.arguments["part"])], question.arguments["notes"]
-    numbered = [GIST.format(number=number, total=len(texts), part=text) for number, text in enumerate(texts, 1)]
+    texts, budget = (
+        [part.text for part in question.parts(question.arguments["part"])],
+        question.arguments["notes"],
+    )
+    numbered = [
+        GIST.format(number=number, total=len(texts), part=text)
+        for number, text in enumerate(texts, 1)
+    ]
     gists = question.ask_all(numbered, budget, label="first reading")
     shown = "\n".join(f"{number}. {gist}" for number, gist in enumerate(gists, 1))
-    return question.answer("\n\n".join(_ask_of_all(question, READ_AGAIN, texts, budget, "second reading", gists=shown)))
+    return question.answer(
+        "\n\n".join(_ask_of_all(question, READ_AGAIN, texts, budget, "second reading", gists=shown))
+    )
 
 
 def _ask_of_all(
@@ -123,7 +135,11 @@ def _ask_of_all(
         template.format(number=number, total=len(texts), part=text, task=question.task, **fields)
         for number, text in enumerate(texts, 1)
     ]
-    return [found for found in question.ask_all(prompts, budget, label) if found.strip(" .").lower() != NOTHING]
+    return [
+        found
+        for found in question.ask_all(prompts, budget, label)
+        if found.strip(" .").lower() != NOTHING
+    ]
 
 
 def _group(notes: Iterable[str], size: int) -> list[str]:

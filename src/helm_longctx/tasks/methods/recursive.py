@@ -71,12 +71,16 @@ class _Calls:
 def answer(question: Question) -> str:
     """Answer by code that the model writes."""
     calls = _Calls(int(question.arguments["calls"]))
-    found, turns = _solve(question, question.task, question.context, calls, int(question.arguments["depth"]), "root")
+    found, turns = _solve(
+        question, question.task, question.context, calls, int(question.arguments["depth"]), "root"
+    )
     question.note(turns=turns, sub_calls=int(question.arguments["calls"]) - calls.left)
     return found
 
 
-def _solve(question: Question, task: str, context: str, calls: _Calls, depth: int, label: str) -> tuple[str, int]:
+def _solve(
+    question: Question, task: str, context: str, calls: _Calls, depth: int, label: str
+) -> tuple[str, int]:
     """Return the answer to a task about a context, and the number of turns."""
     turns, budget = int(question.arguments["turns"]), int(question.arguments["output"])
     messages: list[dict[str, Any]] = [
@@ -84,7 +88,9 @@ def _solve(question: Question, task: str, context: str, calls: _Calls, depth: in
         {"role": "user", "content": ASKED.format(task=task, size=len(context))},
     ]
     variables = {"context": context, "answer": {"content": "", "ready": False}}
-    with Interpreter(variables, _functions(question, calls, depth), exports=("answer",)) as interpreter:
+    with Interpreter(
+        variables, _functions(question, calls, depth), exports=("answer",)
+    ) as interpreter:
         for turn in range(1, turns + 1):
             shown = (FIRST if turn == 1 else "") + TURN.format(turn=turn, turns=turns)
             messages = _add(messages, "user", shown)
@@ -98,11 +104,15 @@ def _solve(question: Question, task: str, context: str, calls: _Calls, depth: in
             messages = _add(messages, "assistant", reply or "(nothing)")
             for number, output in enumerate(outputs, 1):
                 text = "\n".join(filter(None, (output.text, output.error))) or "No output"
-                more = f"... + [{len(text) - MOST_OUTPUT} chars...]" if len(text) > MOST_OUTPUT else ""
+                more = (
+                    f"... + [{len(text) - MOST_OUTPUT} chars...]" if len(text) > MOST_OUTPUT else ""
+                )
                 head = f"REPL output (block {number}):" if len(outputs) > 1 else "REPL output:"
                 messages = _add(messages, "user", f"{head}\n{text[:MOST_OUTPUT]}{more}")
         messages = _add(messages, "user", LAST)
-        return question.converse(messages, max(budget, question.max_tokens), label=f"{label} answer").answer, turns
+        return question.converse(
+            messages, max(budget, question.max_tokens), label=f"{label} answer"
+        ).answer, turns
 
 
 def _add(messages: list[dict[str, Any]], role: str, text: str) -> list[dict[str, Any]]:
@@ -123,7 +133,10 @@ def _functions(question: Question, calls: _Calls, depth: int) -> dict[str, Calla
         if depth < 2:
             return ask_all(prompts)
         task = "Do what the context says."
-        return [_solve(question, task, prompt, calls, depth - 1, "sub-model")[0] for prompt in calls.take(prompts)]
+        return [
+            _solve(question, task, prompt, calls, depth - 1, "sub-model")[0]
+            for prompt in calls.take(prompts)
+        ]
 
     return {
         "llm_query": lambda prompt, model=None: ask_all([prompt])[0],

@@ -13,7 +13,13 @@ from helm_longctx.tasks.lengths import SMALLEST
 from helm_longctx.tasks.methods.agent import AGENT
 from helm_longctx.tasks.methods.memory import MEMORY
 from helm_longctx.tasks.methods.method import Method
-from helm_longctx.tasks.methods.prompts import CLOSED_BOOK, COT, QUESTION_ONLY, RETRIEVE, RETRIEVE_REASON
+from helm_longctx.tasks.methods.prompts import (
+    CLOSED_BOOK,
+    COT,
+    QUESTION_ONLY,
+    RETRIEVE,
+    RETRIEVE_REASON,
+)
 from helm_longctx.tasks.methods.reading import COMPACT, MAP_REDUCE, READ_TWICE, REFINE
 from helm_longctx.tasks.methods.recursive import RECURSIVE
 from helm_longctx.tasks.prompt import Template
@@ -63,7 +69,11 @@ def _check(found: Mapping[str, Method], method: Any) -> Method:
     own = {each.name for each in fields(Settings)}
     if taken := ({method.name} & {PLAIN, *found}) | (own & set(method.arguments)):
         raise InputError(f"{', '.join(sorted(taken))} is the name of something else")
-    if low := [name for name, default in method.arguments.items() if isinstance(default, int) and default < 1]:
+    if low := [
+        name
+        for name, default in method.arguments.items()
+        if isinstance(default, int) and default < 1
+    ]:
         raise bad_argument("method", low[0], method.arguments[low[0]], "a whole number from 1")
     if method.extra and method.extra not in EXTRAS:
         raise bad_argument("method", "extra", method.extra, EXTRAS)
@@ -74,11 +84,15 @@ def _check(found: Mapping[str, Method], method: Any) -> Method:
 
 METHODS: Mapping[str, Method] = load_methods()
 
-METHOD_ARGUMENTS = {name: type(default) for method in METHODS.values() for name, default in method.arguments.items()}
+METHOD_ARGUMENTS = {
+    name: type(default) for method in METHODS.values() for name, default in method.arguments.items()
+}
 """The run-entry arguments of methods, with the type of each: a whole number or a text."""
 
 
-def check_method(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: Sequence[Task]) -> Method | None:
+def check_method(
+    benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: Sequence[Task]
+) -> Method | None:
     """Return the method that a run entry names; None for the task's own prompts.
 
     Args:
@@ -94,8 +108,12 @@ def check_method(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], 
     method = METHODS.get(given)
     for key in METHOD_ARGUMENTS:
         if key in arguments and not (method and key in method.arguments):
-            owners = " or ".join(f"method={each.name}" for each in METHODS.values() if key in each.arguments)
-            raise InputError(f"{name}: {key}={shorten(arguments[key])} is an argument of {owners}; give both")
+            owners = " or ".join(
+                f"method={each.name}" for each in METHODS.values() if key in each.arguments
+            )
+            raise InputError(
+                f"{name}: {key}={shorten(arguments[key])} is an argument of {owners}; give both"
+            )
     if method is None:
         return None
     if arguments.get("context") == "none":
@@ -104,13 +122,17 @@ def check_method(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], 
             " context"
         )
     if method.answer and arguments.get("retry_cut") is not None:
-        raise InputError(f"{name}: method={method.name} and retry_cut exclude each other; leave out retry_cut")
+        raise InputError(
+            f"{name}: method={method.name} and retry_cut exclude each other; leave out retry_cut"
+        )
     if lacking := [task.argument for task in tasks if not method.can_ask(task)]:
         raise _cannot_ask(benchmark, name, method, lacking)
     return method
 
 
-def _cannot_ask(benchmark: Benchmark, name: str, method: Method, lacking: Sequence[str]) -> InputError:
+def _cannot_ask(
+    benchmark: Benchmark, name: str, method: Method, lacking: Sequence[str]
+) -> InputError:
     # The registry of benchmarks imports all of them, and they are needed only here.
     from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -155,6 +177,8 @@ def ask(task: Task, settings: Settings, example: Example) -> Example:
             f"{task.name}: {example.id} has messages, but method={method.name} needs a context and a question"
         )
     if method.answer and example.follow_up:
-        raise InputError(f"{task.name} itself has two requests, so method={method.name} cannot ask it; leave it out")
+        raise InputError(
+            f"{task.name} itself has two requests, so method={method.name} cannot ask it; leave it out"
+        )
     # Another prompt has another number of tokens.
     return replace(method.ask(task, settings, example), input_tokens=None, counter=None)

@@ -39,10 +39,16 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length."""
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
-    demos = [prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row)) for row in JsonLines(root / train, types)]
+    demos = [
+        prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row))
+        for row in JsonLines(root / train, types)
+    ]
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
-    draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
+    draws, shots = (
+        UnseededShuffles(settings.seed),
+        _count_shots(task, settings, demos, root / train),
+    )
     cut = make_cutter(root, task.sizes[settings.level])
     texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), cut)
     # This generator is lazy, so texts after the sample are not measured.
@@ -61,13 +67,17 @@ Convert = Callable[[Row], dict[str, Any]]
 """(row of InfiniteBench) → template fields except the book, and `answer`, a list."""
 
 
-def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Convert, demo: str) -> Iterator[Example]:
+def load_infbench(
+    task: Task, settings: Settings, root: DataRoot, convert: Convert, demo: str
+) -> Iterator[Example]:
     """Load 100 questions about books, or 100 books to summarize. Demonstrations are other rows, without their books."""
     path, *_ = task.paths(settings.length)
     rows = JsonLines(root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list})
     items, long = [], []
     cut = make_cutter(root, task.sizes[settings.level])
-    for number, (row, _, tokens) in enumerate(_measure_texts(rows, lambda row: str(row[CONTEXT]), cut)):
+    for number, (row, _, tokens) in enumerate(
+        _measure_texts(rows, lambda row: str(row[CONTEXT]), cut)
+    ):
         # Rows with short texts are kept, too, because demonstrations are drawn from all rows (HELMET data.py:620).
         try:
             items.append({"id": row["id"], **convert(row)})
@@ -88,8 +98,13 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
             raise InputError(
                 f"{root / path}: shots={shots}, but there are only {len(others)} other rows; give fewer shots"
             )
-        row_demos = [demo.format(**others[i]) for i in shuffle_order(len(others), settings.seed)[:shots]]
-        fields = {**item, "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(row_demos)) if shots else ""}
+        row_demos = [
+            demo.format(**others[i]) for i in shuffle_order(len(others), settings.seed)[:shots]
+        ]
+        fields = {
+            **item,
+            "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(row_demos)) if shots else "",
+        }
         record = {"keypoints": keypoints[row["id"]]} if row["id"] in keypoints else {}
         yield _example(task, settings, root, position, fields, text, fields.pop("answer"), record)
 
@@ -108,10 +123,17 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     """Load law cases of at least 65,536 tokens that have a short summary."""
     train, validation, *_ = task.paths(settings.length)
     maybe = {"summary/short": (str, type(None))}
-    demos = [row["summary/short"] for row in JsonLines(root / train, maybe) if row["summary/short"] is not None]
+    demos = [
+        row["summary/short"]
+        for row in JsonLines(root / train, maybe)
+        if row["summary/short"] is not None
+    ]
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = [number for number, row in enumerate(rows) if row["summary/short"] is not None]
-    draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
+    draws, shots = (
+        UnseededShuffles(settings.seed),
+        _count_shots(task, settings, demos, root / train),
+    )
     # The official code first draws for the training rows, whose prompts it does not use.
     draws.skip(len(demos))
     # All rows with a short summary get a draw, because the official filter by length comes after the draws (HELMET
@@ -129,10 +151,17 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         zip(long, _measure_texts(rows.rows(long), _sources, cut), strict=True)
     ):
         summaries = [prompts.LEXSUM_DEMO.format(summary=demos[i]) for i in demos_of_row[number]]
-        fields = {"demo": prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries)) if shots else ""}
-        record = {"keypoints": keypoints.get(row.get("id")), "long_summary": row.get("summary/long")}
+        fields = {
+            "demo": prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries)) if shots else ""
+        }
+        record = {
+            "keypoints": keypoints.get(row.get("id")),
+            "long_summary": row.get("summary/long"),
+        }
         present = {name: value for name, value in record.items() if value is not None}
-        yield _example(task, settings, root, position, fields, text, [row["summary/short"]], present)
+        yield _example(
+            task, settings, root, position, fields, text, [row["summary/short"]], present
+        )
 
 
 def _example(
@@ -153,7 +182,9 @@ def _example(
     # A text begins alike at all lengths and in all tasks, so it is in the same group in each.
     group = f"{TEXT_GROUP}{digest(text[:_BEGINNING])[:12]}"
     name = f"{task.name}-{position}"
-    return Example(name, fields, answers, "official", counter=origin, record=fields_for_judge, group=group)
+    return Example(
+        name, fields, answers, "official", counter=origin, record=fields_for_judge, group=group
+    )
 
 
 def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:
@@ -165,7 +196,9 @@ def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:
 def _count_shots(task: Task, settings: Settings, demos: list[str], path: Path) -> int:
     shots = task.demonstrations(settings)
     if shots > len(demos):
-        raise InputError(f"{path}: shots={shots}, but there are only {len(demos)} demonstrations; give fewer shots")
+        raise InputError(
+            f"{path}: shots={shots}, but there are only {len(demos)} demonstrations; give fewer shots"
+        )
     return shots
 
 

@@ -61,10 +61,14 @@ def load_icl(
     (source,) = task.sources(settings.length)
     assert isinstance(source, HubDataset)
     folder = root / source.folder
-    splits = {name: _read_texts(folder / f"{name}.jsonl", label, num_labels) for name in source.splits}
+    splits = {
+        name: _read_texts(folder / f"{name}.jsonl", label, num_labels) for name in source.splits
+    }
     names = label_names(folder, label) if settings.labels == "natural_label" else None
     if names is not None and len(names) < num_labels:
-        raise InputError(f"{folder}/features.json: {len(names)} names of column {label!r}, expected {num_labels}")
+        raise InputError(
+            f"{folder}/features.json: {len(names)} names of column {label!r}, expected {num_labels}"
+        )
     train, test = split(splits, settings.seed)
     sample = task.sample(settings)
     # A test split of exactly this size, such as TREC's with 500 rows, stays as it is (HELMET data.py:414).
@@ -126,7 +130,9 @@ def _read_texts(path: Path, label: str, num_labels: int) -> Texts:
     texts, labels = [], []
     for row in rows:
         if not 0 <= row[label] < num_labels:
-            raise InputError(f"{row}: label {row[label]} of column {label!r} is not one of 0 to {num_labels - 1}")
+            raise InputError(
+                f"{row}: label {row[label]} of column {label!r} is not one of 0 to {num_labels - 1}"
+            )
         texts.append(row["text"])
         labels.append(row[label])
     return Texts(texts, labels)

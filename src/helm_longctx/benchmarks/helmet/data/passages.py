@@ -26,7 +26,11 @@ _RERANK_TYPES: Types = {"qid": str, "query": str, "ctxs": list}
 
 
 def load_qa(
-    task: Task, settings: Settings, root: DataRoot, popularity: float | None = None, demos_from_test: bool = False
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    popularity: float | None = None,
+    demos_from_test: bool = False,
 ) -> Iterator[Example]:
     """Load 100 questions, each at all its depths, in file order.
 
@@ -40,7 +44,9 @@ def load_qa(
 
     def is_wanted(row: Row) -> bool:
         # The official code ends in an error at the logarithm of 0; such a subject is left out here.
-        return popularity is None or bool(row["s_pop"] > 0 and math.log10(row["s_pop"]) < popularity)
+        return popularity is None or bool(
+            row["s_pop"] > 0 and math.log10(row["s_pop"]) < popularity
+        )
 
     def write_demo(demo: FileRow) -> str:
         if not demo["answers"]:
@@ -48,15 +54,21 @@ def load_qa(
         documents = _documents(demo, _qa_passage)
         if settings.method == COT.name:
             return asking.write_demonstration(demo, documents)
-        return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
+        return prompts.QA_DEMO.format(
+            documents=documents, question=demo["question"], answer=demo["answers"][0]
+        )
 
     # Natural Questions' file has no ids (HELMET data.py:82).
     key = "id" if "id" in next(iter(rows)) else "question"
     candidates = [(number, row.get(key)) for number, row in enumerate(rows) if is_wanted(row)]
-    sample = sample_questions([own for _, own in candidates], task.sample(settings), settings.seed, file)
+    sample = sample_questions(
+        [own for _, own in candidates], task.sample(settings), settings.seed, file
+    )
     # The sample stays in file order, with each question at all its depths (HELMET data.py:87).
     numbers = [number for number, own in candidates if own in sample]
-    pool = Demonstrations([demo for demo in demos if is_wanted(demo)], key, demo_file, task.demonstrations(settings))
+    pool = Demonstrations(
+        [demo for demo in demos if is_wanted(demo)], key, demo_file, task.demonstrations(settings)
+    )
     for position, row in enumerate(rows.rows(numbers)):
         drawn_demos = pool.draw(row.get(key), without_own=demos_from_test)
         fields = {
@@ -66,7 +78,12 @@ def load_qa(
         }
         depth = _depth(row, fields[CONTEXT])
         yield Example(
-            f"{task.name}-{position}", fields, row["answers"], "official", depth, group=f"question {row.get(key)}"
+            f"{task.name}-{position}",
+            fields,
+            row["answers"],
+            "official",
+            depth,
+            group=f"question {row.get(key)}",
         )
 
 
@@ -85,12 +102,16 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     at_once = len(demos) > 2 * len(numbers)
     demos_left = [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
     pool = Demonstrations(demos_left, "qid", demo_file, task.demonstrations(settings))
-    passages = 0  # the official code takes the number of passages from the first query and uses it for all
+    passages = (
+        0  # the official code takes the number of passages from the first query and uses it for all
+    )
     for position, row in enumerate(rows.rows(numbers)):
         passages = passages or len(row["ctxs"])
         # Passages have titles, also in demonstrations, if the query's first passage has one.
         titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
-        passage = partial(_rerank_passage, prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE)
+        passage = partial(
+            _rerank_passage, prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
+        )
         drawn_demos = pool.draw(row["qid"], without_own=not at_once)
         fields = {
             "demos": "".join(
@@ -111,7 +132,9 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
             [_ranking(row)],
             "official",
             # Without a difference of grades, no passage is the relevant one.
-            _mean_place([grade == max(grades) for grade in grades]) if len(set(grades)) > 1 else None,
+            _mean_place([grade == max(grades) for grade in grades])
+            if len(set(grades)) > 1
+            else None,
             record=record,
             group=f"query {row['qid']}",
         )
@@ -139,7 +162,12 @@ class Demonstrations:
     """
 
     def __init__(self, rows: list[FileRow], key: str, file: Path, shots: int):
-        self.keys, self.rows, self.file, self.shots = [row.get(key) for row in rows], rows, file, shots
+        self.keys, self.rows, self.file, self.shots = (
+            [row.get(key) for row in rows],
+            rows,
+            file,
+            shots,
+        )
 
     def draw(self, own: Any, without_own: bool) -> list[FileRow]:
         """Draw the demonstrations of a question. Raises an `InputError` if there are fewer than `shots`."""
@@ -189,7 +217,9 @@ def _depth(row: Row, context: str) -> float | None:
         return _mean_place([passage["has_answer"] for passage in row["ctxs"]])
     text = context.lower()
     answers = (re.escape(str(answer).lower()) for answer in row["answers"] if answer)
-    places = [match.start() / len(text) for answer in answers for match in re.finditer(answer, text)]
+    places = [
+        match.start() / len(text) for answer in answers for match in re.finditer(answer, text)
+    ]
     return sum(places) / len(places) if places else None
 
 
@@ -210,9 +240,13 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     path, prompt_path = task.paths(settings.length)
     try:
         content = json.loads((root / prompt_path).read_text(encoding="utf-8"))
-        protocol = {name: content[name] for name in ("instruction", "demo_prompt", "doc_prompt", "demos")}
+        protocol = {
+            name: content[name] for name in ("instruction", "demo_prompt", "doc_prompt", "demos")
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{root / prompt_path}: not a prompt file of HELMET's citation tasks") from error
+        raise InputError(
+            f"{root / prompt_path}: not a prompt file of HELMET's citation tasks"
+        ) from error
     rows = _opened[path] = _open(root / path)
     demos = _demonstrations(protocol, task.demonstrations(settings), settings.seed)
     # Demonstrations are drawn for all rows of the file, before the sample is drawn (HELMET data.py:547 and 679).
@@ -277,7 +311,9 @@ def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Itera
     """
     demos = protocol["demos"]
     if not 0 <= shots <= len(demos):
-        raise InputError(f"shots={shots} is invalid; give 0 to {len(demos)}, the number of demonstrations")
+        raise InputError(
+            f"shots={shots} is invalid; give 0 to {len(demos)}, the number of demonstrations"
+        )
     texts = []
     for demo in demos:
         context = write_documents(demo["docs"], protocol["doc_prompt"], "demonstrations")

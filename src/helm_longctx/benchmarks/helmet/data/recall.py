@@ -21,7 +21,13 @@ from typing import Any, Literal, NamedTuple
 from wonderwords import RandomWord
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.prompts import CWE_PREFIX, CWE_USER, NIAH_NEEDLE, VT_PREFIX, VT_USER
+from helm_longctx.benchmarks.helmet.prompts import (
+    CWE_PREFIX,
+    CWE_USER,
+    NIAH_NEEDLE,
+    VT_PREFIX,
+    VT_USER,
+)
 from helm_longctx.benchmarks.helmet.release import find_llama2_counter
 from helm_longctx.data.jsonl import JsonLines, Row, Types
 from helm_longctx.data.yaml_files import read_yaml
@@ -51,7 +57,10 @@ def fit_rows(
 
     def rows_of(units: int, number: int) -> list[Row]:
         # Each row has its own generator, so that it does not depend on the number of rows.
-        return [make(units, random.Random(f"{seed}:{i}"), i % DEPTHS / (DEPTHS - 1)) for i in range(number)]
+        return [
+            make(units, random.Random(f"{seed}:{i}"), i % DEPTHS / (DEPTHS - 1))
+            for i in range(number)
+        ]
 
     # Two probes give the tokens per unit and the tokens of the rest of the prompt. Units differ in length, so the
     # estimate can be too high; it is then lowered until all rows fit.
@@ -142,12 +151,20 @@ def hide_needles(
         asked = pairs[:queries]
     else:
         (key,) = word_keys(1, rng)
-        pairs = asked = [(key, _number(rng) if kind == "numbers" else uuid(rng)) for _ in range(values)]
+        pairs = asked = [
+            (key, _number(rng) if kind == "numbers" else uuid(rng)) for _ in range(values)
+        ]
     lines = [NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value) for key, value in pairs]
     if haystack == "prose":
-        context = " ".join(_insert(lines, [_sentence(rng) for _ in range(max(values, units))], rng, depth))
+        context = " ".join(
+            _insert(lines, [_sentence(rng) for _ in range(max(values, units))], rng, depth)
+        )
     else:
-        context = "\n".join(lines if haystack == "needles" else _insert(lines, [texts()["noise"]] * units, rng, depth))
+        context = "\n".join(
+            lines
+            if haystack == "needles"
+            else _insert(lines, [texts()["noise"]] * units, rng, depth)
+        )
     return {
         CONTEXT: context,
         "query": write_query([*dict.fromkeys(key for key, _ in asked)]),
@@ -198,7 +215,9 @@ def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     count, listed = example_size + COMMON_WORDS + uncommon, _words("adjective", "noun", "verb")
     # Compounds are drawn as well if the list has too few words.
     words = rng.sample([*listed, *word_keys(max(0, count - len(listed)), rng)], count)
-    example, example_answer = _word_list(words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
+    example, example_answer = _word_list(
+        words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng
+    )
     context, answer = _word_list(words[example_size:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
     solution = " ".join(number_words(example_answer))
     worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {solution}"
@@ -236,7 +255,9 @@ def one_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     """Make a row of qa_1, in SQuAD's format: paragraphs without titles. The question is about the one at `depth`."""
     # Linked documents share names. Only one of each pair is used, so that an answer stands in one place.
     target, *others = (rng.choice((near, far)) for near, far, _ in _stories(max(1, documents), rng))
-    return _questions([document.text for document in others], target.text, target.question, target.answer, depth)
+    return _questions(
+        [document.text for document in others], target.text, target.question, target.answer, depth
+    )
 
 
 def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
@@ -252,7 +273,9 @@ def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     return _questions(paragraphs, f"{second.title}\n{second.text}", question, second.answer, depth)
 
 
-def _word_list(words: list[str], often: int, rarely: int, rng: random.Random) -> tuple[str, list[str]]:
+def _word_list(
+    words: list[str], often: int, rarely: int, rng: random.Random
+) -> tuple[str, list[str]]:
     """Make a numbered list, and return it with its common words."""
     common = words[:COMMON_WORDS]
     entries = common * often + words[COMMON_WORDS:] * rarely
@@ -306,12 +329,17 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
         facts = {kind: form.format(_name(next(numbers), letters)) for kind, form in named.items()}
         year = rng.randrange(1700, 1900)
         facts["person"] = f"{rng.choice(texts()['first_names'])} {facts['person']}"
-        facts |= {"year": str(year), "later": str(year + rng.randrange(20, 60)), "number": str(rng.randrange(14, 40))}
+        facts |= {
+            "year": str(year),
+            "later": str(year + rng.randrange(20, 60)),
+            "number": str(rng.randrange(14, 40)),
+        }
         facts |= {name: rng.choice(texts()[f"{name}s"]) for name in ("trade", "good", "habit")}
         story = rng.choice(texts()["stories"])
         documents = (texts()["documents"][name] for name in story["documents"])
         first, second = (
-            _Document(**{part: text.format_map(facts) for part, text in each.items()}) for each in documents
+            _Document(**{part: text.format_map(facts) for part, text in each.items()})
+            for each in documents
         )
         stories.append((first, second, story["question"].format_map(facts)))
     return stories
@@ -347,13 +375,17 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     # The number of pairs for any length, by linear interpolation between the official sizes.
     points, length = sorted(task.sizes), settings.level
     if not points[0] <= length <= points[-1]:
-        raise InputError(f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}")
+        raise InputError(
+            f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}"
+        )
     low, high = next((low, high) for low, high in pairwise(points) if low <= length <= high)
     pairs = task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
     return _generate(task, settings, root, partial(fit_rows, json_kv, at_most=pairs), convert)
 
 
-def load_ruler(task: Task, settings: Settings, root: DataRoot, make: Maker, has_depth: bool) -> Iterable[Example]:
+def load_ruler(
+    task: Task, settings: Settings, root: DataRoot, make: Maker, has_depth: bool
+) -> Iterable[Example]:
     """Load one of RULER's tasks, which have no demonstrations."""
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
@@ -365,7 +397,9 @@ Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
 """(row, file and row number for errors) → template fields and references."""
 
 
-def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types) -> JsonLines | None:
+def _official_rows(
+    task: Task, settings: Settings, root: DataRoot, types: Types
+) -> JsonLines | None:
     for path in task.paths(settings.length):
         if root.has(path):
             return JsonLines(root / path, types)
@@ -403,11 +437,19 @@ def _generate(
 
     count = task.sample(settings)
     # The prompt and its output together must fit the length.
-    rows, lengths = fit_rows(count, settings.seed, settings.level - task.output_tokens(settings), measure)
+    rows, lengths = fit_rows(
+        count, settings.seed, settings.level - task.output_tokens(settings), measure
+    )
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)
         yield Example(
-            f"{task.name}-{position}", fields, references, "generated", row.get("depth"), tokens, counter.name
+            f"{task.name}-{position}",
+            fields,
+            references,
+            "generated",
+            row.get("depth"),
+            tokens,
+            counter.name,
         )
 
 
@@ -423,7 +465,9 @@ def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str,
             f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations; give fewer shots"
         )
     try:
-        demos = [prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in row["demos"][:shots]]
+        demos = [
+            prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in row["demos"][:shots]
+        ]
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: column 'demos' must be a list of [key, value]") from error
     fields = {
@@ -452,5 +496,7 @@ def _ruler(row: Row, where: str, names: frozenset[str]) -> tuple[dict[str, str],
 def _texts(value: object, column: str, where: str) -> list[str]:
     texts = [value] if isinstance(value, str) else value
     if not (isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts)):
-        raise InputError(f"{where}: column {column!r} must be a string or a list of strings, and not empty")
+        raise InputError(
+            f"{where}: column {column!r} must be a string or a list of strings, and not empty"
+        )
     return texts

@@ -10,19 +10,37 @@ from dataclasses import replace
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import scoring as published
-from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
+from helm_longctx.benchmarks.helmet.helmet2.prompts import (
+    CHOICE_PREFIX,
+    CHOICE_USER,
+    GRAPH_PREFIX,
+    GRAPH_USER,
+)
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
 from helm_longctx.data.release import Release, ReleaseFile
-from helm_longctx.tasks import STANDARD, Category, DataRoot, HubDataset, HubFile, InputError, JsonLines, Template, Types
+from helm_longctx.tasks import (
+    STANDARD,
+    Category,
+    DataRoot,
+    HubDataset,
+    HubFile,
+    InputError,
+    JsonLines,
+    Template,
+    Types,
+)
 from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import TextCutter
 from helm_longctx.tasks.sampling import shuffle_order
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 
 RELEASE = Release(
-    "princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET2_REPO", folder="helmet2", archive="data_v2.tar.gz"
+    "princeton-nlp/HELMET",
+    setting="HELM_LONGCTX_HELMET2_REPO",
+    folder="helmet2",
+    archive="data_v2.tar.gz",
 )
 LONGBENCH = HubDataset("THUDM/LongBench-v2", {"train": 503}, labelled=False)
 LLAMA_3 = HubFile(
@@ -38,7 +56,13 @@ CLASSES = {STANDARD["64k"]: "short", STANDARD["256k"]: "medium", STANDARD["1m"]:
 """LongBench v2's classes of length, by the number of tokens to which their texts are cut."""
 
 _CHOICES = ("choice_A", "choice_B", "choice_C", "choice_D")
-_CHOICE_COLUMNS: Types = {"context": str, "question": str, "answer": str, "length": str, **dict.fromkeys(_CHOICES, str)}
+_CHOICE_COLUMNS: Types = {
+    "context": str,
+    "question": str,
+    "answer": str,
+    "length": str,
+    **dict.fromkeys(_CHOICES, str),
+}
 _GRAPH_COLUMNS: Types = {"context": str, "question": str, "answer": list}
 
 
@@ -54,7 +78,9 @@ def load_graphwalk(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for number, row in zip(numbers, rows.rows(numbers), strict=True):
         if not all(isinstance(node, str) for node in row["answer"]):
-            raise InputError(f"{root / path}: row {number + 1}: column 'answer' must be a list of texts")
+            raise InputError(
+                f"{root / path}: row {number + 1}: column 'answer' must be a list of texts"
+            )
         fields = {"context": row["context"], "question": row["question"]}
         yield Example(f"{task.name}-{number}", fields, row["answer"], "official")
 
@@ -63,7 +89,9 @@ def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     """Load the questions of a class of length, shuffled. Long texts are cut at their end."""
     path = root / LONGBENCH.folder / "train.jsonl"
     rows = JsonLines(path, _CHOICE_COLUMNS)
-    of_class = [number for number, row in enumerate(rows) if row["length"] == CLASSES[settings.level]]
+    of_class = [
+        number for number, row in enumerate(rows) if row["length"] == CLASSES[settings.level]
+    ]
     order = shuffle_order(len(of_class), settings.seed)[: task.sample(settings)]
     numbers = [of_class[place] for place in order]
     cutter = TextCutter(root / LLAMA_3.path, settings.level, OMITTED)
@@ -73,7 +101,11 @@ def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
             raise InputError(f"{path}: row {number + 1}: column 'answer' must be A, B, C or D")
         ((_, end),) = cutter.measure([row["context"]])
         context = row["context"] if end is None else row["context"][:end] + OMITTED
-        fields = {"context": context, "question": row["question"], **{name: row[name] for name in _CHOICES}}
+        fields = {
+            "context": context,
+            "question": row["question"],
+            **{name: row[name] for name in _CHOICES},
+        }
         references = [row["answer"], f"{row['answer']}. {row[choice]}"]
         yield Example(f"{task.name}-{number}", fields, references, "hub")
 
@@ -112,14 +144,17 @@ def score_choice(record: Record) -> Scores:
     # The official code raises a KeyError here: it drops this metric from the scores of the parsed line and then reads
     # it.
     return {
-        name: value if name == "substring_exact_match" else max(value, parsed[name]) for name, value in whole.items()
+        name: value if name == "substring_exact_match" else max(value, parsed[name])
+        for name, value in whole.items()
     }
 
 
 COMMIT = "5dde2ded6f402c9c1a7a224550d43d7ef10158f3"
 LENGTHS = [4096 << power for power in range(10)]
 """4k to 2m."""
-EDGES = dict(zip(LENGTHS, (250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800), strict=True))
+EDGES = dict(
+    zip(LENGTHS, (250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800), strict=True)
+)
 PAIRS = dict(zip(LENGTHS[3:], (630, 1260, 2550, 5125, 10250, 20500, 41000), strict=True))
 FOLDERS = {
     "niah_s_": "niah_single_",
@@ -136,7 +171,9 @@ _replace = partial(replace, optional_sources=lambda length: (), any_length=False
 
 def _ruler(task: Task) -> Task:
     name = task.name.removeprefix("ruler_")
-    folder = next((name.replace(start, new) for start, new in FOLDERS.items() if name.startswith(start)), name)
+    folder = next(
+        (name.replace(start, new) for start, new in FOLDERS.items() if name.startswith(start)), name
+    )
     return _replace(
         task,
         sizes={length: length for length in LENGTHS},
@@ -206,5 +243,7 @@ _CATEGORIES = (
 _RETURNED = {name for category in _CATEGORIES for task in category.tasks for name in task.metrics}
 
 HELMET2 = read_benchmark(
-    __package__, _CATEGORIES, metrics=tuple(metric for metric in HELMET.metrics if metric.name in _RETURNED)
+    __package__,
+    _CATEGORIES,
+    metrics=tuple(metric for metric in HELMET.metrics if metric.name in _RETURNED),
 )

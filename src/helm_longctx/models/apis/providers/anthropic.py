@@ -49,16 +49,23 @@ class AnthropicClient(ProviderClient):
         has_calls = reason == "tool_use" and bool(tools.tools_of(request))
         ending = "stop" if has_calls else check_reason(reason)
         if not isinstance(content, list) or not isinstance(reason, str):
-            raise FailureError(Failure.MALFORMED, "the server's answer has no content or no stop reason")
+            raise FailureError(
+                Failure.MALFORMED, "the server's answer has no content or no stop reason"
+            )
         blocks = [block for block in content if isinstance(block, Mapping)]
         texts = [block.get("text") for block in blocks if block.get("type") == "text"]
         if len(blocks) < len(content) or not all(isinstance(text, str) for text in texts):
-            raise FailureError(Failure.MALFORMED, "the server's answer has a block without a text, or of another type")
+            raise FailureError(
+                Failure.MALFORMED,
+                "the server's answer has a block without a text, or of another type",
+            )
         thinking, text = _join_blocks(content, "thinking"), _join_blocks(content, "text")
         if text is None and (thinking is not None or has_calls or reason in _EMPTY):
             text = ""  # the answer is only reasoning or calls, or ended before its first token
         if text is None:
-            raise FailureError(Failure.MALFORMED, "the server's answer has no text: none of its blocks is one")
+            raise FailureError(
+                Failure.MALFORMED, "the server's answer has no text: none of its blocks is one"
+            )
         result = protocol.make_result(request, text, ending, thinking)
         calls = tools.read_anthropic_calls(blocks) if has_calls else []
         return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
@@ -72,11 +79,15 @@ class AnthropicClient(ProviderClient):
             "model": settings.model or request.model.partition("/")[2],
             # Anthropic counts the thinking towards `max_tokens`.
             "max_tokens": request.max_tokens + settings.thinking_tokens,
-            "messages": mark_beginning(request, others, self.provider.cache_mark, self.provider.long_cache),
+            "messages": mark_beginning(
+                request, others, self.provider.cache_mark, self.provider.long_cache
+            ),
             "temperature": request.temperature,
         }
         budget, effort = settings.thinking_tokens, settings.reasoning_effort
-        thinking = {"type": "enabled", "budget_tokens": budget} if budget else ADAPTIVE if effort else None
+        thinking = (
+            {"type": "enabled", "budget_tokens": budget} if budget else ADAPTIVE if effort else None
+        )
         optional: Body = {
             # The protocol has no system role: the text stands in a field of its own.
             "system": "\n\n".join(system) or None,
@@ -160,7 +171,10 @@ class AnthropicBatches(batches.Service):
     format = batches.Format(b'{"requests":[', b",\n", b"]}", 100_000, 256_000_000)
 
     def __init__(self, client: ProviderClient, run_path: Path):
-        self._bulk, self._batches = client.bulk_library(), batches.patient(client.client).messages.batches
+        self._bulk, self._batches = (
+            client.bulk_library(),
+            batches.patient(client.client).messages.batches,
+        )
 
     def line(self, name: str, route: str, body: Body) -> bytes:
         """Return an element of the list of requests."""
@@ -184,7 +198,9 @@ class AnthropicBatches(batches.Service):
             if batch.created_at.timestamp() < part.time - CLOCK_ERROR:
                 break  # the newest come first
             # The sum over all states of requests is the batch's size.
-            if batch.id in others or sum(batch.request_counts.to_dict().values()) != len(part.requests):
+            if batch.id in others or sum(batch.request_counts.to_dict().values()) != len(
+                part.requests
+            ):
                 continue
             if batch.processing_status != "ended":
                 is_final = False
@@ -201,7 +217,9 @@ class AnthropicBatches(batches.Service):
         total = len(part.requests)
         reason, status = "the batch ended before this request was answered", batch.processing_status
         done = total - batch.request_counts.processing
-        return batches.Progress(status, status == "ended", done, total, label_error(Failure.TEMPORARY, reason))
+        return batches.Progress(
+            status, status == "ended", done, total, label_error(Failure.TEMPORARY, reason)
+        )
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
@@ -220,7 +238,9 @@ class AnthropicBatches(batches.Service):
         bulk = batches.patient(self._bulk)
         with batches.lost_if_missing(), closing(bulk.messages.batches.results(batch.id)) as rows:
             # The package's own reader ends at the first malformed line.
-            yield from batches.read_outcomes(rows.http_response.iter_bytes(), "the results", read_result)
+            yield from batches.read_outcomes(
+                rows.http_response.iter_bytes(), "the results", read_result
+            )
 
 
 def read_result(row: Body) -> batches.Reading:
@@ -252,7 +272,9 @@ PROVIDER = Provider(
     # The protocol has no other kind of cache.
     cache_mark={"cache_control": {"type": "ephemeral"}},
     # Writes cost twice the price of input, instead of 1.25 times: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
-    long_cache=LongCache({"cache_control": {"type": "ephemeral", "ttl": "1h"}}, write_price=2 / 1.25),
+    long_cache=LongCache(
+        {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, write_price=2 / 1.25
+    ),
     limits_cached_tokens=False,
     batches=AnthropicBatches,
     helm_clients={

@@ -25,7 +25,12 @@ from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
 from helm_longctx.models.sampling import with_fields
-from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest, with_distributions
+from helm_longctx.models.scoring import (
+    AnswerRequest,
+    ScoringRequest,
+    SpanRequest,
+    with_distributions,
+)
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
@@ -93,7 +98,9 @@ class OpenAIClient(ProviderClient):
         if isinstance(request, echo.EchoRequest):
             server = str(self.client.base_url).rstrip("/").removesuffix(self.provider.version)
             return f"{server}/generate" if request.way == echo.GENERATE else COMPLETIONS
-        is_completion = request.messages is None if self._form == "both" else self._form == "completion"
+        is_completion = (
+            request.messages is None if self._form == "both" else self._form == "completion"
+        )
         return COMPLETIONS if is_completion else CHAT
 
     def parse(self, request: Request, reply: Body) -> RequestResult:
@@ -105,7 +112,10 @@ class OpenAIClient(ProviderClient):
         if not choices:
             raise FailureError(Failure.MALFORMED, "the server's answer has no choices")
         message = choices[0].get("message") or {}
-        reason, text = choices[0].get("finish_reason"), message.get("content", choices[0].get("text"))
+        reason, text = (
+            choices[0].get("finish_reason"),
+            message.get("content", choices[0].get("text")),
+        )
         if message.get("refusal"):
             raise FailureError(Failure.REFUSED, f"{reason}: {message['refusal']}")
         calls = tools.read_openai_calls(message) if tools.tools_of(request) else []
@@ -121,7 +131,9 @@ class OpenAIClient(ProviderClient):
         if not isinstance(text, str):
             what = "its content is null or of another type"
             raise FailureError(Failure.MALFORMED, f"the server's answer has no text: {what}")
-        result = protocol.make_result(request, text, ending, reasoning if isinstance(reasoning, str) else None)
+        result = protocol.make_result(
+            request, text, ending, reasoning if isinstance(reasoning, str) else None
+        )
         if isinstance(request, AnswerRequest):
             result = with_distributions(result, [read_distributions(reply)])
         return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
@@ -148,20 +160,33 @@ class OpenAIClient(ProviderClient):
 
     def _exchange(self, request: Request, body: Body) -> Body:
         reply = super()._exchange(request, body)
-        return echo.shorten_reply(request, reply) if isinstance(request, echo.EchoRequest) else reply
+        return (
+            echo.shorten_reply(request, reply) if isinstance(request, echo.EchoRequest) else reply
+        )
 
     def _wanted_body(self, request: Request) -> Body:
         if isinstance(request, echo.EchoRequest):
             name = "text" if request.way == echo.GENERATE else "prompt"
             model = {"model": self.settings.model or request.model.partition("/")[2]}
-            return {**model, name: request.prompt, **request.fields, **(self.settings.extra_body or {})}
+            return {
+                **model,
+                name: request.prompt,
+                **request.fields,
+                **(self.settings.extra_body or {}),
+            }
         protocol.check_text(request)
         settings, chats = self.settings, self.route(request) == CHAT
         if not chats and request.messages:
-            raise FailureError(Failure.BAD_REQUEST, "messages cannot be sent as a completion; set form=both")
+            raise FailureError(
+                Failure.BAD_REQUEST, "messages cannot be sent as a completion; set form=both"
+            )
         fields: Body = {
             "model": settings.model or request.model.partition("/")[2],
-            **({"messages": tools.openai_messages(protocol.turns(request))} if chats else {"prompt": request.prompt}),
+            **(
+                {"messages": tools.openai_messages(protocol.turns(request))}
+                if chats
+                else {"prompt": request.prompt}
+            ),
             "max_tokens": request.max_tokens + settings.thinking_tokens,
             "temperature": request.temperature,
         }
@@ -178,7 +203,11 @@ class OpenAIClient(ProviderClient):
             "tools": tools.openai_tools(request),
         }
         if isinstance(request, AnswerRequest):
-            fields |= {"logprobs": True, "top_logprobs": request.top} if chats else {"logprobs": request.top}
+            fields |= (
+                {"logprobs": True, "top_logprobs": request.top}
+                if chats
+                else {"logprobs": request.top}
+            )
         return protocol.fill_body(fields, optional, settings.extra_body)
 
     def _make_library(self, **options: Any) -> Any:
@@ -187,11 +216,17 @@ class OpenAIClient(ProviderClient):
         return openai.OpenAI(organization=self._org_id, **options)
 
     def _make_auth(self) -> Any:
-        return None if self._function is None else derive(FunctionCalls, self._http.Auth)(self._function, self._http)
+        return (
+            None
+            if self._function is None
+            else derive(FunctionCalls, self._http.Auth)(self._function, self._http)
+        )
 
     def _stream_fields(self, body: Body) -> Body:
         # Log-probabilities and calls of tools are not read from the pieces of a stream.
-        is_whole = any(name in body for name in ("logprobs", "prompt_logprobs", "return_logprob", "tools"))
+        is_whole = any(
+            name in body for name in ("logprobs", "prompt_logprobs", "return_logprob", "tools")
+        )
         streams = (self.settings.stream or body.get("stream")) and not is_whole
         return {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
 
@@ -214,7 +249,11 @@ class OpenAIClient(ProviderClient):
             raise protocol.cut_stream()
         parts: Body = {name: "".join(pieces) for name, pieces in texts.items()}
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
-        choice = {"message": {"content": None, **parts, "role": "assistant"}} if chats else {"text": parts.get("text")}
+        choice = (
+            {"message": {"content": None, **parts, "role": "assistant"}}
+            if chats
+            else {"text": parts.get("text")}
+        )
         return {**reply, "choices": [{"index": 0, "finish_reason": reason, **choice}]}
 
 
@@ -234,7 +273,9 @@ _FIELDS = ("id", "object", "created", "model", "usage")
 
 def _first_choices(choices: object) -> list[Body]:
     """Return the choices with the index 0, which is the only one that is asked for. Some servers send no index."""
-    found = [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
+    found = (
+        [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
+    )
     return [each for each in found if each.get("index") in (0, None)]
 
 
@@ -254,7 +295,9 @@ class OpenAIBatches(batches.Service):
 
     def create(self, part: batches.Part, file: IO[bytes]) -> str:
         """Upload the file and create the batch. A file without a batch costs nothing and expires after 30 days."""
-        uploaded = self._bulk.files.create(file=(f"helm-longctx-{part.id}.jsonl", file), purpose="batch")
+        uploaded = self._bulk.files.create(
+            file=(f"helm-longctx-{part.id}.jsonl", file), purpose="batch"
+        )
         with batches.unsure():
             # The call is not repeated, because a second batch would cost as much as the first one.
             batch = self._client.batches.create(
@@ -276,8 +319,12 @@ class OpenAIBatches(batches.Service):
         batch = batches.retrieve(self._patient.batches, part)
         counts, status = batch.request_counts, batch.status
         done = counts.completed + counts.failed if counts else 0
-        reason = label_error(Failure.TEMPORARY, f"the batch ended ({status}) before this request was answered")
-        if errors := [error.message for error in (batch.errors and batch.errors.data) or [] if error.message]:
+        reason = label_error(
+            Failure.TEMPORARY, f"the batch ended ({status}) before this request was answered"
+        )
+        if errors := [
+            error.message for error in (batch.errors and batch.errors.data) or [] if error.message
+        ]:
             reason = label_error(failure_of_text(errors[0]), f"the batch has failed: {errors[0]}")
         is_ended = status in ("completed", "failed", "expired", "cancelled")
         return batches.Progress(status, is_ended, done, len(part.requests), reason)
@@ -287,7 +334,10 @@ class OpenAIBatches(batches.Service):
         batch = batches.retrieve(self._patient.batches, part)
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
             # The batch was found, so address and key are right, and a file that is not found has expired.
-            with batches.lost_if_missing(), self._bulk.files.with_streaming_response.content(file) as response:
+            with (
+                batches.lost_if_missing(),
+                self._bulk.files.with_streaming_response.content(file) as response,
+            ):
                 yield from batches.read_outcomes(response.iter_bytes(), file, read_result)
 
     def cancel(self, part: batches.Part) -> None:
@@ -311,7 +361,9 @@ class BatchFiles(batches.Service):
     def line(self, name: str, route: str, body: Body) -> bytes:
         """Return a line of an input file; raise an `InputError` if the request is not a chat."""
         if route != CHAT:
-            raise InputError(f"`vllm run-batch` answers no requests to {route}; set form: chat in the deployment")
+            raise InputError(
+                f"`vllm run-batch` answers no requests to {route}; set form: chat in the deployment"
+            )
         return _line(name, route, body)
 
     def create(self, part: batches.Part, file: IO[bytes]) -> str:
@@ -333,12 +385,18 @@ class BatchFiles(batches.Service):
         """Count the lines of the result file."""
         path, results = self.paths(part)
         # vLLM may still be writing the last line.
-        lines = (line for line in batches.split_lines(_chunks(results)) if line.endswith(b"\n") and line.strip())
+        lines = (
+            line
+            for line in batches.split_lines(_chunks(results))
+            if line.endswith(b"\n") and line.strip()
+        )
         done, total = sum(1 for _ in lines), len(part.requests)
         reason = label_error(Failure.TEMPORARY, f"{results} has no line for the request")
         if not path.exists():
             return batches.Progress("cancelled", True, done, total, reason)
-        return batches.Progress("completed" if done >= total else "written", done >= total, done, total, reason)
+        return batches.Progress(
+            "completed" if done >= total else "written", done >= total, done, total, reason
+        )
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Read the result file."""
@@ -363,7 +421,11 @@ def read_result(row: Body) -> batches.Reading:
     response = batches.check_type(row["response"], dict)
     status, body = response.get("status_code", 200), response.get("body")
     # Some servers write the number as a text.
-    status = int(status) if isinstance(status, str) and status.isdecimal() else batches.check_type(status, int)
+    status = (
+        int(status)
+        if isinstance(status, str) and status.isdecimal()
+        else batches.check_type(status, int)
+    )
     if status == 200 and not error:
         return batches.check_type(body, dict), None
     # This is the wording of the package openai, which `failures` classifies by the status.
