@@ -117,7 +117,8 @@ def file_bars(rows: list[dict[str, Any]]) -> list[Bar]:
             for side in ("ours", "stock")
         }
 
-    disk, peak = times_text("json_kv 128k, server", "disk"), times_text("lv_eval 256k", "peak")
+    disk = times_text("json_kv 128k, server", "disk")
+    peak = times_text("lv_eval 256k", "peak")
     return [
         Bar("disk / text, 100 x 128k", disk["ours"], 1.3, stock=disk["stock"]),
         Bar("run's peak memory / text, 200 x 256k words", peak["ours"], 1.6, stock=peak["stock"]),
@@ -152,7 +153,8 @@ def page_bars(rows: list[dict[str, Any]]) -> list[Bar]:
             ("MB of its heap", "heap_mb", heap),
         )
     ]
-    one, four = ours["200x256k"], ours["4 runs 200x256k"]
+    one = ours["200x256k"]
+    four = ours["4 runs 200x256k"]
     bars.append(
         Bar(
             "summarize's peak memory / text, 200 x 256k words", one["peak_mb"] / one["text_mb"], 1.6
@@ -242,7 +244,8 @@ def main() -> None:
         "overhead": ["--tokenizer", args.tokenizer] if args.tokenizer else [],
         "files": ["--turns", str(args.turns)],
     }
-    found, bars = {}, []
+    found = {}
+    bars = []
     for name in args.only:
         script, arguments, make_bars = MEASUREMENTS[name]
         found[name] = figures(script, *arguments, *given.get(name, ()))

@@ -95,7 +95,8 @@ class InProcess:
 
 def check(model: CachedServer, length: int, questions: int, seed: int) -> Iterator[str]:
     """Yield the states that differ."""
-    server, size = InProcess(model), lines_for(length)
+    server = InProcess(model)
+    size = lines_for(length)
     replies = [
         state.ask(server, Question(seed + number, size), Reply(length, seed + number, name))  # type: ignore[arg-type]
         for number in range(questions)
@@ -133,7 +134,11 @@ def ask_many(
 def count_places(seeds: int, length: int) -> None:
     """Print for each fault how often the search names its place."""
     for fault, (state, depths, border) in PLACES.items():
-        found, right, longest, deep, blocks = 0, 0, 0.0, 0, 0
+        found = 0
+        right = 0
+        longest = 0.0
+        deep = 0
+        blocks = 0
         requests = 0
         for seed in range(seeds):
             model = CachedServer(seed=seed, fault=fault, shortest=SHORTEST)
@@ -156,7 +161,8 @@ def count_places(seeds: int, length: int) -> None:
             def ask_shared(
                 size: int, lines: int, tried: int, model: CachedServer = model, seed: int = seed
             ) -> list[Reply]:
-                first, count = 1000 * seed + SEEDS * (3 + lines) + 100 * tried, boundary.QUESTIONS
+                first = 1000 * seed + SEEDS * (3 + lines) + 100 * tried
+                count = boundary.QUESTIONS
                 return ask_many(
                     model, size, ("cold", "cold again", BEGINNING), count, first, False, lines
                 )
@@ -190,7 +196,7 @@ def count_places(seeds: int, length: int) -> None:
             builds = judge_builds(
                 ask_many(model, length, ("cold", "cold again", "warm"), 40, 1000 * seed)
             )
-            alarms += any(each.differs and each.name.endswith("fp-2") for each in builds)
+            alarms += any(build.differs and build.name.endswith("fp-2") for build in builds)
         print(f"{name}: named {alarms}", flush=True)
 
 
@@ -212,7 +218,9 @@ def main() -> None:
     for name, (arguments, states) in FAULTS.items():
         if options.only not in name:
             continue
-        found, right, requests = 0, 0, 0
+        found = 0
+        right = 0
+        requests = 0
         for seed in range(options.seeds):
             model = CachedServer(seed=seed, **arguments)
             differing = list(check(model, options.length, options.questions, 1000 * seed))

@@ -34,15 +34,18 @@ WINDOW = 32 * 1024
 def draw_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
     """Make a certificate from a curve. Return whether it is right, and the tokens that it costs."""
     # The seed chooses the order of the kinds, and users draw it, too.
-    design, each = Design(claim, 4096, KINDS, seed=1000 * seed), SERVERS[server]
+    design = Design(claim, 4096, KINDS, seed=1000 * seed)
+    each = SERVERS[server]
     curve = Curve(each, WINDOW, Random(f"{each.name} {seed}"))
     return each.is_found_out(run(design, curve.ask).record(), WINDOW), sum(curve.tokens)
 
 
 def read_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
     """Make a certificate with real prompts. Return whether it is right, and the tokens that it costs."""
-    window, tokens = claim // 4, list[int]()
-    design, each = Design(claim, 1024, KINDS, seed=1000 * seed), SERVERS[server]
+    window = claim // 4
+    tokens = list[int]()
+    design = Design(claim, 1024, KINDS, seed=1000 * seed)
+    each = SERVERS[server]
     return each.is_found_out(
         run(design, ask_prompts(SimulatedModel(each.see(window)), tokens)).record(), window
     ), sum(tokens)
@@ -54,7 +57,8 @@ def print_servers(make: partial[tuple[bool, int]], runs: int) -> None:
     with Pool(os.cpu_count()) as pool:
         for number, server in enumerate(SERVERS):
             found = pool.map(partial(make, number), range(runs))
-            right, tokens = sum(hit for hit, _ in found), fmean(tokens for _, tokens in found)
+            right = sum(hit for hit, _ in found)
+            tokens = fmean(tokens for _, tokens in found)
             print(f"{server.name:26} {right:5} of {runs:3} {tokens:14,.0f}", flush=True)
 
 

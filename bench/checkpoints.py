@@ -79,7 +79,8 @@ def make_checkpoints(folder: Path) -> None:
 def write_questions(folder: Path, contexts: int = 6) -> None:
     """Write own questions, two for each context."""
     folder.mkdir()
-    rng, rows = random.Random(1), []
+    rng = random.Random(1)
+    rows = []
     for group in range(contexts):
         codes = {
             name: str(rng.randrange(1000, 9999)) for name in rng.sample(NAMES, 2 + group % 2 * 2)

@@ -60,7 +60,8 @@ AFTER = (0.05, 1.0)
 LONGEST = 600
 """Requests of a turn at most; prompts of 128k tokens take a gigabyte of disk for 2,000."""
 
-OURS, STOCK = "bench/ours", "bench/stock"
+OURS = "bench/ours"
+STOCK = "bench/stock"
 REPLY = json.dumps(
     {
         **{"id": "1", "object": "chat.completion", "created": 1, "model": "m"},
@@ -93,7 +94,10 @@ class Answering(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport, self._head, self._left, self._seconds = transport, b"", 0, 0.0
+        self._transport = transport
+        self._head = b""
+        self._left = 0
+        self._seconds = 0.0
 
     def data_received(self, data: bytes) -> None:
         if not self._left:
@@ -101,7 +105,8 @@ class Answering(asyncio.Protocol):
             if not end:
                 self._head = head
                 return
-            self._head, lines = b"", head.lower().split(b"\r\n")
+            self._head = b""
+            lines = head.lower().split(b"\r\n")
             if head.startswith(b"GET"):
                 self._transport.write(response(MODELS))
                 return

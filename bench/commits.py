@@ -57,7 +57,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        other, work = Path(folder, "other"), Path(folder, "work")
+        other = Path(folder, "other")
+        work = Path(folder, "work")
         git = ["git", "-C", str(TREE), "worktree"]
         subprocess.run([*git, "add", "--quiet", "--detach", str(other), args.commit], check=True)
         work.mkdir()

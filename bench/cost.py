@@ -37,7 +37,8 @@ def measure_command(
     # Users' packages are compiled when pip installs them; a process must not compile ours anew in each turn.
     environment = {**os.environ, **(variables or {})}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    start, cpu_seconds = time.perf_counter(), _cpu_seconds_of_children()
+    start = time.perf_counter()
+    cpu_seconds = _cpu_seconds_of_children()
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT

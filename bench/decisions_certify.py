@@ -44,7 +44,8 @@ from helm_longctx.results.statistics.sequential import Decision, decide
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
 
-CLAIM, SHORTEST = 1024 * 1024, 4096
+CLAIM = 1024 * 1024
+SHORTEST = 4096
 
 DESIGN = Design(CLAIM, SHORTEST, KINDS)
 
@@ -121,10 +122,8 @@ def _rate(
     """
     found: dict[float, list[tuple[float, ...]]] = {0.0: [], design.loss: []}
     for seed in seeds:
-        search, random = (
-            _answer_base(replace(design, seed=1000 * seed), score, parts),
-            np.random.default_rng(seed),
-        )
+        search = _answer_base(replace(design, seed=1000 * seed), score, parts)
+        random = np.random.default_rng(seed)
         tokens = sum(reply.sent for kind in search.kinds.values() for reply in kind.base.replies)
         for loss, rows in found.items():
             decided, asked = _decide_claim(search, score - loss, parts, certificates, random)
@@ -138,7 +137,8 @@ def _rate(
 
 
 def _describe(rows: Floats) -> str:
-    means, errors = rows.mean(axis=0), rows.std(axis=0) / np.sqrt(len(rows))
+    means = rows.mean(axis=0)
+    errors = rows.std(axis=0) / np.sqrt(len(rows))
     shares = (
         f"{means[place]:.1%} {name} (standard error {errors[place]:.1%})"
         for place, name in enumerate(("certified", "refused"))
@@ -152,7 +152,8 @@ def _answer_base(design: Design, score: float, parts: Mapping[str, int]) -> Sear
     def draw(block: Block, random: Random) -> float:
         return fmean(random.random() < score for _ in range(parts[block.kind]))
 
-    search, ask = Search(design), draw_answers(draw, design.seed)
+    search = Search(design)
+    ask = draw_answers(draw, design.seed)
     while (blocks := search.next_blocks()) and blocks[0].length == SHORTEST:
         for answered in ask(blocks):
             search.add(answered)
@@ -172,16 +173,13 @@ def _decide_claim(
     """
     if not search.tests:
         return [Decision.OPEN] * certificates, np.zeros(certificates, int)
-    test, scores = search.tests[CLAIM], list[Floats]()
-    order, shares = (
-        search.order[: test.most],
-        [np.full(certificates, each.share) for each in test.tests],
-    )
-    is_above, is_below, asked = (
-        np.zeros(certificates, bool),
-        np.zeros(certificates, bool),
-        np.zeros(certificates, int),
-    )
+    test = search.tests[CLAIM]
+    scores = list[Floats]()
+    order = search.order[: test.most]
+    shares = [np.full(certificates, each.share) for each in test.tests]
+    is_above = np.zeros(certificates, bool)
+    is_below = np.zeros(certificates, bool)
+    asked = np.zeros(certificates, int)
     for number, (kind, seed) in enumerate(order):
         scores.append(random.binomial(parts[kind.kind], score, certificates) / parts[kind.kind])
         is_open = ~is_above & ~is_below
@@ -193,7 +191,8 @@ def _decide_claim(
         is_below |= is_open & below & ~above
     for place, kind in product(range(certificates), search.measured):
         rows = zip(order[: asked[place]], scores, strict=False)
-        own, cell = [float(row[place]) for (each, _), row in rows if each is kind], kind.cell(CLAIM)
+        own = [float(row[place]) for (each, _), row in rows if each is kind]
+        cell = kind.cell(CLAIM)
         # A kind with at least its lowest score is not lost, and deciding takes time.
         if (
             own
@@ -229,7 +228,8 @@ def search_scores(
 ) -> tuple[float, ...]:
     """Return the scores of a program that searches real prompts, and reads what it finds without a mistake."""
     task = next(task for task in find_benchmark("fresh_text").tasks if task.name == kind)
-    model, scores = SearchingModel(search, [kind], size), []
+    model = SearchingModel(search, [kind], size)
+    scores = []
     for example in task.load(
         task, Settings(length, seed=9, num_samples=prompts), DataRoot.find(".")
     ):
@@ -299,17 +299,18 @@ def _length_rows(rounds: int, seed: int) -> Iterator[Row]:
 def _rate_lengths(
     score: float, curve: Sequence[float], rounds: int, seed: int, questions: int = 100
 ) -> str:
-    random, too_long, covered, sizes = np.random.default_rng(seed), 0, 0, []
+    random = np.random.default_rng(seed)
+    too_long = 0
+    covered = 0
+    sizes = []
     for _ in range(10 * rounds):
         chances = dict(zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True))
         intervals = {
             at: mean_interval((random.random(questions) < each).astype(float))
             for at, each in chances.items()
         }
-        means, possible = (
-            {at: each.mean for at, each in intervals.items()},
-            possible_lengths(intervals),
-        )
+        means = {at: each.mean for at, each in intervals.items()}
+        possible = possible_lengths(intervals)
         too_long += (effective_length(means, share_of_shortest(means)) or 0) > 8
         covered += 8 in possible
         sizes.append(len(possible))

@@ -49,7 +49,7 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
             yield f"{name}, {correlation:g}, {mean:g}: {found}"
     yield "other questions, mean of tasks; tasks, share of right answers of the better model: difference, power"
     for (name, tasks), mean in product(TASKS.items(), (0.5, 0.9, 0.98)):
-        yield f"{name}, {mean:g}: {power_of_means([Task(each, 0.0) for each in tasks], mean, rounds, random)}"
+        yield f"{name}, {mean:g}: {power_of_means([Task(task, 0.0) for task in tasks], mean, rounds, random)}"
     yield "other questions, 100 of json_kv at 8k, by HELMET's published scores: difference, power"
     spread = find_spreads(TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {}).unpaired
     difference = detectable_difference([Sample(spread, 100, 100)])

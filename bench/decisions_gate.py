@@ -97,10 +97,14 @@ def _follow(
         sizes.append(ceil(sizes[-1] * case.growth))
     fewest = fewest_clusters(case.margin, ONE_SIDED)
     shares = [case.changed / 2, case.changed / 2 + drop, 1 - case.changed - drop]
-    counts, asked, outcome = np.zeros((rounds, 3), dtype=np.int64), 0, np.zeros(rounds)
-    once, found = np.zeros(rounds), []
+    counts = np.zeros((rounds, 3), dtype=np.int64)
+    asked = 0
+    outcome = np.zeros(rounds)
+    once = np.zeros(rounds)
+    found = []
     for place, size in enumerate(sizes):
-        counts, asked = counts + random.multinomial(size - asked, shares, rounds), size
+        counts = counts + random.multinomial(size - asked, shares, rounds)
+        asked = size
         drawn, index = np.unique(counts, axis=0, return_inverse=True)
         statistics = margin_statistics(_clusters(drawn), -case.margin)[index.ravel()]
         able = tuple(each for each in sizes[: place + 1] if each >= fewest)
@@ -130,7 +134,8 @@ def _clusters(counts: Counts) -> Clusters:
 def _one_look(counts: Counts, margin: float) -> NDArray[np.float64]:
     """Return the statistics of the sign-flip test alone, which decided before looks were counted."""
     sums, sizes, numbers = _clusters(counts)
-    mean, spread = numbers @ sums, numbers @ sizes**2
+    mean = numbers @ sums
+    spread = numbers @ sizes**2
     variance = (
         padded_squares(sums, sizes, numbers)
         + 2 * margin * numbers @ (sums * sizes)
@@ -237,7 +242,7 @@ def _decide_gate(drops: NDArray[np.float64], random: np.random.Generator) -> Ver
     ]
     lengths = [np.concatenate(row) for row in kinds]
     parts = {"4k": [_pairs(lengths[0])], "16k": [_pairs(lengths[1], 1)]}
-    parts[ALL] = [replace(each[0], weight=0.5) for each in parts.values()]
+    parts[ALL] = [replace(part[0], weight=0.5) for part in parts.values()]
     parts |= {
         name: [_pairs(np.concatenate([row[place] for row in kinds]))]
         for place, name in enumerate(DEPTHS)
@@ -268,9 +273,10 @@ def _stop_better(difference: float, random: np.random.Generator) -> tuple[bool, 
         ((hard + random.random(600)) / 2 < 0.6 + shift).astype(float)
         for shift in (difference / 2, -difference / 2)
     ]
-    question, size = Question(parse_rule("better"), ["a", "b"]), FIRST
+    question = Question(parse_rule("better"), ["a", "b"])
+    size = FIRST
     while True:
-        question.observe([_scores(each[:size]) for each in answers])
+        question.observe([_scores(answer[:size]) for answer in answers])
         is_decided = bool(question.decide().text)
         if is_decided or size >= 600:
             break
@@ -291,7 +297,8 @@ def _misses_table(random: np.random.Generator) -> bool:
         )
     ]
     truth = (0.8 + 10 * 0.4) / 11
-    question, size = Question(parse_rule("score=50"), ["m"]), FIRST
+    question = Question(parse_rule("score=50"), ["m"])
+    size = FIRST
     while size < len(scores):
         question.observe([scores[:size]])
         interval = question.decide().interval

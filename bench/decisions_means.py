@@ -42,7 +42,7 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
 
 def combine_ends(intervals: Sequence[Interval]) -> Interval:
     """Return a mean of means by the rule of before."""
-    mean = sum(each.mean for each in intervals) / len(intervals)
-    below = math.hypot(*(each.mean - each.low for each in intervals)) / len(intervals)
-    above = math.hypot(*(each.high - each.mean for each in intervals)) / len(intervals)
-    return Interval(mean, mean - below, mean + above, sum(each.n for each in intervals))
+    mean = sum(interval.mean for interval in intervals) / len(intervals)
+    below = math.hypot(*(interval.mean - interval.low for interval in intervals)) / len(intervals)
+    above = math.hypot(*(interval.high - interval.mean for interval in intervals)) / len(intervals)
+    return Interval(mean, mean - below, mean + above, sum(interval.n for interval in intervals))

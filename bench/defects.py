@@ -62,7 +62,8 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     """Record, or count."""
     options = read_options()
-    records, upstream = options.action == "record", options.server
+    records = options.action == "record"
+    upstream = options.server
     others: dict[str, Any] = {name: read_upstream(argument) for name, argument in options.other}
     if options.part == "cache" and upstream:
         if records:

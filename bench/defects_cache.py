@@ -36,7 +36,8 @@ from helm_longctx.apps.cache_check.verdict import TIE, Cell, distance, find_smal
 from helm_longctx.config.shared import fill_registries
 from helm_longctx.models.apis.providers.openai import OpenAIClient
 
-LENGTH, ANSWER = 128, 24
+LENGTH = 128
+ANSWER = 24
 """Tokens of a prompt as `cache-check --length` takes them (about 340 tokens of SmolLM2), and of an answer."""
 
 BASE = Build()
@@ -65,7 +66,9 @@ class Asker(InProcess):
     """Asks a server in this process, and writes no answers to prompts that only prepare its cache."""
 
     def __init__(self, server: RealCachedServer):
-        self.server, self.prepares, self.is_cold = server, False, False
+        self.server = server
+        self.prepares = False
+        self.is_cold = False
 
     def connect_cold(self) -> object:
         """Return something that stands for a client whose requests do not use the cache."""
@@ -82,7 +85,8 @@ class Asker(InProcess):
 class _Never:
     """A server in the place of the scripted one, none of whose requests fails."""
 
-    fails, random = 0.0, Random(0)
+    fails = 0.0
+    random = Random(0)
 
     def __init__(self, asker: Asker):
         self._asker = asker
@@ -98,7 +102,8 @@ class Plan(Model):
     """Notes what would be written about the current question, and writes nothing."""
 
     def __init__(self, model: Model):
-        self.tokenizer, self.question = model.tokenizer, 0
+        self.tokenizer = model.tokenizer
+        self.question = 0
         self.wanted: dict[str, tuple[int, Run]] = {}
 
     def write_all(self, build: Build, runs: Sequence[Run], most: int) -> list[dict[str, Any]]:
@@ -119,7 +124,7 @@ def ask_question(
     replies = [
         Reply(LENGTH, number, state, copy=copy) for state, copy in list_copies(states, is_exact)
     ]
-    return [STATES[each.state].ask(asker, question, each) for each in replies]
+    return [STATES[reply.state].ask(asker, question, reply) for reply in replies]
 
 
 def ask_all(model: Model, questions: int, is_exact: bool) -> Iterator[tuple[str, Reply]]:
@@ -135,7 +140,8 @@ def ask_all(model: Model, questions: int, is_exact: bool) -> Iterator[tuple[str,
 def record_cache(model: Model, questions: int) -> None:
     """Write what is asked in all states, several answers at a time."""
     # The servers' caches hold names of keys and values, so one pass finds what is needed, and computes nothing.
-    plan, start = Plan(model), time.time()
+    plan = Plan(model)
+    start = time.time()
     for is_exact in (False, True):
         for _ in ask_all(plan, questions, is_exact):
             pass
@@ -147,7 +153,8 @@ def record_cache(model: Model, questions: int) -> None:
         print(f"{first + TOGETHER} of {len(runs)} answers, {time.time() - start:.0f} s", flush=True)
 
 
-TIMEOUT, LATE = 60, 75
+TIMEOUT = 60
+LATE = 75
 """Seconds after which a request has no answer, and after which a flaky proxy sends a late one."""
 
 
@@ -171,7 +178,8 @@ def record_served_cache(model: Model, upstream: Upstream, questions: int, folder
         for fault in (*CACHE_FAULTS, FLAKY):
             is_sound = fault in ("", FLAKY)
             proxy.late = LATE if fault == FLAKY else 0.0
-            cold, warm = (COLD, CONTROL), CACHE_FAULTS.get(fault, CACHE_STATES[:-1])[2:]
+            cold = (COLD, CONTROL)
+            warm = CACHE_FAULTS.get(fault, CACHE_STATES[:-1])[2:]
             # A fault changes only the answers in its states; cold ones come from the server without a fault.
             asked = {"": (*cold, *warm), COPIES: cold} if is_sound else {"": warm}
             for end, states in asked.items():
@@ -195,10 +203,10 @@ def read_pools(folder: Path, is_exact: bool) -> dict[str, list[Reply]]:
     for fault in (*CACHE_FAULTS, FLAKY):
         replies = read_replies(folder / (fault or "none") / ANSWERS)
         if fault != FLAKY:  # what failed was asked again
-            replies = [each for each in replies if not each.failure]
+            replies = [reply for reply in replies if not reply.failure]
         cold = read_replies(folder / f"{fault or 'none'}{COPIES}" / ANSWERS)
         pools[fault] = (
-            replies if is_exact else [*cold, *(each for each in replies if not each.copy)]
+            replies if is_exact else [*cold, *(reply for reply in replies if not reply.copy)]
         )
     return pools
 
@@ -229,8 +237,8 @@ def draw_replies(
 def add_noise(reply: Reply, chance: Random) -> Reply:
     """Move each log-probability."""
     moved = [
-        {token: value + chance.gauss(0, SPREAD) for token, value in each.items()}
-        for each in reply.logprobs
+        {token: value + chance.gauss(0, SPREAD) for token, value in logprob.items()}
+        for logprob in reply.logprobs
     ]
     return replace(reply, logprobs=tuple(moved))
 
@@ -263,10 +271,8 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
     """Print how often `cache-check` finds each fault, and names its state."""
     tie = TIE if is_exact else None  # the command's own
     each_question = sum(STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact))
-    questions, found_cold = (
-        len({each.seed for each in pools[""]}),
-        fmean(value for each in pools[""] for value in each.found),
-    )
+    questions = len({each.seed for each in pools[""]})
+    found_cold = fmean(value for each in pools[""] for value in each.found)
     print(
         f"{'same prompts' if is_exact else 'copies'}: {questions} questions; {found_cold:.0%} of the values are found"
     )
@@ -285,7 +291,8 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
             for each in pools[fault]
             if each.state not in (COLD, CONTROL)
         }
-        pool, states = list({**sound, **own}.values()), {key[0] for key in own}
+        pool = list({**sound, **own}.values())
+        states = {key[0] for key in own}
         for size in QUESTIONS_OF_CHECKS:
             drawn = [draw_replies(pool, size, seed, keep) for seed in range(seeds)]
             checks = [judge(replies, tie) for replies in drawn]
@@ -310,17 +317,16 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
         if name == FLAKY and name not in pools:
             continue
         source = pools.get(name, pools[""])
-        alarms, told = 0, 0
+        alarms = 0
+        told = 0
         for seed in range(seeds):
             chance = Random(seed)
             replies = draw_replies(source, 20, seed, keep)
             if name != FLAKY:
                 replies = [change(each, chance) for each in exchange(replies, is_exact, chance)]
             check = judge(replies, tie)
-            alarms, told = (
-                alarms + any(cell.differs for cell in check),
-                told + bool(find_small(replies, check)),
-            )
+            alarms = alarms + any(cell.differs for cell in check)
+            told = told + bool(find_small(replies, check))
         failed = fmean(bool(each.failure) for each in source)
         print(
             f"{name}: alarms {alarms}, told below the tie {told}; {failed:.0%} of the requests failed",

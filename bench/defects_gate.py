@@ -106,7 +106,8 @@ class BuildArm(Arm):
     """An arm that reads given texts with a build in this process."""
 
     def __init__(self, model: Model, build: Build):
-        self.model, self.build = model, build
+        self.model = model
+        self.build = build
 
     def __call__(self, request: Request) -> RequestResult:
         """Return the distributions at the tokens of each part of a text."""
@@ -124,7 +125,8 @@ class ReadingArm(Arm):
     """An arm that is a server which reads given texts. Its replies are recorded."""
 
     def __init__(self, model: Model, upstream: Upstream):
-        self.model, self.address = model, upstream.address
+        self.model = model
+        self.address = upstream.address
         self.client: Any = make_client(
             Endpoint(upstream.address, "openai", upstream.model, ("completions",))
         )
@@ -132,17 +134,15 @@ class ReadingArm(Arm):
 
     def __call__(self, request: Request) -> RequestResult:
         """Return the distributions at the tokens of each part of a text. The whole text is recorded."""
-        name, replies = (
-            json.dumps([self.address, request.random, request.prompt]),
-            self.model.replies,
-        )
+        name = json.dumps([self.address, request.random, request.prompt])
+        replies = self.model.replies
         if name not in replies.found:
             result = check_result(
                 self.client.make_request(replace(request, spans=((0, len(request.prompt)),)))
             )
             replies.add(name, distributions_of(result)[0])
         rows = [Distribution("", 0.0, {}), *(Distribution(*each) for each in replies.found[name])]
-        parts = find_span_tokens([each.text for each in rows], len(request.prompt), request.spans)
+        parts = find_span_tokens([row.text for row in rows], len(request.prompt), request.spans)
         return with_parts([[rows[number] for number in part] for part in parts])
 
 
@@ -152,7 +152,8 @@ class AnsweringArm(Arm):
     way = ANSWERS
 
     def __init__(self, model: Model, upstream: Upstream):
-        self.model, self.upstream = model, upstream
+        self.model = model
+        self.upstream = upstream
         self.client = LoopbackClient(
             BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model=NAME
         )
@@ -231,7 +232,8 @@ def record_gate(base: Arm, candidates: Mapping[str, Arm], questions: int) -> Non
 
 def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: int) -> None:
     """Print how often `gate --logprobs` finds each fault, and names the length."""
-    asked, way = ask_pairs(questions), base.way
+    asked = ask_pairs(questions)
+    way = base.way
     has_scores = way is TEXTS
     scores = [[score_question(base, each) for each in pair] for pair in asked] if has_scores else []
     if has_scores:
@@ -248,10 +250,8 @@ def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: 
         )
         for size in SIZES_OF_GATES:
             drawn = [draw_points(points, size, seed) for seed in range(seeds)]
-            once, twice = (
-                2 * size * way.count() + way.again * TWICE,
-                2 * size * way.count(reads_twice=True),
-            )
+            once = 2 * size * way.count() + way.again * TWICE
+            twice = 2 * size * way.count(reads_twice=True)
             print(f"  {once:3} requests: {count_found(map(read_some_twice, drawn), MARGIN)}")
             print(f"  {twice:3} requests, margin 0: {count_found(drawn, 0)}", flush=True)
         if has_scores:
@@ -286,7 +286,8 @@ def count_found(draws: Iterator[list[Point]] | Sequence[list[Point]], margin: fl
     for points in draws:
         found = find_differing_lengths(points)
         worse += decide(points, margin)[1] is Verdict.WORSE
-        differs, right = differs + bool(found), right + (set(found) == {2})
+        differs = differs + bool(found)
+        right = right + (set(found) == {2})
     return f"worse {worse:3}, differs {differs:3}, length right {right:3}"
 
 
@@ -300,7 +301,10 @@ class NoisyArm(Arm):
     """
 
     def __init__(self, arm: Arm, chance: Random, spread: float, failing: float):
-        self.arm, self.chance, self.spread, self.failing = arm, chance, spread, failing
+        self.arm = arm
+        self.chance = chance
+        self.spread = spread
+        self.failing = failing
 
     def restart(self) -> None:
         """Begin again, but not with the noise."""
@@ -343,7 +347,8 @@ PAIRS: dict[str, tuple[float, float]] = {
 def count_alarms(base: Arm, asked: Sequence[Sequence[Asked]], seeds: int) -> None:
     """Print how often a pair is called worse, or different, whose arms are the same build."""
     for name, (spread, failing) in PAIRS.items():
-        draws, stops = [], 0
+        draws = []
+        stops = 0
         for seed in range(seeds):
             rows, more = ask_pair(
                 NoisyArm(base, Random(seed), spread, failing), asked, base.way, seed

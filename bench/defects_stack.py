@@ -51,7 +51,8 @@ def check_stack(
     """
     given = dict(arguments)
     client = LoopbackClient(BlackHoleCacheConfig(), base_url="http://127.0.0.1:9/v1", model=NAME)
-    client.failing, client.spread = given.pop("failing", 0.0), given.pop("spread", 0.0)
+    client.failing = given.pop("failing", 0.0)
+    client.spread = given.pop("spread", 0.0)
     client.chance = Random(seed)
     if upstream:
         worse = given.pop("worse", None)
@@ -90,6 +91,6 @@ def count_stack(
     if upstream:
         alarms = [check_flaky_stack(model, upstream, seed) for seed in range(seeds)]
         print(
-            f"{FLAKY}: found {sum(map(bool, alarms))}: {sorted({text for each in alarms for text in each})}",
+            f"{FLAKY}: found {sum(map(bool, alarms))}: {sorted({text for alarm in alarms for text in alarm})}",
             flush=True,
         )

@@ -13,7 +13,8 @@ import numpy as np
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 from gguf.quants import dequantize
 
-ARCHITECTURE, FILE_TYPE = "general.architecture", "general.file_type"
+ARCHITECTURE = "general.architecture"
+FILE_TYPE = "general.file_type"
 FLOAT32 = 0
 """The number of this type of file in llama.cpp."""
 

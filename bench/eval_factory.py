@@ -105,7 +105,8 @@ def name_judges(servers: list[Server]) -> list[dict[str, str]]:
 
 def check(task: str, form: str, data: Path) -> bool:
     """Make a run, print its line, and return whether the results are as they should be."""
-    case, keys = CASES[task], {name: f"nvapi-{name.lower()}" for name in VARIABLES}
+    case = CASES[task]
+    keys = {name: f"nvapi-{name.lower()}" for name in VARIABLES}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         target = stack.enter_context(target_of(form, task))
@@ -139,12 +140,11 @@ def main() -> None:
     parser.add_argument("--task", choices=CASES)
     parser.add_argument("--form", choices=FORMS)
     args = parser.parse_args()
-    tasks, forms = (
-        [args.task] if args.task else list(CASES),
-        [args.form] if args.form else list(FORMS),
-    )
+    tasks = [args.task] if args.task else list(CASES)
+    forms = [args.form] if args.form else list(FORMS)
     with tempfile.TemporaryDirectory() as folder:
-        mirror, words = build_mirror(Path(folder) / "mirror"), build_lv_eval(Path(folder) / "words")
+        mirror = build_mirror(Path(folder) / "mirror")
+        words = build_lv_eval(Path(folder) / "words")
         learn_answers(words)
         data = {task: words if task == "lv_eval" else mirror for task in tasks}
         right = [check(task, form, data[task]) for task in tasks for form in forms]

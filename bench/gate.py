@@ -50,7 +50,8 @@ from helm_longctx.results.statistics.noninferiority import decide_drops
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import BENCHMARKS
 
-SKILL, NOISE = {0: 0.95, 1500: 0.85}, 0.05
+SKILL = {0: 0.95, 1500: 0.85}
+NOISE = 0.05
 """The model's share of right answers by tokens of the prompt, and the share of answers that are drawn again."""
 
 INSTANCES = 150
@@ -117,17 +118,16 @@ def count_simulated(seeds: int) -> None:
 
 def count_real(seeds: int, number: int) -> None:
     """Print a line for each proxy in front of the real model."""
-    entry, model = write_questions(Path("questions"), number), RealModel()
+    entry = write_questions(Path("questions"), number)
+    model = RealModel()
     for kind, proxy in REAL_PROXIES.items():
         with run(RealServer(model, MODELS)) as server:
             verdict, folder = make_gate(kind, proxy, server, [entry])
         questions = read_answers(folder)
         draws = (draw_answers(questions, kind == "equal", seed) for seed in range(seeds))
         print_counts(kind, verdict, draws)
-        base, candidate = (
-            fmean(each.base.score for each in questions),
-            fmean(each.candidate.score for each in questions),
-        )
+        base = fmean(question.base.score for question in questions)
+        candidate = fmean(question.candidate.score for question in questions)
         print(
             f"  {base:.0%} of the base's answers and {candidate:.0%} of the candidate's are right",
             flush=True,
@@ -171,7 +171,7 @@ def print_counts(kind: str, verdict: str, draws: Iterable[Sequence[Question]]) -
         pairs = [make_pair(number, question) for number, question in enumerate(questions)]
         findings = find_differences(pairs)
         counts[decide(decide_drops(split(questions), DROP / 100, 0.0), findings).name] += 1
-        found += any(each.kind in ("cut", "counts") for each in findings)
+        found += any(finding.kind in ("cut", "counts") for finding in findings)
     numbers = [counts[name] for name in ("NO_WORSE", "WORSE", "UNDECIDED")]
     print(
         f"{kind:18}  {verdict:9}  {numbers[0]:8}  {numbers[1]:5}  {numbers[2]:11}  {found:18}",
@@ -230,11 +230,13 @@ def make_pair(number: int, question: Question) -> AnswerPair:
 
 def ask_again(prompts: Mapping[str, Sequence[str]], proxy: Proxy, seed: int) -> list[Question]:
     """Let the model answer the recorded prompts again, with and without the proxy."""
-    model, chance = NoisyModel(SKILL, NOISE, seed), random.Random(-seed)
+    model = NoisyModel(SKILL, NOISE, seed)
+    chance = random.Random(-seed)
     questions = []
     for length, texts in prompts.items():
         for text in texts:
-            changed, right = proxy.change(text), find_value(text)
+            changed = proxy.change(text)
+            right = find_value(text)
             answers = [model(text), "lost" if chance.random() < proxy.spoils else model(changed)]
             replies = [
                 Reply(float(answer == right), answer, count_tokens(prompt))

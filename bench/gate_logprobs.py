@@ -35,7 +35,9 @@ from helm_longctx.models.objects import OBJECTS
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import Verdict, decide_drops
 
-DROP, MARGIN, POWER = 0.05, 0.05, 0.8
+DROP = 0.05
+MARGIN = 0.05
+POWER = 0.8
 """The gates' own margins, in score and in nats, and the wanted share of seeds."""
 
 ENTRIES = 5
@@ -191,7 +193,8 @@ def main() -> None:
     parser.add_argument("--bits", default="16,8,6,5,4")
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
-    kept, models = Measurements(options.keep), Models()
+    kept = Measurements(options.keep)
+    models = Models()
     base, _ = measure(options, None, kept, models)
     print(f"{options.questions} questions; the base has {fmean(base):.0%} right", flush=True)
     print(

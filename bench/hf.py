@@ -74,10 +74,8 @@ def make_client(side: str, folder: str, args: argparse.Namespace) -> Any:
     from helm_longctx.environment import ignore_broken_torchvision
 
     ignore_broken_torchvision()
-    cache, tokenizer = (
-        BlackHoleCacheConfig(),
-        HuggingFaceTokenizer(BlackHoleCacheConfig(), "bench", folder),
-    )
+    cache = BlackHoleCacheConfig()
+    tokenizer = HuggingFaceTokenizer(BlackHoleCacheConfig(), "bench", folder)
     options = {"attn_implementation": args.attention} if args.attention else {}
     if side == "stock":
         from helm.clients.huggingface_client import HuggingFaceClient
@@ -102,7 +100,8 @@ def measure(side: str, folder: str, args: argparse.Namespace) -> dict[str, float
     import torch
     from helm.common.request import Request
 
-    client, rng = make_client(side, folder, args), random.Random(1)
+    client = make_client(side, folder, args)
+    rng = random.Random(1)
     clock = time.perf_counter
     if not torch.cuda.is_available():
         torch.set_num_threads(1)

@@ -84,7 +84,8 @@ def print_families(rounds: int) -> None:
             is_shared,
         )
         compared = "in pairs" if is_shared else "by intervals"
-        error, right = equal.family_error(few, seed=4), unequal.rank_coverage(few, seed=5)
+        error = equal.family_error(few, seed=4)
+        right = unequal.rank_coverage(few, seed=5)
         line = f"{models:6}  {questions:9}  {chance:5.0%}  {compared:15}  {error:21.1%}  {right:15.1%}  ({few} rounds)"
         print(line, flush=True)
 

@@ -83,7 +83,10 @@ def main() -> None:
         read(each, options.text.read_text(), options.context)
         for each in (options.base, options.candidate)
     )
-    exact, stored, bounds, same = [], [], [], []
+    exact = []
+    stored = []
+    bounds = []
+    same = []
     for pieces in zip(*arms, strict=True):
         for one, other in zip(*pieces, strict=True):
             first, second = (

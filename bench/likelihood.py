@@ -55,9 +55,11 @@ def load() -> tuple[Any, Any]:
 
 def make_questions(number: int, facts: int = 5) -> list[dict[str, Any]]:
     """Return questions about one of several facts, each with two gold answers."""
-    chance, rows = random.Random(0), []
+    chance = random.Random(0)
+    rows = []
     for _ in range(number):
-        names, values = chance.sample(WORDS, facts), chance.sample(range(100, 1000), facts)
+        names = chance.sample(WORDS, facts)
+        values = chance.sample(range(100, 1000), facts)
         place = chance.randrange(facts)
         context = "\n".join(
             f"The number of the {name} is {value}."
@@ -118,7 +120,8 @@ def exact(questions: int, facts: int = 12) -> None:
     from helm_longctx.models.scoring import scored_texts
 
     model, tokenizer = load()
-    asked, rows = requests(make_questions(questions, facts)), []
+    asked = requests(make_questions(questions, facts))
+    rows = []
     # A second object has our attention, and the first one stays as transformers makes it.
     local = LocalModel(load()[0])
     worst = {False: 0.0, True: 0.0}
@@ -179,7 +182,8 @@ def server(url: str, questions: int, bos: bool) -> None:
     client = OpenAIClient(BlackHoleCacheConfig(), base_url=url, form="completions", model="smollm2")
     check_scoring(client, url)
     model, tokenizer = load()
-    worst, texts = 0.0, 0
+    worst = 0.0
+    texts = 0
     for request in requests(make_questions(questions)):
         result = client.make_request(request)
         assert result.success, result.error
@@ -188,7 +192,8 @@ def server(url: str, questions: int, bos: bool) -> None:
         ):
             own = independent(model, tokenizer, (tokenizer.bos_token if bos else "") + text, answer)
             pairs = zip(own, (token.logprob for token in output.tokens), strict=True)
-            worst, texts = max(worst, *(abs(one - other) for one, other in pairs)), texts + 1
+            worst = max(worst, *(abs(one - other) for one, other in pairs))
+            texts = texts + 1
     print(f"{client._way}: {texts} texts, largest difference of a token {worst:.2e}")
 
 
@@ -226,7 +231,7 @@ def noise(questions: int, facts: int, levels: list[float]) -> None:
                 arguments={**given, **arguments}, output_path=folder / "output", quiet=True, batch_size=8,
             )  # fmt: skip
             results[metric] = next(
-                each for each in made.results if each.model == f"python/noise-{level}"
+                result for result in made.results if result.model == f"python/noise-{level}"
             )
         found["token_logprob"].append(_mean(results["likelihood"], "token_logprob"))
         found["likelihood"].append(_mean(results["likelihood"], "longctx_score"))

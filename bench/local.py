@@ -22,7 +22,10 @@ from pathlib import Path
 
 from checkpoints import write_questions
 
-TOKENS, ANSWER, PER_CONTEXT, BATCH = 2000, 16, 5, 16
+TOKENS = 2000
+ANSWER = 16
+PER_CONTEXT = 5
+BATCH = 16
 
 OURS = """
 import json, sys, time

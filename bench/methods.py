@@ -40,13 +40,15 @@ from tests.support import scripted
 from tests.support.deployments import register_server
 from tests.support.servers.llm import serve
 
-SEEDS, QUESTIONS = 100, 100
+SEEDS = 100
+QUESTIONS = 100
 
 
 def measure_loss() -> None:
     """Print for each share how often the interval of the measured loss has it."""
     for share in (0.0, 0.1, 0.3, 0.5):
-        inside, widths = 0, []
+        inside = 0
+        widths = []
         for seed in range(SEEDS):
             found = []
             for number in range(QUESTIONS):
@@ -69,7 +71,8 @@ def measure_loss() -> None:
 
 def measure_frontier() -> None:
     """Print score and size of the prompts of compaction at shares of the context, with a loss of a third."""
-    pairs, tokens = 300, 23_000
+    pairs = 300
+    tokens = 23_000
     for share in (0.25, 0.5, 1.0):
         right = size = compactions = 0
         for number in range(50):
@@ -78,11 +81,9 @@ def measure_frontier() -> None:
                 pairs, number, number / 50, "compact", turn=1000, threshold=limit, kept=20_000
             )
             text, seen = scripted.ask(question, "compact", scripted.lose(1 / 3, number))
-            right, size, compactions = (
-                right + (text == value),
-                size + seen,
-                compactions + question.notes["compactions"],
-            )
+            right = right + (text == value)
+            size = size + seen
+            compactions = compactions + question.notes["compactions"]
         print(
             f"compaction at {share:.0%}: score {right / 50:.0%}, {size / 50:,.0f} characters of prompts,"
             f" {compactions / 50:.1f} compactions"

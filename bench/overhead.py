@@ -111,10 +111,8 @@ def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float
     """Return the median seconds of a request for each way and length."""
     rate = 100_000 / len(tokenizer.encode(text(100_000)).ids)  # characters a token
     chars = {name: int(STANDARD[name] * rate / SPARE) for name in LENGTHS}
-    stock, ours = (
-        make_way("bench/tokenizer", folder, ADAPT_GENERATION),
-        make_way("bench/tokenizer", folder),
-    )
+    stock = make_way("bench/tokenizer", folder, ADAPT_GENERATION)
+    ours = make_way("bench/tokenizer", folder)
     ways: dict[str, tuple[Way, str, int]] = {
         "bare tokenization, 128k": (
             lambda instance: bare(tokenizer, instance),
@@ -147,10 +145,8 @@ def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float
 
 def ratios(seconds: dict[str, float]) -> dict[str, float]:
     """Return the ratios of the figures."""
-    ours, sizes = (
-        {name: seconds[f"ours, {name}"] for name in LENGTHS},
-        {n: STANDARD[n] for n in LENGTHS},
-    )
+    ours = {name: seconds[f"ours, {name}"] for name in LENGTHS}
+    sizes = {n: STANDARD[n] for n in LENGTHS}
     slope = (ours["128k"] - ours["8k"]) / (sizes["128k"] - sizes["8k"])
     return {
         "ours / bare": ours["128k"] / seconds["bare tokenization, 128k"],
@@ -213,7 +209,8 @@ def register(tokenizer: Tokenizer, folder: Path) -> None:
         TokenizerConfig("bench/words", TokenizerSpec(kind, arguments), "", "")
     )
     register_model_metadata(ModelMetadata("bench/model", "bench", "bench", "", "open", None, []))
-    client, window = ClientSpec("__main__.InstantClient"), 2 * STANDARD["1m"]
+    client = ClientSpec("__main__.InstantClient")
+    window = 2 * STANDARD["1m"]
     for deployment in (
         ModelDeployment(
             "bench/tokenizer", client, "bench/model", "bench/words", max_sequence_length=window

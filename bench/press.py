@@ -78,7 +78,8 @@ def main() -> None:
             rows = result.answers[result.answers.model == f"python/knorm-{ratio:g}"].set_index(
                 "instance"
             )
-            own, scores = [], []
+            own = []
+            scores = []
             for number, prompt in prompts.items():
                 given = {"question": prompt.question, "max_new_tokens": prompt.max_tokens}
                 own.append(

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from cost import peak_mb
 
-QUESTIONS, DEPTHS, PASSAGES = 100, 6, 1000
+QUESTIONS = 100
+DEPTHS = 6
+PASSAGES = 1000
 WORDS = [
     "the",
     "of",
@@ -37,7 +39,8 @@ WORDS = [
 
 def fabricate(root: Path) -> None:
     """Write test and demonstration files of NQ at 128k."""
-    rng, folder = random.Random(1), root / "helmet/kilt"
+    rng = random.Random(1)
+    folder = root / "helmet/kilt"
     folder.mkdir(parents=True)
     texts = [" ".join(rng.choices(WORDS, k=108)) for _ in range(4000)]
     for name, questions, passages in (("dev", QUESTIONS, PASSAGES), ("train", 200, 3)):

@@ -24,7 +24,8 @@ from helm_longctx.runner.machines import RayRunner
 from helm_longctx.runner.machines.ray_runner import WORKERS
 from helm_longctx.runner.runner import runner_arguments
 
-REQUESTS, THREADS = 60, 2
+REQUESTS = 60
+THREADS = 2
 ENTRY = (
     f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"
 )

@@ -22,7 +22,8 @@ from helm_longctx.runner.machines import RayRunner
 from helm_longctx.runner.machines.ray_runner import WORKERS
 from helm_longctx.runner.runner import runner_arguments
 
-REQUESTS, LATENCY = int(os.environ.get("BENCH_REQUESTS", "240")), 1.0
+REQUESTS = int(os.environ.get("BENCH_REQUESTS", "240"))
+LATENCY = 1.0
 BAR = 3.5
 ENTRY = (
     f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"

@@ -80,7 +80,8 @@ def main() -> None:
 @contextmanager
 def _print_time(what: str) -> Iterator[None]:
     """Print the time and the processor's time to build a report; the latter is more exact on a busy machine."""
-    start, processor = time.perf_counter(), time.process_time()
+    start = time.perf_counter()
+    processor = time.process_time()
     yield
     seconds = time.perf_counter() - start
     print(
@@ -100,7 +101,8 @@ def _check(browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | N
     """Open a page, and print its time and its faults of accessibility."""
     start = time.perf_counter()
     open_site(browser, page, theme)
-    drawn, loaded = time.perf_counter() - start, browser.execute_script(LOADED)
+    drawn = time.perf_counter() - start
+    loaded = browser.execute_script(LOADED)
     if pictures:
         _take_pictures(browser, page, theme, pictures)
     browser.set_script_timeout(300)

@@ -54,7 +54,8 @@ def write_rows(path: Path, rows: Any) -> None:
 
 def fabricate_words(root: Path, count: int, length: str) -> None:
     """Write LV-Eval's file at a length. Each row has a different text."""
-    rng, words = random.Random(1), STANDARD[length]
+    rng = random.Random(1)
+    words = STANDARD[length]
     empty = {
         "answers": ["river"],
         "length": words,

@@ -91,7 +91,8 @@ def main() -> None:
         os.environ[ENVIRONMENT] = str(folder / "mirror")
         start = time.perf_counter()
         peak = run_all(folder, args.runs, args.instances // args.runs, args.processes)
-        seconds, usage = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = time.perf_counter() - start
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         summary = measure_command([BIN / "helm-longctx", "summarize", "--suite", "s"], folder)
         files = (path for path in (folder / "benchmark_output/runs").rglob("*") if path.is_file())
         figures = {

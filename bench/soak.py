@@ -73,13 +73,16 @@ LARGEST_RUN = 2_000
 SAMPLES = 100
 """Readings of memory and open files while a load is sent, at most."""
 
-MODELS, ENTRIES, INSTANCES = 10, 100, 10
+MODELS = 10
+ENTRIES = 100
+INSTANCES = 10
 """Of the suite that is summarized and reported: models, run entries of each, and instances of a run."""
 
 WARM_UP = 2
 """Runs that do not count: until then caches and the pools of the memory allocator fill."""
 
-TIMEOUT, LOAD_TIMEOUT = 5.0, 120.0
+TIMEOUT = 5.0
+LOAD_TIMEOUT = 120.0
 """Seconds after which the client gives up: on a request that the server does not answer, and under load."""
 
 MOST_GROWTH = 0.05
@@ -115,14 +118,16 @@ class Faulty(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._transport, self._data = transport, bytearray()
+        self._transport = transport
+        self._data = bytearray()
 
     def data_received(self, data: bytes) -> None:
         self._data += data
         end = self._data.find(b"\r\n\r\n", 0, _LONGEST_HEAD)
         length = re.search(rb"(?i)content-length: (\d+)", self._data[:end]) if end >= 0 else None
         if length and len(self._data) == end + 4 + int(length[1]):
-            body, self._data = self._data[end + 4 : end + 4 + _LONGEST_HEAD], bytearray()
+            body = self._data[end + 4 : end + 4 + _LONGEST_HEAD]
+            self._data = bytearray()
             self._reply(body)
 
     def _reply(self, body: bytearray) -> None:
@@ -223,7 +228,8 @@ def soak(
 ) -> dict[str, Any]:
     """Make all runs, and return the figures."""
     context = LocalContext(str(folder), digest_cache(str(folder)))
-    failed, start = 0, time.monotonic()
+    failed = 0
+    start = time.monotonic()
     for run in range(-WARM_UP, runs):
         prompts = [
             make_prompt((run + WARM_UP) * requests + number, CHARACTERS)
@@ -239,10 +245,8 @@ def soak(
         )
     counts.send(None)
     tenth = max(1, len(Sampling.samples) // 10)
-    first, last = (
-        statistics.fmean(Sampling.samples[:tenth]),
-        statistics.fmean(Sampling.samples[-tenth:]),
-    )
+    first = statistics.fmean(Sampling.samples[:tenth])
+    last = statistics.fmean(Sampling.samples[-tenth:])
     figures = {
         "requests": runs * requests,
         "failed": failed,
@@ -254,12 +258,14 @@ def soak(
 
 def send_load(folder: Path, threads: int, requests: int, characters: int) -> dict[str, float]:
     """Send requests of one length after a warm-up, in runs of `LARGEST_RUN`, and return the figures of both ends."""
-    context, start = LocalContext(str(folder), digest_cache(str(folder))), time.monotonic()
+    context = LocalContext(str(folder), digest_cache(str(folder)))
+    start = time.monotonic()
     warm_up = max(2 * threads, requests // 10)
     Sampling.samples.clear()
     Sampling.files.clear()
     # After two requests of each thread, nearly all threads have their connection.
-    Sampling.every, Sampling.ramp = max(1, requests // SAMPLES), min(2 * threads, requests // 2)
+    Sampling.every = max(1, requests // SAMPLES)
+    Sampling.ramp = min(2 * threads, requests // 2)
     for first in (-warm_up, *range(0, requests, LARGEST_RUN)):
         numbers = range(first, min(requests, first + LARGEST_RUN) if first >= 0 else 0)
         prompts = (make_prompt(number + warm_up, characters) for number in numbers)

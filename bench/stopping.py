@@ -110,9 +110,9 @@ def summarize(outcomes: list[Outcome]) -> list[dict[str, float]]:
     rows = []
     for low, high in BINS:
         chosen = [
-            each
-            for each in outcomes
-            if low < abs(each.difference) <= high or (high == 0 == each.difference)
+            outcome
+            for outcome in outcomes
+            if low < abs(outcome.difference) <= high or (high == 0 == outcome.difference)
         ]
         decided = [each for each in chosen if each.sign]
         if chosen:

@@ -147,7 +147,8 @@ def fresh_logging() -> Iterator[None]:
     to a test's closed output.
     """
     root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    handlers = list(root.handlers)
+    level = root.level
     _reset_loggers()
     yield
     _reset_loggers()
@@ -158,7 +159,8 @@ def fresh_logging() -> Iterator[None]:
 def _reset_loggers() -> None:
     for name in ("helm", "helm_longctx", "helm_longctx.runner.batches"):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [], True
+        logger.handlers = []
+        logger.propagate = True
         _set_level(logger, logging.NOTSET)
 
 

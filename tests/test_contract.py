@@ -363,7 +363,7 @@ def test_a_benchmark_imports_no_other() -> None:
     for path in SOURCE.glob("benchmarks/*/**/*.py"):
         name = path.relative_to(SOURCE).parts[1]
         others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.benchmarks.")]
-        assert [each for each in others if each.split(".")[2] != name] == [], path
+        assert [other for other in others if other.split(".")[2] != name] == [], path
 
 
 def test_nothing_imports_an_analysis() -> None:
@@ -375,7 +375,7 @@ def test_nothing_imports_an_analysis() -> None:
         allowed = (own, f"{PACKAGE}.apps.app")
         assert (
             room in ("cli", "evaluation")
-            or [each for each in others if not each.startswith(allowed)] == []
+            or [other for other in others if not other.startswith(allowed)] == []
         ), path
 
 

@@ -188,7 +188,7 @@ def test_links_lead_to_files() -> None:
     pages = [
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
-        *(each / "README.md" for each in read_folders().values()),
+        *(folder / "README.md" for folder in read_folders().values()),
     ]
     links = [
         (page, link) for page in pages for link in LINK.findall(page.read_text(encoding="utf-8"))

@@ -47,7 +47,8 @@ def examples(page: Path) -> Iterator[Example]:
         fenced ^= line.strip().startswith("```")
         if not (fenced or line.startswith("    ")):
             continue
-        text, following = line.strip(), number
+        text = line.strip()
+        following = number
         while text.endswith("\\"):
             following += 1
             text = f"{text[:-1]} {lines[following].strip()}"
@@ -76,7 +77,8 @@ def test_command(example: Example) -> None:
         parser = load_parser()
         assert arguments[0].startswith("-") or arguments[0] in getattr(parser, "commands", {})
         while arguments and (found := getattr(parser, "commands", {}).get(arguments[0])):
-            parser, arguments = found, arguments[1:]
+            parser = found
+            arguments = arguments[1:]
         with suppress(
             typer.Exit
         ):  # of options such as --version, which print something while they are parsed

@@ -20,7 +20,8 @@ def recorded() -> list[str]:
 def test_the_list_is_the_interface() -> None:
     """The recorded list has exactly the public names of the code; `make reference` rewrites it."""
     names = runpy.run_path(str(SCRIPT))["list_names"]()
-    gone, new = sorted(set(recorded()) - set(names)), sorted(set(names) - set(recorded()))
+    gone = sorted(set(recorded()) - set(names))
+    new = sorted(set(names) - set(recorded()))
     assert (gone, new) == ([], []), "run: make reference"
     assert recorded() == sorted(set(recorded()))
 

@@ -78,7 +78,8 @@ def test_one_recipe() -> None:
     """The container and the action install as the README's recipe does, which `make release` tries."""
     recipe = read("README.md").split("## Start")[1].split("\n\nYou need")[0]
     torch, package = PIP.findall(recipe)
-    container, action = PIP.findall(read("Containerfile")), PIP.findall(read("action.yml"))
+    container = PIP.findall(read("Containerfile"))
+    action = PIP.findall(read("action.yml"))
     assert container == [
         torch,
         package.replace("'helm-longctx[", '"$(echo /tmp/*.whl)[').replace("'", '"'),
@@ -166,12 +167,10 @@ def test_an_sdist_is_the_same_everywhere(tmp_path: Path) -> None:
         with tarfile.open(tmp_path / f"{name}.tar.gz", "w:gz") as archive:
             for path in [*files][::order]:
                 member = tarfile.TarInfo(path)
-                member.size, member.mtime, member.uname, member.uid = (
-                    len(files[path]),
-                    seconds,
-                    user,
-                    seconds,
-                )
+                member.size = len(files[path])
+                member.mtime = seconds
+                member.uname = user
+                member.uid = seconds
                 member.mode = 0o770 if path == "p/run" else 0o600 + seconds % 2 * 0o044
                 archive.addfile(member, io.BytesIO(files[path]))
         command = [sys.executable, ROOT / ".ci/reproduce.py", tmp_path / f"{name}.tar.gz"]
@@ -304,7 +303,8 @@ def test_the_description_has_only_absolute_links(tmp_path: Path) -> None:
 
 def test_zenodo_has_the_citation() -> None:
     """What Zenodo stores agrees with CITATION.cff, and both name the version's license and authors."""
-    zenodo, citation = json.loads(read(".zenodo.json")), yaml.safe_load(read("CITATION.cff"))
+    zenodo = json.loads(read(".zenodo.json"))
+    citation = yaml.safe_load(read("CITATION.cff"))
     assert (zenodo["title"], zenodo["license"]) == (citation["title"], citation["license"])
     assert zenodo["creators"] == citation["authors"]
     assert setup()["metadata"]["author"] == citation["authors"][0]["name"]

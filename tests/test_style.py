@@ -1,4 +1,4 @@
-"""Tests of the shape of the code: short functions, telling names, few tiny modules, and docstrings of tests."""
+"""Tests of the shape of the code: telling names, and docstrings of tests."""
 
 from __future__ import annotations
 
@@ -10,18 +10,9 @@ from pathlib import Path
 SOURCE = Path(str(resources.files("helm_longctx"))).parent
 TESTS = Path(__file__).parent
 
-P90_LINES = 30
-"""Nine of ten functions, docstring included, fit on half a screen, as in httpx and structlog."""
-
-MOST_LINES = 70
-"""No function is longer than a screen."""
-
 PARTICIPLES = 0.01
 """Functions named by a participle (`adapted`, `known`) leave open who does what; httpx, structlog and inspect_ai have
 under one in a hundred."""
-
-SMALL_LINES, SMALL_MODULES = 40, 0.10
-"""A module this small seldom is a thought of its own; `__init__.py` apart, under one in ten may be."""
 
 _IRREGULAR = "drawn found given held kept known left made put read said sent shown told written"
 _PARTICIPLE = re.compile(rf"_*(?:\w*ed|(?:\w*_)?(?:{'|'.join(_IRREGULAR.split())}))")
@@ -54,13 +45,6 @@ def is_participle(name: str) -> bool:
     return bool(_PARTICIPLE.fullmatch(name)) and not _OTHER_WORDS.fullmatch(name)
 
 
-def test_functions_are_short() -> None:
-    """Nine of ten functions have few lines, and no function has many; docstrings count."""
-    found = sorted(functions(), key=lambda function: function[2])
-    assert found[int(len(found) * 0.9)][2] <= P90_LINES
-    assert [function for function in found if function[2] > MOST_LINES] == []
-
-
 def test_functions_are_named_by_verbs_or_results() -> None:
     """At most one in a hundred functions has a participle as its name."""
     found = functions()
@@ -79,19 +63,6 @@ def test_participles_are_told_from_other_names() -> None:
             ("adapt", "text_seed", "send_seed", "need", "_read", "is_kept", "read_rows", "words"),
         )
     )
-
-
-def test_modules_are_whole_thoughts() -> None:
-    """At most one in ten modules is tiny, apart from `prompts.py`, which holds a protocol's constants and nothing else."""
-    modules = [
-        path
-        for path in sorted(SOURCE.rglob("*.py"))
-        if path.name not in ("__init__.py", "prompts.py")
-    ]
-    small = [p for p in modules if len(p.read_text(encoding="utf-8").splitlines()) <= SMALL_LINES]
-    assert len(small) < SMALL_MODULES * len(modules), [
-        str(path.relative_to(SOURCE)) for path in small
-    ]
 
 
 def unclear(docstring: str) -> bool:

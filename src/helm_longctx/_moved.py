@@ -73,7 +73,8 @@ class _OldNames:
         return None  # Python makes it
 
     def exec_module(self, module: ModuleType) -> None:
-        old, new = module.__name__, new_name(module.__name__)
+        old = module.__name__
+        new = new_name(module.__name__)
         assert new
         warnings.warn(
             f"{old} is now {new}. The old name still works in 1.x.", FutureWarning, stacklevel=2

@@ -16,12 +16,14 @@ from helm_longctx.errors import InputError
 PAGES = Path(__file__).with_name("pages")
 """The pages of the documentation in an installed package (setup.py). In a clone they are in `docs`."""
 
-TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
+TIMEOUT = "HELM_LONGCTX_TIMEOUT"
+DEFAULT_TIMEOUT = 1800.0
 """Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
 
 MEBIBYTE = 1 << 20
 
-MAX_REPLY, DEFAULT_MAX_REPLY = "HELM_LONGCTX_MAX_REPLY", 64.0
+MAX_REPLY = "HELM_LONGCTX_MAX_REPLY"
+DEFAULT_MAX_REPLY = 64.0
 """Mebibytes that a reply of a server may have after decompression."""
 
 MAX_COST = "HELM_LONGCTX_MAX_COST"
@@ -136,7 +138,8 @@ def explain_torchvision() -> str:
     The installed files are read, because importing the two takes seconds.
     """
     try:
-        torch, vision = distribution("torch"), distribution("torchvision")
+        torch = distribution("torch")
+        vision = distribution("torchvision")
     except PackageNotFoundError:
         return ""
     needs = next(filter(None, (_PINNED_TORCH.match(text) for text in vision.requires or [])), None)

@@ -40,7 +40,8 @@ def error_text(error: BaseException) -> str:
 
     The texts of most packages contain the body. Since openai 3, its texts contain only the body's message.
     """
-    text, body = str(error), getattr(error, "body", None)
+    text = str(error)
+    body = getattr(error, "body", None)
     lacks_body = bool(body) and isinstance(body, str | dict | list) and str(body) not in text
     return f"{text} - {body}" if lacks_body else text
 

@@ -175,7 +175,8 @@ _MALFORMED = re.compile(
 
 _LABEL = re.compile(rf"^({'|'.join(kind.value for kind in Failure)}): ")
 
-_HEAD, _TAIL = 1000, 500
+_HEAD = 1000
+_TAIL = 500
 """Only so many characters at the start and the end of an error are searched: between them may be a prompt, which can
 contain any words."""
 

@@ -49,7 +49,9 @@ def main() -> None:
     seconds = float(os.environ.get("CHAOS_SECONDS") or 600)
     first = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
     folder = Path(tempfile.mkdtemp(prefix="chaos"))
-    end, number, failed = time.monotonic() + seconds, 0, 0
+    end = time.monotonic() + seconds
+    number = 0
+    failed = 0
     with chaos(folder) as made:
         while (
             number < arguments.rounds * len(arguments.kinds)

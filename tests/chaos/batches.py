@@ -48,7 +48,8 @@ class Moment:
 
 def moments(protocol: str) -> list[Moment]:
     """Return ten moments: around each step that costs money, and between these steps."""
-    create, results = f"create_{protocol}", "content" if protocol == "openai" else "results"
+    create = f"create_{protocol}"
+    results = "content" if protocol == "openai" else "results"
     upload = ["upload", "upload+"] if protocol == "openai" else [create, create]
     submits = ["prompts", *upload, create, f"{create}+", f"{create}+", create]
     collects = [f"retrieve_{protocol}", f"{results}+", "journal"]
@@ -83,12 +84,12 @@ class BatchRun:
     def __init__(
         self, server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int
     ):
-        self._server, self._folder, self._protocol = server, folder, protocol
-        self._entry, self._batch_size, self.tally = (
-            f"{entry},model=chaos/model",
-            batch_size,
-            Tally(),
-        )
+        self._server = server
+        self._folder = folder
+        self._protocol = protocol
+        self._entry = f"{entry},model=chaos/model"
+        self._batch_size = batch_size
+        self.tally = Tally()
         write_deployment(folder, server, protocol)
 
     @property
@@ -197,7 +198,8 @@ class BatchRun:
         raise ChaosError(f"{moment} did not come before the command ended: {self._log()}")
 
     def _finish(self, name: str, attempt: Attempt) -> None:
-        start, peak = time.monotonic(), 0.0
+        start = time.monotonic()
+        peak = 0.0
         while not attempt.ended(0.02) and time.monotonic() - start < PATIENCE:
             peak = max(peak, attempt.peak_memory())
         self.tally.seconds[name], self.tally.peak[name] = time.monotonic() - start, peak

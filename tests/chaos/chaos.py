@@ -94,7 +94,8 @@ class Chaos:
     """
 
     def __init__(self, server: RestartableServer, folder: Path):
-        self.server, self.folder = server, folder
+        self.server = server
+        self.folder = folder
         self._undisturbed: dict[tuple[str, int], dict[str, Any]] = {}
         self.tally = Tally()
 
@@ -152,8 +153,13 @@ class Run:
         tally: Tally,
         **order: Any,
     ):
-        self._server, self._rng, self._tally = server, rng, tally
-        self.folder, self.entry, self.order, self.journaled = folder, entry, order, set[str]()
+        self._server = server
+        self._rng = rng
+        self._tally = tally
+        self.folder = folder
+        self.entry = entry
+        self.order = order
+        self.journaled = set[str]()
         write_deployment(folder, server.openai)
         server.forget()
         cache = [] if rng.random() < 0.5 else ["--disable-cache"]
@@ -223,7 +229,8 @@ class Run:
 
     def await_moment(self, attempt: Attempt) -> None:
         """Wait for a random moment: while the process starts, sends requests, or writes the results."""
-        until, due = time.monotonic() + self._rng.uniform(0, 4), self._rng.randint(0, 30)
+        until = time.monotonic() + self._rng.uniform(0, 4)
+        due = self._rng.randint(0, 30)
         while (
             len(self._server.calls) < due and time.monotonic() < until and not attempt.ended(0.002)
         ):

@@ -63,7 +63,10 @@ class JudgedRun:
     def __init__(
         self, chaos: Chaos, folder: Path, entry: str, servers: dict[str, Server], **environment: str
     ):
-        self._chaos, self._folder, self._servers, self._kills = chaos, folder, servers, 0
+        self._chaos = chaos
+        self._folder = folder
+        self._servers = servers
+        self._kills = 0
         write_judges(folder, {name: server.openai for name, server in servers.items()})
         data = {"HELM_LONGCTX_DATA": str(_mirror(chaos)), "XDG_CACHE_HOME": str(folder / "user")}
         self._environment = {**SETTINGS, **data, **environment}
@@ -135,7 +138,8 @@ class JudgedRun:
 
     def _wait(self, attempt: Attempt, rng: random.Random | None = None) -> Attempt:
         if rng:
-            due, until = rng.randint(1, 20), time.monotonic() + rng.uniform(1, 10)
+            due = rng.randint(1, 20)
+            until = time.monotonic() + rng.uniform(1, 10)
             while self._questions() < due and time.monotonic() < until and not attempt.ended(0.002):
                 pass
             self._kills += not attempt.ended(0)
@@ -190,10 +194,8 @@ def kill_a_judge(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     entry = rng.choice(TASKS)
     with _judges() as servers:
         run = JudgedRun(chaos, folder, entry, servers)
-        dead, how = (
-            servers[rng.choice(NAMES)],
-            rng.choice((Fault.SERVER_ERROR, Fault.DROPPED, Fault.UNAUTHORIZED, Fault.PAGE)),
-        )
+        dead = servers[rng.choice(NAMES)]
+        how = rng.choice((Fault.SERVER_ERROR, Fault.DROPPED, Fault.UNAUTHORIZED, Fault.PAGE))
         alive = rng.randint(1, 5)
         dead.plan = lambda prompt, before: (
             how if prompt != PROMPT and len(dead.calls) > alive else None
@@ -212,10 +214,8 @@ def slow_down_judges(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     with _judges() as servers:
         run = JudgedRun(chaos, folder, entry, servers)
         for server in servers.values():
-            server.delay, server.plan = (
-                rng.choice((0.0, 0.2)),
-                faults.share(0.1, [Fault.TIMEOUT], rng.randrange(2**32)),
-            )
+            server.delay = rng.choice((0.0, 0.2))
+            server.plan = faults.share(0.1, [Fault.TIMEOUT], rng.randrange(2**32))
         for _ in range(rng.randint(1, 2)):
             run.make(rng)
         chaos.tally.events["runs with slow judges"] += 1
@@ -232,7 +232,8 @@ def change_keys(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     run, undisturbed = (
         chaos.make_run(folder / name, entry, rng) for name in ("run", "undisturbed")
     )
-    server, keys = chaos.server, [f"sk-{secrets.token_hex(16)}" for _ in range(3)]
+    server = chaos.server
+    keys = [f"sk-{secrets.token_hex(16)}" for _ in range(3)]
     for each in (run, undisturbed):
         _change_clients(each.folder, "helm_longctx.models.apis.OpenAIClient", **OF_OUR_CLIENT)
         each.order = {"environment": {"CHAOS_KEY": keys[-1]}}
@@ -285,7 +286,8 @@ def expire_tokens(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     entry = rng.choice(TASKS)
     with _judges() as servers, serve_tokens(life=rng.choice((1.0, 2.0, 3600.0))) as tokens:
         for server in servers.values():
-            server.accepts, server.delay = _valid_token(tokens), 0.05
+            server.accepts = _valid_token(tokens)
+            server.delay = 0.05
         client = {
             "CLIENT_ID": CLIENT_ID,
             "CLIENT_SECRET": CLIENT_SECRET,
@@ -319,7 +321,8 @@ def _valid_token(tokens: TokenServer) -> Callable[[str], bool]:
 @contextmanager
 def _losing(tokens: TokenServer, rng: random.Random) -> Iterator[None]:
     """Withdraw tokens before they expire, until the block ends."""
-    ended, pauses = threading.Event(), [rng.uniform(0.3, 2) for _ in range(100)]
+    ended = threading.Event()
+    pauses = [rng.uniform(0.3, 2) for _ in range(100)]
 
     def lose() -> None:
         for pause in pauses:

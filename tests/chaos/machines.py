@@ -16,7 +16,8 @@ from tests.chaos.processes import Attempt
 from tests.support.servers import faults
 from tests.support.servers.llm import asked_again
 
-OURS, RAY = "helm_longctx.runner.LongContextRunner", "helm_longctx.runner.machines.RayRunner"
+OURS = "helm_longctx.runner.LongContextRunner"
+RAY = "helm_longctx.runner.machines.RayRunner"
 IN_FLIGHT = 8
 """Requests that two workers can have in flight."""
 
@@ -34,7 +35,8 @@ def kill_ray(chaos: Chaos, rng: random.Random, folder: Path) -> None:
         folder, ENTRIES[0], rng, environment={WORKERS: "2", "RAY_USAGE_STATS_ENABLED": "0"}
     )
     expected = chaos.results_undisturbed(run.entry)
-    plain, run.arguments = run.arguments, [RAY if word == OURS else word for word in run.arguments]
+    plain = run.arguments
+    run.arguments = [RAY if word == OURS else word for word in run.arguments]
     chaos.server.plan, chaos.server.model.slow = faults.none, 0.8
     attempt = run.start()
     _await_calls(chaos, attempt, rng.randint(1, 16))
@@ -49,7 +51,8 @@ def kill_ray(chaos: Chaos, rng: random.Random, folder: Path) -> None:
         raise ChaosError(f"it did not end within {PATIENCE:.0f} s")
     if attempt.status not in (0, -signal.SIGKILL):
         raise ChaosError(f"status {attempt.status}: {(folder / 'log').read_text()[-500:]}")
-    calls, run.arguments = list(chaos.server.calls), plain
+    calls = list(chaos.server.calls)
+    run.arguments = plain
     run.check()
     chaos.finish(run, expected)
     again = asked_again([*calls, *(() if chaos.server.calls == calls else chaos.server.calls)])

@@ -83,7 +83,9 @@ def start(
 
 def _prepare(jumps: Sequence[tuple[float, float]], file_limit: int) -> None:
     """Let the system's clock jump, let nothing sleep long, and limit files."""
-    sleep, now, begin = time.sleep, time.time, time.monotonic()
+    sleep = time.sleep
+    now = time.time
+    begin = time.monotonic()
     time.sleep = lambda seconds: sleep(min(seconds, LONGEST_WAIT))
     if jumps:
         time.time = lambda: (

@@ -42,7 +42,8 @@ class Model:
         padding: characters in each answer before its tag.
     """
 
-    slow, padding = 0.0, 0
+    slow = 0.0
+    padding = 0
 
     def __call__(self, prompt: str) -> str:
         """Return the answer, with its tag."""
@@ -85,7 +86,8 @@ class RestartableServer(Server):
         self.model = model
         # What a prompt cache has depends on what was asked before.
         self.cache = SimpleNamespace(read=lambda prefixes: 0, write=lambda prefixes, seconds: None)  # type: ignore[assignment]
-        self._handler, port = self.http.RequestHandlerClass, self.http.server_port
+        self._handler = self.http.RequestHandlerClass
+        port = self.http.server_port
         self.http.server_close()
         self._start(port)
 

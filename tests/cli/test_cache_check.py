@@ -140,11 +140,11 @@ def test_cold_answers_to_the_same_prompts(command: Command) -> None:
     assert "160 requests" in command.out
     assert check(command, CachedServer(has_logprobs=True), *fields) == 0, command.out
     rows = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
-    assert {(each["state"], each["copy"]) for each in rows} == {
+    assert {(row["state"], row["copy"]) for row in rows} == {
         (COLD, "warm"), (COLD, "same beginning"), (CONTROL, "warm"), (CONTROL, "same beginning"),
         ("warm", ""), ("same beginning", ""),
     }  # fmt: skip
-    assert all(not each["cached_tokens"] for each in rows if each["copy"])
+    assert all(not row["cached_tokens"] for row in rows if row["copy"])
     shutil.rmtree("out")
     assert check(command, CachedServer(fault="wrong block"), *fields) == 1, command.out
     assert re.search("depend on its cache: .*same beginning", command.out), command.out
@@ -252,7 +252,8 @@ def test_prompts_have_their_length_and_share_what_they_should(seed: int, tokens:
     assert prompt.split()[1:] == other.split()[1:]
     register = prompt.rpartition("\n\n")[0]
     assert question.sibling("one").text.startswith(register)
-    lines, relative = prompt.splitlines(), question.relative("one").text.splitlines()
+    lines = prompt.splitlines()
+    relative = question.relative("one").text.splitlines()
     border = question.border + 2
     assert lines[:border] == relative[:border]
     assert lines[border] != relative[border]
@@ -296,7 +297,7 @@ def test_a_state_without_answers_is_open() -> None:
         for state in (COLD, CONTROL, "warm", "evicted")
     ]
     cells = judge(replies)
-    assert [(each.state, each.n, each.failed) for each in cells] == [
+    assert [(cell.state, cell.n, cell.failed) for cell in cells] == [
         ("warm", 0, 9),
         ("evicted", 9, 0),
     ]
@@ -316,7 +317,7 @@ def test_differences_below_the_tie() -> None:
         )
     ]
     cells = judge(replies, 0.02)
-    assert not any(each.differs for each in cells)
+    assert not any(cell.differs for cell in cells)
     assert [each.state for each in find_small(replies, cells)] == ["same beginning"]
     text = cache_blocks(cells, replies, "m")[-1].note  # type: ignore[union-attr]
     assert (
@@ -532,7 +533,7 @@ def test_cold_fields_are_found(command: Command) -> None:
         assert check(command, server, *options, *extra) == 0, command.out + command.err
         assert ('Cold requests have {"cache_salt": "RANDOM"}' in command.out) is has_fields
         rows = [json.loads(line) for line in Path("out/answers.jsonl").read_text().splitlines()]
-        assert any(each["copy"] for each in rows) is has_fields
+        assert any(row["copy"] for row in rows) is has_fields
 
 
 def test_a_router_with_a_worse_build(command: Command) -> None:
@@ -550,7 +551,7 @@ def test_builds() -> None:
         for seed in range(40)
         for state in (COLD, CONTROL)
     ]
-    assert not any(each.differs for each in judge_builds(rows))
-    assert judge_builds([replace(each, build="m") for each in rows]) == []
+    assert not any(judge_build.differs for judge_build in judge_builds(rows))
+    assert judge_builds([replace(row, build="m") for row in rows]) == []
     assert find_build({"model": "m", "system_fingerprint": "fp"}) == "m fp"
     assert find_build({}) == ""

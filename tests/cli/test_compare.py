@@ -85,7 +85,8 @@ def test_methods(command: Command, suite: Path) -> None:
     assert "longctx/null: methods" in command.out
     assert MODELS[0] not in command.out
     gains = {each["method"]: each for each in json.loads(Path("out.json").read_text())["gains"]}
-    retrieve, closed = gains["method=retrieve chunks=4"], gains["method=closed_book"]
+    retrieve = gains["method=retrieve chunks=4"]
+    closed = gains["method=closed_book"]
     assert retrieve["comparison"]["effect"]["mean"] == 0.5
     assert (retrieve["costs"]["score"], retrieve["plain"]["score"]) == (1.0, 0.5)
     assert closed["comparison"]["effect"]["mean"] == 0.0

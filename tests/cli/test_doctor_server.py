@@ -88,7 +88,8 @@ def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
             self.send_json(200, {"object": "list", "data": [{"id": "m", "object": "model"}]})
 
         def do_POST(self) -> None:  # noqa: N802 (http.server's name)
-            body, number = self.read_body(), next(numbers)
+            body = self.read_body()
+            number = next(numbers)
             reply = answer(body, fault, number)
             if tokenizer is not None:
                 if fault == "stripped":  # runs of white space become a space
@@ -198,7 +199,8 @@ class RoundingServer(ModelServer):
         )
         self._kept.add(name)
         reply = answer(body, "", 0)
-        usage, choice = reply["usage"], reply["choices"][0]
+        usage = reply["usage"]
+        choice = reply["choices"][0]
         if self.counts == "all" or (self.counts == "hits" and is_hit):
             usage["prompt_tokens_details"] = {
                 "cached_tokens": (usage["prompt_tokens"] - 1) * is_hit

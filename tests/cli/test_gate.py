@@ -18,7 +18,8 @@ from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
 from tests.support.servers.proxies import PROXIES, run_proxy
 
-BASE, CANDIDATE = "sim/base", "sim/candidate"
+BASE = "sim/base"
+CANDIDATE = "sim/candidate"
 ENTRY = "helmet_recall:task=json_kv,num_samples=24,style=chat,length="
 OPTIONS = ("--max-drop", "30", "-m", "100")
 

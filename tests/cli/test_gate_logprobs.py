@@ -37,7 +37,8 @@ from tests.support.commands import Command
 from tests.support.deployments import register_server
 from tests.support.servers.echoing import EchoServer, copying
 
-BASE, CANDIDATE = "sim/base", "sim/candidate"
+BASE = "sim/base"
+CANDIDATE = "sim/candidate"
 ENTRY = "--entry=helmet_recall:task=json_kv,num_samples=6,length=4k"
 
 
@@ -401,7 +402,8 @@ def test_a_local_model(tmp_path: Path) -> None:
     exact = (
         (first.exp() * (first - second)).sum(-1)[:-1].numpy()
     )  # at each token, of the one that follows
-    spans, size = ((0, len(TEXT * 5)),), models[0].config.vocab_size
+    spans = ((0, len(TEXT * 5)),)
+    size = models[0].config.vocab_size
     for top, is_whole in ((size, True), (5, False)):
         read = [
             read_spans(tokenizer, TransformersModel(model, tokenizer).load(), SpanRequest(prompt=TEXT * 5, spans=spans, top=top), 64)

@@ -40,10 +40,8 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(command: Command, model: RealModel, kind: str) -> Any:
     """Give the command with a proxy before the candidate, and return its result."""
-    entry, models = (
-        write_questions(Path("questions"), QUESTIONS),
-        {"base": Model(), "candidate": Model()},
-    )
+    entry = write_questions(Path("questions"), QUESTIONS)
+    models = {"base": Model(), "candidate": Model()}
     with (
         run(RealServer(model, models)) as server,
         run_proxy(server.address, REAL_PROXIES[kind]) as other,

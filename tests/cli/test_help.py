@@ -22,7 +22,8 @@ def test_examples_are_parsed(command: Command) -> None:
     parser = load_parser()
     arguments = [command.name, *shlex.split(command.example)]
     while arguments and (found := getattr(parser, "commands", {}).get(arguments[0])):
-        parser, arguments = found, arguments[1:]
+        parser = found
+        arguments = arguments[1:]
     with parser.make_context(command.name, arguments) as context:
         assert not context.args
 

@@ -193,8 +193,8 @@ def test_results_are_not_mixed() -> None:
         {"arguments": {"seed": 1}},
     )
     others = [
-        make_configuration(ask(**{"task": "helmet_longqa", "length": "8k", **each})).suite
-        for each in changes
+        make_configuration(ask(**{"task": "helmet_longqa", "length": "8k", **change})).suite
+        for change in changes
     ]
     others.append(
         make_configuration(ask(target={"model_id": "a/b"}, task="helmet_longqa", length="8k")).suite
@@ -320,9 +320,9 @@ def test_medical_run_specs(name: str, tmp_path: Path) -> None:
             parse_object_spec(f"{entry}{',' if ':' in entry else ':'}model=longctx/lexical")
         )
         jury = [
-            each.args["annotator_models"]
-            for each in spec.annotators or []
-            if "annotator_models" in (each.args or {})
+            annotator.args["annotator_models"]
+            for annotator in spec.annotators or []
+            if "annotator_models" in (annotator.args or {})
         ]
         wanted = dict(
             zip(("gpt", "llama", "claude"), (judge["name"] for judge in JUDGES), strict=True)

@@ -29,11 +29,9 @@ CONTENT = {
     "data/ruler/cwe/validation_8.jsonl": NOISE.randbytes(200_000) + bytes(200_000),
     "data/empty.jsonl": b"",
 }
-KILT, ALCE, RULER = (
-    "helmet/kilt/nq.jsonl",
-    "helmet/alce/asqa.json",
-    "helmet/ruler/cwe/validation_8.jsonl",
-)
+KILT = "helmet/kilt/nq.jsonl"
+ALCE = "helmet/alce/asqa.json"
+RULER = "helmet/ruler/cwe/validation_8.jsonl"
 PROMPTS = "helmet/prompts/asqa.json"
 
 Member = tuple[tarfile.TarInfo, bytes]
@@ -111,7 +109,8 @@ def refused(tmp_path: Path, *paths: str, act: Callable[..., None] = fetch) -> st
 
 def short_of(monkeypatch: pytest.MonkeyPatch, *free: int) -> None:
     """Set the free space of the disk for each look; the last value stays."""
-    usage, left = namedtuple("Usage", "total used free"), list(free)
+    usage = namedtuple("Usage", "total used free")
+    left = list(free)
     monkeypatch.setattr(
         shutil, "disk_usage", lambda path: usage(0, 0, left.pop(0) if len(left) > 1 else left[0])
     )

@@ -24,7 +24,8 @@ WANTED = {"data/x": "helmet/x"}
 def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
     """Return the header of a member that claims this size."""
     info = tarfile.TarInfo(name)
-    info.size, info.type = size, kind
+    info.size = size
+    info.type = kind
     return info.tobuf(tarfile.GNU_FORMAT)
 
 

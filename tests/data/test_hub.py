@@ -49,7 +49,9 @@ def parquet(rows: int) -> bytes:
 
 TEST_ONLY = HubDataset("org/letters", {"test": 3}, config="plus")
 TEST_FILE = "plus/test/0000.parquet"
-TRAIN_0, TRAIN_1, TEST = parquet(400), parquet(300), parquet(3)
+TRAIN_0 = parquet(400)
+TRAIN_1 = parquet(300)
+TEST = parquet(3)
 
 
 @pytest.fixture
@@ -228,7 +230,8 @@ def test_silent_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two runs that fetch one data set at the same time both end with whole files."""
-    read, whole = sources_hub._read_parquet, []
+    read = sources_hub._read_parquet
+    whole = []
 
     def read_slowly(*arguments):
         for row in read(*arguments):

@@ -46,7 +46,8 @@ def archive(files: dict[str, bytes]) -> bytes:
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
         link = tarfile.TarInfo("name-c0ffee/data/link")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        link.type = tarfile.SYMTYPE
+        link.linkname = "/etc/passwd"
         tar.addfile(link)
     return buffer.getvalue()
 

@@ -45,7 +45,8 @@ def test_a_file_is_fetched_once_and_recorded(
     url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file is fetched once, with a record of the download and a line that says that it cannot be checked."""
-    root, file = DataRoot(tmp_path / "cache", mirror=False), WebFile(url, "folder/x.json")
+    root = DataRoot(tmp_path / "cache", mirror=False)
+    file = WebFile(url, "folder/x.json")
     with caplog.at_level(logging.WARNING):
         ensure([file], root, "fetch x")
     assert (root / file.path).read_bytes() == CONTENT

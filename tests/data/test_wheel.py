@@ -143,7 +143,8 @@ def test_the_model_of_sentences(
         "0.14.25",
         {f"{folder}/{name}": b"dr\n" for name in files},
     )
-    root, model = DataRoot(tmp_path / "data", mirror=False), wheel.SENTENCE_MODEL
+    root = DataRoot(tmp_path / "data", mirror=False)
+    model = wheel.SENTENCE_MODEL
     assert model.is_present(root)  # as in all tests
     monkeypatch.setattr("nltk.data.path", [])
     with pytest.raises(InputError, match=r"NLTK's punkt_tab.*: it has SHA-256"):

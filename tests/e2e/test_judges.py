@@ -282,7 +282,8 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     shutil.copytree(suite.folder, folder)
     shutil.rmtree(folder / "models/cache/longctx", ignore_errors=True)
     broken, plain = (suite.servers[f"tests/{name}"] for name in ("broken", "plain"))
-    before, broken.plan = len(broken.calls), faults.none
+    before = len(broken.calls)
+    broken.plan = faults.none
     environment = {
         **ENVIRONMENT,
         "HELM_LONGCTX_JUDGE_READINGS": "6",

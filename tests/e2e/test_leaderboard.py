@@ -186,7 +186,8 @@ def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> Non
     state = json.loads(
         (suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text()
     )["request_states"][0]
-    instance, answer = state["instance"], state["instance"]["references"][0]["output"]["text"]
+    instance = state["instance"]
+    answer = state["instance"]["references"][0]["output"]["text"]
     open_page(browser, f"{page}/#/runs/{LEXICAL}?instancesPage=1")
     text = shown(browser, instance["id"], answer, "Score", "Substring EM", "Depth")
     assert text.count(answer) >= 3  # in the context, as the reference, as the prediction

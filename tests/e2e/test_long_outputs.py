@@ -17,9 +17,11 @@ from tests.support.official import read_golden
 from tests.support.programs import run
 from tests.support.servers.llm import serve
 
-WRITE, GEN = "longbench_write:judge=tests/judge", "longgenbench:length=16k,judge=tests/judge"
+WRITE = "longbench_write:judge=tests/judge"
+GEN = "longgenbench:length=16k,judge=tests/judge"
 LENGTH = 16384
-WRITE_GOLDEN, GEN_GOLDEN = read_golden(write.__file__), read_golden(gen.__file__)
+WRITE_GOLDEN = read_golden(write.__file__)
+GEN_GOLDEN = read_golden(gen.__file__)
 
 
 class Judge:
@@ -42,7 +44,8 @@ class Judge:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, root = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("data")
+    folder = tmp_path_factory.mktemp("runs")
+    root = tmp_path_factory.mktemp("data")
     write.build_longbench_write(root)
     gen.build_longgenbench(root)
     answers = {
@@ -83,7 +86,8 @@ def stats_of(folder: Path, entry: str) -> dict[str, float]:
 def test_longbench_write(folder: Path) -> None:
     """LongBench-Write's scores equal those of the official code, and a missing verdict is requested five times and counted."""
     found = stats_of(folder, WRITE)
-    total, lengths = WRITE_GOLDEN["total"], WRITE_GOLDEN["length_scores"]
+    total = WRITE_GOLDEN["total"]
+    lengths = WRITE_GOLDEN["length_scores"]
     assert found["length_score"] == pytest.approx(sum(lengths) / len(lengths) / 100)
     assert found["judge_score"] == pytest.approx(total["total"] / 100)
     assert found["judge_reading_experience"] == pytest.approx(total["Reading Experience"] / 100)

@@ -93,7 +93,8 @@ def test_methods_from_the_estimate_to_the_comparison(folder: Path) -> None:
 
 def check_runs(folder: Path, sent: list[str]) -> None:
     """Check the requests of each run."""
-    plain, facts = states(folder, PLAIN), states(folder, REASON)
+    plain = states(folder, PLAIN)
+    facts = states(folder, REASON)
     assert {state["request"]["max_tokens"] for state in facts} == {FACT_TOKENS}
     for before, after in zip(plain, facts, strict=True):
         assert before["instance"]["id"] == after["instance"]["id"]

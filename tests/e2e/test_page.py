@@ -14,7 +14,8 @@ from tests.support.programs import run
 
 RECALL = "helmet_recall:task=json_kv,length=128k,model=longctx/"
 CHINESE_RUN = "lv_eval:dataset=dureader_mixup,length=256k,model=longctx/null"
-PROMPT, COUNT = 550_000, 60
+PROMPT = 550_000
+COUNT = 60
 MEGABYTE = 1e6
 
 

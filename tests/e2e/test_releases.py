@@ -26,7 +26,8 @@ from tests.support.reproduction import answers, conversation, count_tokens, orac
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a mirror with 60 graphs of each operation up to 128k and some at 256k and 1m, and rows of both MRCRs."""
-    folder, rng = tmp_path_factory.mktemp("data"), random.Random(7)
+    folder = tmp_path_factory.mktemp("data")
+    rng = random.Random(7)
     sizes = (*[40] * 60, *[13_000] * 8, *[45_000] * 4)
     write(
         folder / GRAPHS, [graph(rng, kind, edges) for kind in ("bfs", "parents") for edges in sizes]

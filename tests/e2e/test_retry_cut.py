@@ -16,7 +16,9 @@ from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import CHARACTERS, Model
 
-BUDGET, TIMES, SAMPLES = 100, 4, 6
+BUDGET = 100
+TIMES = 4
+SAMPLES = 6
 CONFIG = """\
 suite: cut
 tasks: [helmet_recall:task=json_kv]

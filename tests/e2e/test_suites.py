@@ -36,7 +36,9 @@ from tests.support.servers import faults
 from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, serve
 
-MRCR, LONGPROC, AA_LCR = "mrcr:length=8k", "longproc:length=2k", "aa_lcr:judge=tests/judge"
+MRCR = "mrcr:length=8k"
+LONGPROC = "longproc:length=2k"
+AA_LCR = "aa_lcr:judge=tests/judge"
 LONG = "mrcr:needles=8,length=16k"
 TSORT = "ada_leval_tsort:length=2k"
 KEYS = "scbench_multi_turn:task=kv"

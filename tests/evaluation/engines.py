@@ -13,7 +13,8 @@ class Engine:
     """An object with vLLM's interface (`vllm.LLM`), which runs a model of transformers."""
 
     def __init__(self, model: Any, tokenizer: Any):
-        self._model, self._tokenizer = model, tokenizer
+        self._model = model
+        self._tokenizer = tokenizer
         self.llm_engine = SimpleNamespace(
             model_config=SimpleNamespace(model=model.name_or_path, max_model_len=4096)
         )

@@ -54,7 +54,7 @@ def test_scores_over_steps(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "curves.json"
     assert command("checkpoints", "--suite", "evaluate", "--json", file) == 0, command.err
     assert "HELMET: steps of mine/step-*" in command.out
-    (curve,) = [each for each in json.loads(file.read_text()) if each["part"] == "json_kv"]
+    (curve,) = [load for load in json.loads(file.read_text()) if load["part"] == "json_kv"]
     assert list(map(int, curve["scores"])) == sorted(STEPS)
     assert [round(each["mean"], 2) for each in curve["scores"].values()] == [0, 0, 0.3, 0.6, 1]
     assert curve["above_floor_from"] == 1000
@@ -67,7 +67,7 @@ def test_last_steps_that_do_not_rise(command: Command, tmp_path: Path) -> None:
     call(learner(5000), lengths="4k", name="longctx/other")
     file = tmp_path / "curves.json"
     assert command("checkpoints", "--suite", "evaluate", "--json", file) == 0, command.err
-    assert {each["direction"] for each in json.loads(file.read_text())} == {"cannot tell"}
+    assert {load["direction"] for load in json.loads(file.read_text())} == {"cannot tell"}
 
 
 def test_a_suite_without_steps(command: Command) -> None:
@@ -115,7 +115,7 @@ def test_tensorboard(tmp_path: Path) -> None:
     loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, [f"tensorboard:{tmp_path}"], "a")
     events = EventAccumulator(str(tmp_path / "a/mine/step-"))
     events.Reload()
-    found = {each.step: each.value for each in events.Scalars("helmet/json_kv/4k/score")}
+    found = {Scalar.step: Scalar.value for Scalar in events.Scalars("helmet/json_kv/4k/score")}
     assert found == pytest.approx({40: 0, 200: 0, 1000: 0.3, 3000: 0.6, 5000: 1})
 
 

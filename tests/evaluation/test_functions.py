@@ -178,7 +178,9 @@ def test_names_and_lists() -> None:
 
 def test_async_functions_in_a_running_loop() -> None:
     """An async function is called in one loop, for several prompts at once, also where a loop runs already."""
-    loops, now, most = set(), [0], [0]
+    loops = set()
+    now = [0]
+    most = [0]
 
     async def slow(prompt: lc.Prompt) -> str:
         loops.add(asyncio.get_running_loop())

@@ -65,7 +65,8 @@ def test_likelihood_of_a_local_model(model: tuple[Any, Any], questions: str) -> 
     (row,) = result.scores[result.scores.task == "contains"].to_dict("records")
     assert row["metric"] == "likelihood"
     found = statistics(result, "likelihood").statistics
-    best, gains = [], []
+    best = []
+    gains = []
     for prompt in read_prompts(questions):
         whole = max(
             mean_logprob(model, prompt["prompt"], answer) for answer in prompt["references"]
@@ -97,10 +98,8 @@ def mean_logprob(model: tuple[Any, Any], prompt: str, answer: str) -> float:
     loaded, tokenizer = model
     gap = "" if prompt[-1].isspace() else " "
     encoded = tokenizer(f"{prompt}{gap}{answer}", return_offsets_mapping=True)
-    ids, start = (
-        encoded["input_ids"],
-        next(n for n, (_, end) in enumerate(encoded["offset_mapping"]) if end > len(prompt)),
-    )
+    ids = encoded["input_ids"]
+    start = next(n for n, (_, end) in enumerate(encoded["offset_mapping"]) if end > len(prompt))
     labels = torch.tensor([[-100] * start + ids[start:]])
     with torch.inference_mode():
         return -float(loaded(input_ids=torch.tensor([ids]), labels=labels).loss)
@@ -248,9 +247,9 @@ def test_a_killed_run_goes_on(model: tuple[Any, Any], tmp_path: Path) -> None:
     whole = lc.evaluate(entry, "any_jsonl", "4k", arguments=arguments, output_path="whole").suite
     values = [
         {
-            each["name"]["name"]: each["mean"]
-            for each in json.loads(path.read_text())
-            if "logprob" in each["name"]["name"]
+            load["name"]["name"]: load["mean"]
+            for load in json.loads(path.read_text())
+            if "logprob" in load["name"]["name"]
         }
         for suite in (tmp_path / "benchmark_output", whole)
         for path in suite.rglob("stats.json")
@@ -280,10 +279,8 @@ def test_200_answers_of_a_real_model() -> None:
         for kind in (transformers.AutoModelForCausalLM, transformers.AutoTokenizer)
     )
     ours = LocalModel(transformers.AutoModelForCausalLM.from_pretrained(folder))
-    chance, names = (
-        random.Random(0),
-        ["apple", "river", "stone", "lamp", "tiger", "cloud", "piano", "bread"],
-    )
+    chance = random.Random(0)
+    names = ["apple", "river", "stone", "lamp", "tiger", "cloud", "piano", "bread"]
     for _ in range(100):
         numbers = chance.sample(range(100, 1000), len(names))
         context = "\n".join(

@@ -139,7 +139,8 @@ def test_rendering(loaded: tuple[Any, Any]) -> None:
             return ""
 
         call(keep, num_samples=1, arguments={"style": style})
-    chat, completion = prompts["chat"], prompts["completion"]
+    chat = prompts["chat"]
+    completion = prompts["completion"]
     assert chat.render(tokenizer) == f"<s><turn>user: {chat.text}</s><turn>assistant: "
     assert completion.render(tokenizer) == completion.text
     assert [prompt.encode(tokenizer).count(0) for prompt in prompts.values()] == [1, 1]
@@ -237,7 +238,8 @@ def test_a_hook_that_drops_tokens_is_refused(loaded: tuple[Any, Any]) -> None:
 
     def drop(layer: Any, given: Any, named: dict[str, Any], output: Any) -> None:
         kept = named["past_key_values"].layers[layer.layer_idx]
-        kept.keys, kept.values = kept.keys[:, :, ::2], kept.values[:, :, ::2]
+        kept.keys = kept.keys[:, :, ::2]
+        kept.values = kept.values[:, :, ::2]
 
     hooks = [
         layer.self_attn.register_forward_hook(drop, with_kwargs=True)

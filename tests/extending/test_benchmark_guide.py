@@ -32,7 +32,8 @@ INSTALL = {
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Follow the guide, and return the folder and what its commands printed."""
-    folder, target = tmp_path_factory.mktemp("guide"), tmp_path_factory.mktemp("installed")
+    folder = tmp_path_factory.mktemp("guide")
+    target = tmp_path_factory.mktemp("installed")
     GUIDE.write(folder)
     path = os.pathsep.join(filter(None, (str(target), os.environ.get("PYTHONPATH"))))
     environment = {

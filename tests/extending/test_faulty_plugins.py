@@ -22,7 +22,7 @@ from helm_longctx.redaction import text
 from tests.support.faulty_plugins import FAULTS, write_plugins
 
 LOADERS: dict[str, Callable[[], object]] = {
-    "benchmarks": lambda: [each.name for each in benchmarks.load_benchmarks()],
+    "benchmarks": lambda: [benchmark.name for benchmark in benchmarks.load_benchmarks()],
     "providers": lambda: list(provider.providers.__wrapped__()),
     "methods": lambda: list(methods.load_methods()),
 }

@@ -79,7 +79,8 @@ def test_the_method_of_another_package(folder: Path) -> None:
 
 def copy_pair(prompt: str) -> str:
     """Answer with the value of the key that is asked for, or with the pair where a part helps."""
-    pairs, keys = scripted.pairs_of(prompt), scripted.ASKED.findall(prompt)
+    pairs = scripted.pairs_of(prompt)
+    keys = scripted.ASKED.findall(prompt)
     key = keys[-1] if keys else ""
     if key not in pairs:
         return "nothing"

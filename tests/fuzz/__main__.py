@@ -46,7 +46,8 @@ def main() -> None:
 
 def run_kind(kind: Kind, seed: int, cases: int | None) -> list[Failure]:
     """Run a kind's cases on each of its targets; each failure is printed with the command that repeats it."""
-    start, failures = time.monotonic(), []
+    start = time.monotonic()
+    failures = []
     for target in kind.targets:
         begun = time.monotonic()
         for number in range(cases or kind.cases):

@@ -198,7 +198,8 @@ def _run_server(rng: random.Random) -> None:
         serve(ReleaseHub(repos)) as running,
         _pointed_at(running.url, folder),
     ):
-        running.etag, running.faults = etag, faults
+        running.etag = etag
+        running.faults = faults
         try:
             release.ensure_release_files(
                 RELEASE, [KILT, RULER], DataRoot(folder / "data", mirror=False), "fetch it"

@@ -125,7 +125,8 @@ def _mutated_results(rows: list[Body], rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 2, 5))):
         place = rng.randrange(len(lines))
         lines[place] = dumped(mutated(rows[place], rng), rng)
-    kind, place = rng.randrange(6), rng.randrange(len(lines))
+    kind = rng.randrange(6)
+    place = rng.randrange(len(lines))
     if kind == 0:
         del lines[place]
     elif kind == 1:

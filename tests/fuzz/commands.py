@@ -245,7 +245,8 @@ def check(done: Done, arguments: list[str], mistake: int = 2) -> None:
     Args:
         mistake: the status after an error for users.
     """
-    line, said = shlex.join(arguments)[:300], done.err[-400:]
+    line = shlex.join(arguments)[:300]
+    said = done.err[-400:]
     assert "Traceback (most recent" not in done.err, f"a traceback: {line}: {said}"
     assert done.status in (0, 1, 2, 3), f"status {done.status}: {line}: {said}"
     assert done.status != 0 or "helm-longctx: error" not in done.err, (

@@ -98,7 +98,8 @@ class _OddClient(Client):
         self._rng = rng
 
     def make_request(self, request: Request) -> RequestResult:
-        kind, rng = self._rng.random(), self._rng
+        kind = self._rng.random()
+        rng = self._rng
         if kind < 0.1:
             raise rng.choice((ValueError, KeyError, RuntimeError, OSError))(str(_reply(rng)))
         outputs = [

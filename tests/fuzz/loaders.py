@@ -37,7 +37,9 @@ BUILDERS: tuple[Callable[[Path], object], ...] = (
     *fabricated("build_{name}").values(),
 )
 """What fabricates the data of all benchmarks."""
-ROWS, LONGEST_TEXT, SMALL_FILE = 12, 3000, 100_000
+ROWS = 12
+LONGEST_TEXT = 3000
+SMALL_FILE = 100_000
 """Rows, characters, and bytes of a file that is small as it is."""
 TASKS = {
     task.name: (benchmark, task)

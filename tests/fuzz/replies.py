@@ -44,7 +44,9 @@ class ScriptedServer:
         content, kind, status: body, media type and status of each reply.
     """
 
-    content, kind, status = b"", "application/json", 200
+    content = b""
+    kind = "application/json"
+    status = 200
 
     def __init__(self) -> None:
         self.http = Http(("127.0.0.1", 0), type("Handler", (_Handler,), {"service": self}))
@@ -87,7 +89,8 @@ def _texts() -> list[str]:
 def run(target: str, rng: random.Random) -> None:
     """Ask a server whose reply is mutated, as a model or as a judge. Some replies are left unchanged."""
     kind, _, form = target.partition("-")
-    client, reply = _client(kind, form == "stream"), _make_reply(rng)
+    client = _client(kind, form == "stream")
+    reply = _make_reply(rng)
     is_good = reply.finish != "content_filter" and rng.random() < 0.05
     with _sending(
         _content(client, form == "stream", reply, None if is_good else rng), form, rng, is_good
@@ -117,7 +120,8 @@ def _content(
     client: ProviderClient, is_stream: bool, reply: Reply, rng: random.Random | None
 ) -> bytes:
     """Return a reply as the protocol writes it, changed if there is a random generator."""
-    protocol, body = PROTOCOLS[client.route(REQUEST)], client.body(REQUEST)
+    protocol = PROTOCOLS[client.route(REQUEST)]
+    body = client.body(REQUEST)
     if not is_stream:
         whole = protocol.whole(body, reply)
         content = json.dumps(whole).encode() if rng is None else dumped(mutated(whole, rng), rng)
@@ -140,7 +144,8 @@ def _event(name: str | None, data: bytes) -> bytes:
 
 def _disorder(lines: list[bytes], rng: random.Random) -> None:
     """Now and then, lose events, repeat them, or send them in another order."""
-    kind, place = rng.randrange(8), rng.randrange(len(lines))
+    kind = rng.randrange(8)
+    place = rng.randrange(len(lines))
     if kind == 0:
         del lines[place:]
     elif kind == 1:
@@ -154,8 +159,11 @@ def _disorder(lines: list[bytes], rng: random.Random) -> None:
 @contextmanager
 def _sending(content: bytes, form: str, rng: random.Random, is_good: bool) -> Iterator[None]:
     """Let the server send this content, sometimes with another type or status."""
-    server, kind = _server(), "text/event-stream" if form == "stream" else "application/json"
-    server.content, server.kind, server.status = content, kind, 200
+    server = _server()
+    kind = "text/event-stream" if form == "stream" else "application/json"
+    server.content = content
+    server.kind = kind
+    server.status = 200
     if not is_good and rng.random() < 0.1:
         server.kind = rng.choice(("text/html", "application/json", "text/event-stream", "x"))
     if not is_good and rng.random() < 0.1:

@@ -20,9 +20,11 @@ _REDIRECTION = re.compile(r"(.*?) *> *(\S+) *$")
 
 def run_line(line: str, folder: Path, environment: Mapping[str, str]) -> CompletedProcess[str]:
     """Run a command line of one of `PROGRAMS`, and return its outcome. `> file` writes its output."""
-    words, target = shlex.split(line, comments=True), ""
+    words = shlex.split(line, comments=True)
+    target = ""
     if found := _REDIRECTION.fullmatch(shlex.join(words).replace("'>'", ">")):
-        words, target = shlex.split(found[1]), found[2]
+        words = shlex.split(found[1])
+        target = found[2]
     done = run(*words, folder=folder, prepare=stay_here, **environment)
     if target:
         (folder / target).write_text(done.stdout, encoding="utf-8")

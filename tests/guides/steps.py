@@ -47,9 +47,11 @@ def read_steps(page: Path) -> Iterator[Step]:
 
 
 def _blocks(lines: list[str]) -> Iterator[_Block]:
-    mark, number = "", 0
+    mark = ""
+    number = 0
     while number < len(lines):
-        start, line = number, lines[number]
+        start = number
+        line = lines[number]
         number += 1
         if found := _MARK.match(line):
             mark = found[1]
@@ -68,7 +70,8 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
 
 def _commands(block: _Block) -> Iterator[Step]:
     """The command lines of a block; a line that ends in a backslash goes on in the next."""
-    text, first = "", 0
+    text = ""
+    first = 0
     for number, line in enumerate(block.lines):
         first, text = (first, text) if text else (number, "")
         text += line.strip()

@@ -108,10 +108,8 @@ def test_chat_form() -> None:
 
 def test_style_overrides_the_deployment() -> None:
     """`style=chat` and `style=completion` apply whatever the deployment is."""
-    chat, raw = (
-        deploy("test/chat2", f"{VLLM}.VLLMChatClient"),
-        deploy("test/raw2", f"{VLLM}.VLLMClient"),
-    )
+    chat = deploy("test/chat2", f"{VLLM}.VLLMChatClient")
+    raw = deploy("test/raw2", f"{VLLM}.VLLMClient")
     assert adapted(RECALL, chat, method="longctx_completion")[0].request.prompt.endswith(
         "Corresponding value:"
     )
@@ -158,10 +156,8 @@ def test_a_deployment_of_both_forms(mirror: DataRoot) -> None:
 def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
     """`style` overrides the task's form for a deployment of both forms, and a base model gets no chat."""
     cite = "helmet_cite:task=qampari_nocite,length=4k,num_samples=1"
-    chatty, base = (
-        deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",)),
-        deploy("test/base", OURS),
-    )
+    chatty = deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",))
+    base = deploy("test/base", OURS)
     assert adapted(RECALL, chatty, method="longctx_chat")[0].request.messages == []
     assert adapted(cite, chatty, mirror, method="longctx_completion")[0].request.messages is None
     assert adapted(cite, base, mirror)[0].request.messages is None
@@ -315,7 +311,8 @@ def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
         "helmet_recall:task=json_kv,length=4k,num_samples=1",
         deploy("test/c", f"{VLLM}.VLLMChatClient"),
     )
-    prompt, sample = example.request.prompt, Sample.from_json(example.instance.extra_data)
+    prompt = example.request.prompt
+    sample = Sample.from_json(example.instance.extra_data)
     for window in (1500, 2500, 4000, 4001, 4002):
         fitted = Truncator(window, lambda: tokenizer).fit(prompt, sample, 100, "chat")
         assert fitted.cut
@@ -530,7 +527,8 @@ def test_only_the_first_turn_of_the_user_is_cut(monkeypatch: pytest.MonkeyPatch)
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     truncator = Truncator(300, lambda: words)
     monkeypatch.setattr(Truncator, "for_deployment", lambda name: truncator)
-    context, others = "a b c d " * 100, ["Be kind.", "first", "second ? " * 20]
+    context = "a b c d " * 100
+    others = ["Be kind.", "first", "second ? " * 20]
     roles = ("system", "user", "assistant", "user")
     texts = [others[0], context + "question", *others[1:]]
     messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]

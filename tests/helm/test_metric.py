@@ -218,7 +218,8 @@ def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
     questions: list[tuple[str | None, str | None, float | None, bool]],
 ) -> None:
     """Statistics of a run, their order, and the rows of instances equal what HELM's `Metric.evaluate` returns."""
-    metric, states = LongContextMetric("helmet"), []
+    metric = LongContextMetric("helmet")
+    states = []
     for number, (*texts, depth, is_ruler) in enumerate(questions):
         asked = [
             state(number, text, "ruler_niah_mk_2" if is_ruler else "json_kv", depth=depth)
@@ -229,10 +230,8 @@ def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
             for i, each in enumerate(asked)
         ]
     spec = AdapterSpec(method="longctx", num_trials=2, num_train_trials=2)
-    ours, helms = (
-        metric._evaluate_trials(ScenarioState(spec, states)),
-        Metric.evaluate(metric, ScenarioState(spec, states), None, "", 1),
-    )
+    ours = metric._evaluate_trials(ScenarioState(spec, states))
+    helms = Metric.evaluate(metric, ScenarioState(spec, states), None, "", 1)
     assert ours.aggregated_stats == helms.aggregated_stats
     # Ours are made when they are read, each time anew.
     for _ in range(2):
@@ -242,7 +241,8 @@ def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
 
 def test_memory_of_the_statistics_of_answers() -> None:
     """HELM's objects for the statistics of answers are made when they are read, so a run holds only the values."""
-    number, metric = 500, LongContextMetric("helmet")
+    number = 500
+    metric = LongContextMetric("helmet")
     states = ScenarioState(
         AdapterSpec(method="longctx"), [state(each, "v1") for each in range(number)]
     )
@@ -259,7 +259,8 @@ def test_memory_of_the_statistics_of_answers() -> None:
 
 def test_perturbed_instances_are_evaluated_by_helms_code() -> None:
     """HELM compares each perturbed instance with its original, and reports the worst score."""
-    original, perturbed = state(0, "v1"), state(0, "x")
+    original = state(0, "v1")
+    perturbed = state(0, "x")
     changed = replace(
         perturbed.instance, perturbation=PerturbationDescription("typos", robustness=True)
     )

@@ -157,7 +157,8 @@ def test_times_are_cleaned(name: str) -> None:
 
 def test_other_scenarios_do_not_notice_the_plugin(tmp_path: Path) -> None:
     """Status, log, exceptions and every file of a run of HELM's own scenarios are the same without the plugin."""
-    got, expected = run_stock(tmp_path / "with"), run_stock(tmp_path / "without", "without")
+    got = run_stock(tmp_path / "with")
+    expected = run_stock(tmp_path / "without", "without")
     assert got[0] == expected[0] != 0
     assert any("No module named 'no'" in line for line in expected[1])
     assert got[1] == expected[1]

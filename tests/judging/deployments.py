@@ -49,10 +49,8 @@ def write_judges(
 def _client(address: str | None, model: str, key: str) -> dict[str, Any]:
     arguments: dict[str, Any]
     if address is None:
-        name, arguments = (
-            "anthropic_client.AnthropicMessagesClient",
-            {"anthropic_model_name": model},
-        )
+        name = "anthropic_client.AnthropicMessagesClient"
+        arguments = {"anthropic_model_name": model}
     else:
         arguments = {
             "base_url": address,

@@ -142,7 +142,8 @@ def test_an_interval_is_the_same_every_time_and_narrows() -> None:
     """An interval is the same every time, and is narrower for ten times the items."""
     one, other = counted([[8, 2, 0], [1, 6, 3], [1, 1, 8]])
     assert agreement(one, other) == agreement(one, other)
-    narrow, wide = agreement(one * 10, other * 10).kappa, agreement(one, other).kappa
+    narrow = agreement(one * 10, other * 10).kappa
+    wide = agreement(one, other).kappa
     assert narrow.high - narrow.low < wide.high - wide.low
 
 

@@ -26,7 +26,8 @@ from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, serve
 
 OPENAI = "helm.clients.openai_client.OpenAIClient"
-OFFICIAL, AZURE = "openai/official-2024", "azure/official-2024"
+OFFICIAL = "openai/official-2024"
+AZURE = "azure/official-2024"
 KEY = {"openaiApiKey": "sk-0123456789"}
 GONE = faults.always(Fault.GONE)
 
@@ -97,7 +98,8 @@ def test_a_familys_key_stays_with_its_host(
 ) -> None:
     """The key of a family is sent only to the official host, or to a host that the user names."""
     monkeypatch.setenv("GPT_JUDGE_API_KEY", "sk-of-the-family")
-    official, model = "openai/gpt-official", "openai/gpt-official"
+    official = "openai/gpt-official"
+    model = "openai/gpt-official"
     register(official, hosts[0], model)
     register("elsewhere/gpt-official", hosts[1], model)
     hosts[0].plan = GONE

@@ -108,10 +108,8 @@ def test_texts_of_the_set(asked: list[Check]) -> None:
     """Variations change what they should: orders and padding are added, and places have the same sentences."""
     items = {check.item.id: check.item for check in asked}
     for item in items.values():
-        text, base = (
-            item.record["prediction"],
-            items[item.like].record["prediction"] if item.like else "",
-        )
+        text = item.record["prediction"]
+        base = items[item.like].record["prediction"] if item.like else ""
         if item.kind == "injection":
             assert text.startswith(base)
             assert base
@@ -139,7 +137,8 @@ def test_a_judge_that_is_right(seen: Callable[..., pd.DataFrame]) -> None:
 def test_a_judge_that_likes_everything(seen: Callable[..., pd.DataFrame]) -> None:
     """A judge that likes everything is exposed: answers without information get full scores, with no agreement."""
     found = seen("generous")
-    table, by_name = by_kind(found), named(found)
+    table = by_kind(found)
+    by_name = named(found)
     assert by_name["null answers earn"].value == 1.0
     assert by_name["repetition gains"].value == 1.0
     assert by_name["bias"].value > 0.5
@@ -275,9 +274,9 @@ def gains_of(gains: Sequence[float]) -> Measure:
         for kind, like, gain in (("wrong", None, 0.0), ("injection", f"wrong {place}", added))
     ]
     rest = {"state": "judged", "right": False, "repeat": 0, "place": None, "verdict": ""}
-    return {each.name: each for each in measures(pd.DataFrame([row | rest for row in rows]))}[
-        "instructions gain"
-    ]
+    return {
+        measure.name: measure for measure in measures(pd.DataFrame([row | rest for row in rows]))
+    }["instructions gain"]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +284,8 @@ def gains_of(gains: Sequence[float]) -> Measure:
 )
 def test_the_interval_of_a_gain_does_not_depend_on_its_sign(gains: list[float]) -> None:
     """The interval of a gain has a width and contains 0, also if all gains have one sign or are equal."""
-    found, reverse = gains_of(gains), gains_of([-gain for gain in gains])
+    found = gains_of(gains)
+    reverse = gains_of([-gain for gain in gains])
     assert found.low < 0 < found.high
     assert found.high - found.low > 0.05
     assert (reverse.low, reverse.high) == pytest.approx((-found.high, -found.low))
@@ -293,8 +293,10 @@ def test_the_interval_of_a_gain_does_not_depend_on_its_sign(gains: list[float]) 
 
 def test_a_judge_without_bias_is_seldom_called_biased() -> None:
     """A judge without bias differs from 0 in at most 5 % of rounds, and a judge with a clear bias is found."""
-    random, rounds = np.random.default_rng(0), 300
-    steps, chances = [-1 / 3, 0.0, 1 / 3], [0.1, 0.8, 0.1]
+    random = np.random.default_rng(0)
+    rounds = 300
+    steps = [-1 / 3, 0.0, 1 / 3]
+    chances = [0.1, 0.8, 0.1]
     wrong = [gains_of(list(random.choice(steps, 8, p=chances))) for _ in range(rounds)]
     assert sum(found.low > 0 or found.high < 0 for found in wrong) / rounds <= 0.05
     assert gains_of([1 / 3] * 7 + [0.0]).low > 0

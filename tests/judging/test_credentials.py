@@ -29,7 +29,9 @@ from helm_longctx.judging.keys.client import check_credentials, judge_client
 from helm_longctx.redaction.text import redact
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 
-JUDGE, LLAMA, CLAUDE = "somewhere/gpt-4.1-judge", "somewhere/llama-judge", "elsewhere/claude-judge"
+JUDGE = "somewhere/gpt-4.1-judge"
+LLAMA = "somewhere/llama-judge"
+CLAUDE = "elsewhere/claude-judge"
 JUDGE_KEY, MAIN_KEY, HOST_KEY, FILE_KEY = (
     f"{name}-key-0123456789" for name in ("judge", "main", "host", "file")
 )

@@ -142,9 +142,11 @@ def test_pairs_beyond_the_positions_of_a_classifier(
     )
     kind = getattr(transformers, f"{family}ForSequenceClassification")
     kind(config).save_pretrained(tmp_path)
-    model, judge = kind.from_pretrained(tmp_path).eval(), HubEntailment(str(tmp_path))
+    model = kind.from_pretrained(tmp_path).eval()
+    judge = HubEntailment(str(tmp_path))
     for length in (61, 62, 63, 64, 65, 100):
-        asked, expected = pairs(6), []
+        asked = pairs(6)
+        expected = []
         asked[2] = (" ".join(["w7"] * (length - 4)), "w1 w2")
         for pair in asked:
             inputs = tokenizer(*pair, return_tensors="pt")
@@ -182,7 +184,8 @@ def test_the_commit_is_part_of_the_name(
     t5: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commit is a part of a hub model's name, and nothing is loaded if all verdicts are stored."""
-    asked, verdicts = pairs(5), tmp_path / "verdicts.sqlite"
+    asked = pairs(5)
+    verdicts = tmp_path / "verdicts.sqlite"
     code = (
         "import json, sys; from pathlib import Path; from helm_longctx.judging.entailment import *\n"
         "judge = CachedEntailment(HubEntailment('org/nli'), Path(sys.argv[1]))\n"
@@ -287,7 +290,8 @@ def test_batches_equal_the_official_rule_one_by_one(
     monkeypatch.setattr(entailment, "BATCH_TOKENS", 300)
     model = transformers.T5ForConditionalGeneration.from_pretrained(t5).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(t5)
-    asked, expected = pairs(60), []
+    asked = pairs(60)
+    expected = []
     for passage, claim in asked:
         inputs = tokenizer(f"premise: {passage} hypothesis: {claim}", return_tensors="pt").input_ids
         with torch.inference_mode():
@@ -305,7 +309,8 @@ def test_a_classifier(classifier: Path) -> None:
     """A classifier entails if the label that begins with "entail" is the best."""
     model = transformers.BertForSequenceClassification.from_pretrained(classifier).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(classifier)
-    asked, expected = pairs(40), []
+    asked = pairs(40)
+    expected = []
     for passage, claim in asked:
         with torch.inference_mode():
             expected.append(
@@ -345,7 +350,9 @@ class Client:
     """Replies by the number of the passage. An exception is raised, and None is a failed request."""
 
     def __init__(self, replies: list[Any]):
-        self.replies, self.lock, self.requests = replies, threading.Lock(), []
+        self.replies = replies
+        self.lock = threading.Lock()
+        self.requests = []
 
     def make_request(self, request: Any) -> Any:
         """Return the reply for the passage in the prompt."""
@@ -390,7 +397,8 @@ def test_a_deployment_as_judge(
 
 
 class Counting:
-    name, official = "counting@1", True
+    name = "counting@1"
+    official = True
 
     def __init__(self) -> None:
         self.asked: list[Pair] = []
@@ -419,7 +427,8 @@ def test_verdicts_are_remembered(tmp_path: Path) -> None:
     CachedEntailment(other, path).entails(asked)
     assert len(other.asked) == 3
     # Folders may have any name.
-    other.name, other.asked = "counting@2", []
+    other.name = "counting@2"
+    other.asked = []
     CachedEntailment(other, path).entails(asked)
     assert len(other.asked) == 3
     assert b"long passage" not in path.read_bytes()

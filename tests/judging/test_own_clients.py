@@ -26,10 +26,8 @@ from tests.support.servers.models import Model
 
 VERDICT = {"fluency": 1, "correctness": 3}
 REASONED = f'<think>At first: {{"fluency": 0, "correctness": 0}}</think>\n{json.dumps(VERDICT)}'
-OPENAI, ANTHROPIC = (
-    "helm_longctx.models.apis.OpenAIClient",
-    "helm_longctx.models.apis.AnthropicClient",
-)
+OPENAI = "helm_longctx.models.apis.OpenAIClient"
+ANTHROPIC = "helm_longctx.models.apis.AnthropicClient"
 
 
 @pytest.fixture
@@ -86,10 +84,8 @@ def test_a_verdict_that_must_be_the_whole_answer() -> None:
 
 def test_reasoning_that_does_not_end(server: Server) -> None:
     """A verdict within unfinished reasoning does not count, and the error says what to do."""
-    server.answer, server.plan = (
-        lambda prompt: 2 * f"<think>Perhaps {json.dumps(VERDICT)}",
-        faults.always(Fault.SHORT),
-    )
+    server.answer = lambda prompt: 2 * f"<think>Perhaps {json.dumps(VERDICT)}"
+    server.plan = faults.always(Fault.SHORT)
     reply = ask(OPENAI, server.openai)
     assert (reply.text, reply.verdict) == (None, None)
     assert "within its reasoning; give its deployment thinking_tokens" in str(reply.error)

@@ -64,7 +64,8 @@ def test_the_official_computation(folder: Path) -> None:
     """The similarity is what the official code computes with the same model: the largest cosine."""
     from sentence_transformers import SentenceTransformer
 
-    texts, found = ["the cat sat", "dog", "on the mat"], {}
+    texts = ["the cat sat", "dog", "on the mat"]
+    found = {}
     for pads_left, options in ((False, {}), (True, {"padding_side": "left"})):
         model = SentenceTransformer(str(folder), device="cpu", processor_kwargs=options)
         ours = EmbeddingModel(str(folder), pads_left)

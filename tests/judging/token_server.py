@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
-CLIENT_ID, CLIENT_SECRET = "judge-client", 'cs/Tr0ub4dor+&3 ="x'
+CLIENT_ID = "judge-client"
+CLIENT_SECRET = 'cs/Tr0ub4dor+&3 ="x'
 
 
 @dataclass

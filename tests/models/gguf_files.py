@@ -14,7 +14,8 @@ ignore_broken_torchvision()
 import torch  # noqa: E402
 from transformers import LlamaConfig, LlamaForCausalLM  # noqa: E402
 
-BOS, END = "<s>", "</s>"
+BOS = "<s>"
+END = "</s>"
 
 NAMES = {
     "self_attn.q_proj": "attn_q",
@@ -61,7 +62,8 @@ def train_model(tokens: list[int], size: int) -> Any:
     """Return a small Llama that knows a sequence of tokens by heart."""
     torch.manual_seed(0)
     model = LlamaForCausalLM(LlamaConfig(vocab_size=size, bos_token_id=0, eos_token_id=1, **CONFIG))
-    optimizer, ids = torch.optim.Adam(model.parameters(), lr=0.01), torch.tensor([tokens])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    ids = torch.tensor([tokens])
     for _ in range(25):
         optimizer.zero_grad()
         model(input_ids=ids, labels=ids).loss.backward()
@@ -77,7 +79,8 @@ def write_gguf(
     Args:
         rule: the rule by which the tokenizer splits a text (`tokenizer.ggml.pre`).
     """
-    writer, config = GGUFWriter(path, "llama"), model.config
+    writer = GGUFWriter(path, "llama")
+    config = model.config
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)

@@ -13,7 +13,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from helm_longctx.environment import ignore_broken_torchvision
 
-BOS, END, TURN = "<s>", "</s>", "<turn>"
+BOS = "<s>"
+END = "</s>"
+TURN = "<turn>"
 TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<turn>{{ message['role'] }}: {{ message['content'] }}</s>{% endfor %}"
     "{% if add_generation_prompt %}<turn>assistant: {% endif %}"

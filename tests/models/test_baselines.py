@@ -45,7 +45,8 @@ def asked(
     )
     scores = []
     for example in task.load(task, entry.settings, root):
-        prompt, prefix = task.prompt(example).user_turn, ""
+        prompt = task.prompt(example).user_turn
+        prefix = ""
         if not chat:
             prompt, prefix = (
                 task.prompt(example).text("completion"),

@@ -62,7 +62,8 @@ def test_null_answers_the_task_s_constant(task: Task, baseline: Baseline) -> Non
         name: "" if name.startswith(("demo", "example")) else "q" for name in task.template.names
     }
     fields |= {CONTEXT: "text", "type_needle_v": "number"}
-    prompt, constant = task.template.render(fields), baseline.constant
+    prompt = task.template.render(fields)
+    constant = baseline.constant
     assert NullClient().answer(Request(prompt=prompt.user_turn)) == constant
     assert NullClient().answer(Request(prompt=prompt.text("completion"))) == constant
     assert NullClient().answer(Request(prompt="Who are you?")) == ""
@@ -72,7 +73,8 @@ def test_null_answers_the_task_s_constant(task: Task, baseline: Baseline) -> Non
 def test_registered_as_open_text_model_without_limits(name: str) -> None:
     """HELM has each baseline as an open text model that never cuts a prompt."""
     register()
-    metadata, deployment = get_model_metadata(name), get_model_deployment(name)
+    metadata = get_model_metadata(name)
+    deployment = get_model_deployment(name)
     assert metadata.access == "open"
     assert metadata.release_date
     assert metadata.tags == [TEXT_MODEL_TAG, FULL_FUNCTIONALITY_TEXT_MODEL_TAG]
@@ -96,11 +98,9 @@ def test_ready_deployments_come_after_their_models_and_leave_the_users(
     """Ready deployments come after their models, and the user's deployments stay the last ones."""
     order: list[str] = []
     own = ModelDeployment("my/luna", ClientSpec("my.Client"), model_name="openai/gpt-6-luna")
-    models, deployments, tokenizers = (
-        registration.models,
-        registration.deployments,
-        registration.tokenizers,
-    )
+    models = registration.models
+    deployments = registration.deployments
+    tokenizers = registration.tokenizers
     monkeypatch.setattr(deployments, "ALL_MODEL_DEPLOYMENTS", [own])
     monkeypatch.setattr(models, "MODEL_NAME_TO_MODEL_METADATA", {})
     monkeypatch.setattr(tokenizers, "TOKENIZER_NAME_TO_CONFIG", {})

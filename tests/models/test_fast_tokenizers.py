@@ -64,10 +64,13 @@ def refuse() -> Any:
 
 def check_alike(folder: Path, texts: list[str]) -> None:
     """Check that a tokenizer is read without transformers, and has its ids, counts and special tokens."""
-    ours, theirs = read_fast_tokenizer(str(folder), refuse), AutoTokenizer.from_pretrained(folder)
+    ours = read_fast_tokenizer(str(folder), refuse)
+    theirs = AutoTokenizer.from_pretrained(folder)
     assert ours is not None
     assert (ours.bos_token, ours.eos_token) == (theirs.bos_token, theirs.eos_token)
-    count, whole, codec = make_counter(ours), counter_with_special_tokens(ours), make_codec(ours)
+    count = make_counter(ours)
+    whole = counter_with_special_tokens(ours)
+    codec = make_codec(ours)
     for text in texts:
         assert codec.encode(text) == theirs.encode(text)
         assert codec.decode(theirs.encode(text)) == theirs.decode(theirs.encode(text))
@@ -190,10 +193,8 @@ def test_decoding_is_left_to_transformers(tmp_path: Path) -> None:
         "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer",
         {"pretrained_model_name_or_path": str(tmp_path)},
     )
-    ours, theirs = (
-        load_tokenizer(TokenizerConfig("test/decodes", spec)),
-        AutoTokenizer.from_pretrained(tmp_path),
-    )
+    ours = load_tokenizer(TokenizerConfig("test/decodes", spec))
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
     assert isinstance(ours, FastTokenizer)
     ids = theirs.encode("a town , it 's .")
     assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(

@@ -237,10 +237,8 @@ def test_several_samples_and_threads(folder: Path) -> None:
 @pytest.mark.parametrize("batch", [1, 4])
 def test_sampling(folder: Path, batch: int, tmp_path: Path) -> None:
     """Tokens are drawn as `model.generate` draws them with the same seed, and each repeat has its own draw."""
-    ours, drawn = (
-        client(folder, tmp_path / "cache.sqlite", batch=batch),
-        {"temperature": 1.5, "top_p": 0.9, "top_k": 20, "min_p": 0.01},
-    )
+    ours = client(folder, tmp_path / "cache.sqlite", batch=batch)
+    drawn = {"temperature": 1.5, "top_p": 0.9, "top_k": 20, "min_p": 0.01}
     asked = with_sampling(request(TEXT[:200], temperature=1.5), {**drawn, "sampling_seed": 7})
     ids = ours._encode(asked)
     torch.manual_seed(7)
@@ -263,7 +261,8 @@ def test_sampling(folder: Path, batch: int, tmp_path: Path) -> None:
 
 def test_distributions_of_an_answer(folder: Path) -> None:
     """An answer has the distributions that the model gives when it reads the answer: each token is the best one."""
-    ours, prompt = client(folder), TEXT[:6]  # its answer has no parts of characters
+    ours = client(folder)
+    prompt = TEXT[:6]  # its answer has no parts of characters
     result = ours.make_request(with_fields(AnswerRequest, request(prompt, max_tokens=4), top=3))
     (found,) = distributions_of(result)
     assert completion_text(result) == completion_text(

@@ -16,13 +16,13 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from helm_longctx.models.local import attention, batches  # noqa: E402
-from helm_longctx.models.local.model import (
+from helm_longctx.models.local.model import (  # noqa: E402
     Generation,
     Job,
     LocalModel,
     ModelError,
     OutOfMemoryError,
-)  # noqa: E402
+)
 from helm_longctx.models.local.weights import Weights  # noqa: E402
 from tests.models.small_models import save_model  # noqa: E402
 
@@ -111,10 +111,8 @@ def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: in
 def test_attention_in_two_parts(past: int, value_size: int) -> None:
     """A chunk's tokens see all tokens before the chunk, and of the chunk those up to themselves."""
     rng = torch.Generator().manual_seed(0)
-    query, key = (
-        torch.randn(1, 6, 24, 16, generator=rng),
-        torch.randn(1, 2, past + 24, 16, generator=rng),
-    )
+    query = torch.randn(1, 6, 24, 16, generator=rng)
+    key = torch.randn(1, 2, past + 24, 16, generator=rng)
     value = torch.randn(1, 2, past + 24, value_size, generator=rng)
     layer = SimpleNamespace(is_causal=True, num_key_value_groups=3)
     found, _ = attention.attend(layer, query, key, value, None, scaling=0.3)

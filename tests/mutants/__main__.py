@@ -65,7 +65,8 @@ def _judge(mutant: Mutant, tests: tuple[str, ...]) -> str:
     digest = mutant.digest()
     outcome = _known().get(digest, {}).get("outcome")
     if outcome != "killed":
-        limit, start = _limit(mutant.path, tests), time.monotonic()
+        limit = _limit(mutant.path, tests)
+        start = time.monotonic()
         outcome = "survived" if run_tests(mutant.path, mutant.source(), tests, limit) else "killed"
         row = {"digest": digest, "outcome": outcome, "seconds": round(time.monotonic() - start, 1)}
         _write({"module": mutant.module, "before": before, "after": after, **row})
@@ -105,9 +106,12 @@ def _limit(path: Path, tests: tuple[str, ...]) -> float:
     Raises:
         SystemExit: the tests fail without a change.
     """
-    source, folders = path.read_text(encoding="utf-8"), [ROOT / test for test in tests]
+    source = path.read_text(encoding="utf-8")
+    folders = [ROOT / test for test in tests]
     files = sorted(
-        file for each in folders for file in ([each] if each.is_file() else each.glob("test_*.py"))
+        file
+        for folder in folders
+        for file in ([folder] if folder.is_file() else folder.glob("test_*.py"))
     )
     digest = hashlib.sha256(
         "\n".join([source, *(file.read_text(encoding="utf-8") for file in files)]).encode()

@@ -72,7 +72,8 @@ class Mutant:
 def list_mutants(path: Path) -> Iterator[Mutant]:
     """Yield the mutants of a module, except those of annotations, which are never run."""
     source = path.read_text(encoding="utf-8")
-    nodes, lines = list(ast_nodes(get_ast(source))), _annotations(source)
+    nodes = list(ast_nodes(get_ast(source)))
+    lines = _annotations(source)
     for name in operator_names():
         if _OF_BITS.search(name) or get_operator(name).arguments():
             continue
@@ -89,9 +90,7 @@ def _annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     for node in ast.walk(ast.parse(source)):
         each = getattr(node, "returns", None) or getattr(node, "annotation", None)
         if isinstance(each, ast.expr):
-            start, end = (
-                (each.lineno, each.col_offset),
-                (each.end_lineno or 0, each.end_col_offset or 0),
-            )
+            start = (each.lineno, each.col_offset)
+            end = (each.end_lineno or 0, each.end_col_offset or 0)
             found.append((start, end))
     return found

@@ -120,7 +120,8 @@ def list_rooms() -> Iterator[tuple[Path, tuple[str, ...]]]:
     for tasks in sorted(PACKAGE.glob("benchmarks/**/tasks.py")):
         # Where the scores are short, they stand beside the table of tasks.
         scoring = tasks.with_name("scoring.py")
-        path, folder = scoring if scoring.exists() else tasks, f"benchmarks/{tasks.parent.name}"
+        path = scoring if scoring.exists() else tasks
+        folder = f"benchmarks/{tasks.parent.name}"
         names = (*SCORING, f"test_{path.parent.name}.py")
         if tests := _find(
             f"{folder}/{name}" for name in names if (ROOT / "tests" / folder / name).exists()

@@ -41,7 +41,8 @@ class _Finder:
     """Finds one module's changed source instead of its file."""
 
     def __init__(self, path: Path, source: str):
-        self._path, self._source = str(path), source
+        self._path = str(path)
+        self._source = source
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path) if name.startswith("helm_longctx.") else None  # type: ignore[arg-type]

@@ -51,8 +51,10 @@ def test_short() -> None:
 
 def test_circles_of_causes() -> None:
     """The traceback of two exceptions that are each other's context is short."""
-    one, other = ValueError(PROMPT), KeyError("b")
-    one.__context__, other.__context__ = other, one
+    one = ValueError(PROMPT)
+    other = KeyError("b")
+    one.__context__ = other
+    other.__context__ = one
     assert len(format_traceback(one)) < LOG_LIMIT
 
 

@@ -292,10 +292,8 @@ def cells_of_lm_eval(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
         for group, found in content["results"].items():
             if "longctx_score,none" in found and group in content["configs"]:
                 about = content["configs"][group]["metadata"]
-                ends, is_marked = (
-                    about["interval_95"] or (None, None),
-                    bool(about["not_comparable"]),
-                )
+                ends = about["interval_95"] or (None, None)
+                is_marked = bool(about["not_comparable"])
                 cells[content["model_name"], group] = Cell(
                     found["longctx_score,none"], *ends, found["sample_len"], is_marked
                 )
@@ -325,7 +323,8 @@ def _by_key(cells: Mapping[tuple[str, str], Cell], boards: Iterable[Board]) -> d
     found = {}
     for board in boards:
         for result in board.tasks:
-            closed, judge = result.context == "none", result.other_judge
+            closed = result.context == "none"
+            judge = result.other_judge
             group = group_name(
                 board.benchmark,
                 result.task,
@@ -353,7 +352,7 @@ def own_numbers(run: Path, board: Board, task: str) -> dict[str, float | None]:
             answers.append((row["instance_id"], values))
     states = json.loads((run / "scenario_state.json").read_text())["request_states"]
     wrong = {
-        each["instance"]["id"] for each in states if each["instance"]["extra_data"].get("errata")
+        state["instance"]["id"] for state in states if state["instance"]["extra_data"].get("errata")
     }
 
     def mean(kept: Any, value: float | None) -> float | None:

@@ -15,7 +15,8 @@ def result(score: float, instances: int, *caveats: Caveat) -> Result:
 
 def test_a_complete_result_counts_before_one_with_more_instances() -> None:
     """A mean that lacks a task never replaces a whole one, although it has more instances; of whole ones the larger counts."""
-    whole, larger = result(0.5, 100), result(0.6, 150)
+    whole = result(0.5, 100)
+    larger = result(0.6, 150)
     part = result(0.9, 400, Caveat("missing", "t"))
     for order in ((whole, part), (part, whole)):
         assert choose_results(order, lambda each: each.model) == [whole]

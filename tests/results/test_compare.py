@@ -30,7 +30,7 @@ def test_a_clear_difference() -> None:
         result("a/bad", "popqa", lambda question, depth: 0.5),
     ]
     table = compare(results, ["a/good", "a/bad"])
-    pairings = {(each.by, each.part): each for each in table.pairings()}
+    pairings = {(pairing.by, pairing.part): pairing for pairing in table.pairings()}
     everything = pairings["all", ""]
     assert everything.comparison.effect.mean == pytest.approx((0.5 * 5 / 6) / 2)
     assert everything.better == "a/good"
@@ -91,10 +91,10 @@ def test_three_models() -> None:
     assert all((other.rank.low, other.rank.high) == (2, 3) for other in others)
     assert best.profile[0] == 1
     assert best.profile[-1] == 0
-    pairs = [each for each in table.pairings() if each.by == "all"]
+    pairs = [pairing for pairing in table.pairings() if pairing.by == "all"]
     assert len(pairs) == 3
-    assert sorted(each.better for each in pairs) == ["", "a/x", "a/x"]
-    assert all(each.adjusted >= each.comparison.p_value for each in pairs)
+    assert sorted(pair.better for pair in pairs) == ["", "a/x", "a/x"]
+    assert all(pair.adjusted >= pair.comparison.p_value for pair in pairs)
 
 
 def test_models_without_anything_in_common() -> None:
@@ -121,7 +121,9 @@ def test_lengths_and_depths_are_in_order() -> None:
             result("a/two", "nq", lambda question, depth: 0.0, length=length),
         )
     ]
-    parts = [(each.by, each.part) for each in compare(results, ["a/one", "a/two"]).pairings()]
+    parts = [
+        (pairing.by, pairing.part) for pairing in compare(results, ["a/one", "a/two"]).pairings()
+    ]
     assert [part for by, part in parts if by == "length"] == ["8k", "16k"]
     assert [part for by, part in parts if by == "depth"] == [
         "0 %",
@@ -168,6 +170,6 @@ def test_a_comparison_has_the_weights_of_categories() -> None:
         for model, won in (("a/one", 0.0), ("a/two", 1.0))
     ]
     pairings = compare([*recall, *rag], ["a/one", "a/two"]).pairings()
-    effects = {(each.by, each.part): each.comparison.effect.mean for each in pairings}
+    effects = {(pairing.by, pairing.part): pairing.comparison.effect.mean for pairing in pairings}
     assert effects["all", ""] == pytest.approx((1 / 2 + 0) / 2 - 1 / 2)
     assert effects["length", "8k"] == effects["all", ""]

@@ -38,9 +38,9 @@ def test_by_depth() -> None:
 def test_confusing_facts() -> None:
     """The published data sets with and without confusing facts are compared at each length."""
     found = [
-        each
-        for each in splits(published_results(LV_EVAL), LV_EVAL)
-        if each.model == "published/GPT-4-8k"
+        split
+        for split in splits(published_results(LV_EVAL), LV_EVAL)
+        if split.model == "published/GPT-4-8k"
     ]
     assert {each.trait for each in found} == {"confusing facts"}
     assert len(found) == 5

@@ -170,7 +170,8 @@ def check(own: Mapping[Key, Cell], shown: Mapping[Key, Cell], parts: Any = None)
     assert shown.keys() == expected.keys()
     for key, cell in shown.items():
         for name in Cell._fields:
-            value, right = getattr(cell, name), getattr(expected[key], name)
+            value = getattr(cell, name)
+            right = getattr(expected[key], name)
             assert value is None or value == pytest.approx(right), (key, name)
 
 

@@ -106,7 +106,7 @@ def test_verdicts_agree_in_every_place(
         sentence = (
             verdict
             if len(skills) == 2
-            else f"{best} has the highest mean. {describe_best(best, [each for each in skills if each != best], differences)}"
+            else f"{best} has the highest mean. {describe_best(best, [skill for skill in skills if skill != best], differences)}"
         )
         assert f"At {label(length)} {sentence}" in printed
 

@@ -153,7 +153,8 @@ def test_a_method_is_compared_with_plain_prompts_by_one_judge(tmp_path: Path) ->
 
 def test_a_gate_does_not_compare_judges(tmp_path: Path) -> None:
     """A gate whose arms were scored by different judges, such as after `rejudge`, ends in a line with the judges."""
-    folder, names = GateFolder(tmp_path, "g"), []
+    folder = GateFolder(tmp_path, "g")
+    names = []
     for arm, entry in ((BASE, LONGQA), (CANDIDATE, by("longctx/lexical"))):
         names.append(
             write_run(folder.suite_folder(arm), f"{entry},model=a/one", "a/one", 0.5, 12, "").name

@@ -56,13 +56,14 @@ def test_the_page_and_compare_agree_with_unequal_samples(tmp_path: Path) -> None
     table = SharedTable(boards, models)
     pairings = table.pairings()
     of_length = {
-        (each.one, each.other): each
-        for each in pairings
-        if (each.by, each.part) == ("length", "8k")
+        (pairing.one, pairing.other): pairing
+        for pairing in pairings
+        if (pairing.by, pairing.part) == ("length", "8k")
     }
     page = find_differences(boards[0], boards[0].main_part(8192), 8192)
     for pair in combinations(models, 2):
-        shown, printed = page[pair], of_length[pair]
+        shown = page[pair]
+        printed = of_length[pair]
         assert printed.comparison.effect == pytest.approx(shown.comparison.effect)
         assert printed.adjusted == pytest.approx(shown.adjusted)
         assert printed.comparison.wins == shown.comparison.wins

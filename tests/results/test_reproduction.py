@@ -115,7 +115,8 @@ def test_sentences(
 )
 def test_no_right_answer_never_agrees(own: Interval, kind: str) -> None:
     """No right answer to four questions differs from 91 published, as the exact test says, and fewer cannot tell."""
-    row, protocol = replace(ROW, value=91.0), replace(PROTOCOL, samples=400)
+    row = replace(ROW, value=91.0)
+    protocol = replace(PROTOCOL, samples=400)
     assert binomtest(0, 4, 0.91).pvalue < 0.001
     assert judge_agreement(replace(OWN, interval=own), row, protocol, "xhigh").kind == kind
 
@@ -231,7 +232,9 @@ def own_result(n: int, model: str = "m", folder: str = "", **departures: object)
 
 def test_the_run_with_the_most_questions_counts() -> None:
     """Of a task's runs the one without departures counts, whatever its size, and then the largest; all its questions are enough."""
-    small, whole, other = own_result(20), own_result(100), own_result(150, num_trials=5)
+    small = own_result(20)
+    whole = own_result(100)
+    other = own_result(150, num_trials=5)
     for results in ((small, whole, other), (other, whole, small)):
         (found,) = measure(PROTOCOL, MRCR, results)
         assert (found.interval.n, found.reasons) == (100, ())

@@ -30,7 +30,8 @@ from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.benchmarks.lv_eval.printed import PRINTED
 
 TESTS = Path(__file__).parents[1]
-HELMET, LV_EVAL = find_benchmark("helmet"), find_benchmark("lv_eval")
+HELMET = find_benchmark("helmet")
+LV_EVAL = find_benchmark("lv_eval")
 
 FIGURE_5 = """
 rag .88
@@ -86,7 +87,8 @@ def helmet_columns() -> dict[str, list[float]]:
 def test_figure_5() -> None:
     """All 21 correlations are within 0.01 of the cells of Figure 5."""
     columns = helmet_columns()
-    names, cells = ["recall"], 0
+    names = ["recall"]
+    cells = 0
     for name, *printed in map(str.split, FIGURE_5.strip().splitlines()):
         for other, rho in zip(names, printed, strict=True):
             found = spearman(columns[name], columns[other])

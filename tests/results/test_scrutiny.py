@@ -66,7 +66,7 @@ def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
     wrong, left_out, best = (
         mean_over_questions(cut_values(answers, value)) for value in (0.0, None, 1.0)
     )
-    having = [each for each in answers if each.score is not None]
+    having = [answer for answer in answers if answer.score is not None]
     if not having:
         assert all(map(math.isnan, (score, wrong, left_out, best)))
         return
@@ -97,7 +97,8 @@ def test_bounds_of_a_mean_are_means_of_bounds(tmp_path: Path) -> None:
     """A category's bounds are the means of its tasks' bounds; published scores have none."""
     board = board_of(tmp_path, RECALL)
     (category,) = board.categories
-    found, parts = bounds(category), [bounds(part) for part in category.parts]
+    found = bounds(category)
+    parts = [bounds(part) for part in category.parts]
     assert found
     assert len(parts) == 4
     for name in ("wrong", "left_out", "best", "share"):
@@ -112,7 +113,7 @@ def test_bounds_of_a_mean_are_means_of_bounds(tmp_path: Path) -> None:
 def test_runs_without_cut_answers_have_narrow_bounds(tmp_path: Path) -> None:
     """If nothing was cut, the bounds are the score; and of runs that did not count cut answers they are not known."""
     board = board_of(tmp_path, RECALL, flaws=False)
-    assert all(bounds(each) is None for each in board.tasks)
+    assert all(bounds(task) is None for task in board.tasks)
     assert not any("Cut answers" in line for line in notes([board]))
 
 
@@ -121,11 +122,11 @@ def test_bounds_within_the_interval_are_not_shown(tmp_path: Path) -> None:
     shown = {}
     for instances in (4, 300):
         board = board_of(tmp_path / str(instances), RECALL, instances=instances)
-        for each in board.tasks:
-            found = bounds(each)
+        for task in board.tasks:
+            found = bounds(task)
             assert found
-            is_wide = found.wrong < each.interval.low or found.best > each.interval.high
-            assert find_wide_bounds(each) == (found if is_wide else None)
+            is_wide = found.wrong < task.interval.low or found.best > task.interval.high
+            assert find_wide_bounds(task) == (found if is_wide else None)
         lines = [line for line in notes([board]) if line.startswith("Cut answers: HELMET, a/b, ")]
         shown[instances] = len(lines)
     assert shown[4] < shown[300]
@@ -141,9 +142,9 @@ def test_scores_without_known_errors_stand_beside_the_published_ones(tmp_path: P
     right = without_errors(result)
     assert right
     scores = [
-        each.score
-        for each in result.answers
-        if each.instance not in wrong and each.score is not None
+        answer.score
+        for answer in result.answers
+        if answer.instance not in wrong and answer.score is not None
     ]
     assert (right.mean, right.n) == (pytest.approx(fmean(scores)), len(scores))
     (table,) = score_tables([board])
@@ -207,8 +208,8 @@ def test_bounds_of_a_mean_need_those_of_all_parts(tmp_path: Path) -> None:
     """A mean of which one part does not know its cut answers has no bounds; a part without a score does not count."""
     category = board_of(tmp_path, RECALL).categories[0]
     known = [
-        replace(each, statistics={**each.statistics, CUT: Statistic(Interval(0.0, 0, 0, 3))})
-        for each in category.parts
+        replace(part, statistics={**part.statistics, CUT: Statistic(Interval(0.0, 0, 0, 3))})
+        for part in category.parts
     ]
     assert bounds(replace(category, parts=tuple(known))) is not None
     unknown = replace(known[0], statistics={})
@@ -223,8 +224,8 @@ def test_a_mean_without_errors_takes_the_other_parts_as_they_are(tmp_path: Path)
     """Parts without known errors keep their scores, a part whose questions all have errors makes it unknown, and no error none."""
     category = board_of(tmp_path, RECALL).categories[0]
     parts = [
-        replace(each, interval=Interval(0.5, 0.4, 0.6, 10), statistics={})
-        for each in category.parts
+        replace(part, interval=Interval(0.5, 0.4, 0.6, 10), statistics={})
+        for part in category.parts
     ]
     assert without_errors(replace(category, parts=tuple(parts))) is None
     right = replace(parts[0], statistics={WITHOUT_ERRORS: Statistic(Interval(0.9, 0.8, 1.0, 8))})

@@ -46,7 +46,7 @@ def scores(values: Iterable[float], task: str = "t") -> list[InstanceScore]:
 def stop_after(question: Question, *answers: list[InstanceScore]) -> tuple[int, str]:
     """Look after each round, and return the number of instances at the end and the answer."""
     for size in ROUNDS:
-        question.observe([each[:size] for each in answers])
+        question.observe([answer[:size] for answer in answers])
         if text := question.decide().text:
             return size, text
     return 0, ""
@@ -130,7 +130,9 @@ def test_the_mean_is_that_of_the_tables() -> None:
 
 def test_the_interval_contains_the_mean_of_all_questions() -> None:
     """Books with many questions, which are harder, count with all their questions, as in the tables."""
-    random, truth, outside = np.random.default_rng(4), (0.8 + 10 * 0.4) / 11, 0
+    random = np.random.default_rng(4)
+    truth = (0.8 + 10 * 0.4) / 11
+    outside = 0
     for _ in range(40):
         rows = [
             score(
@@ -155,9 +157,10 @@ def test_compare_knows_of_the_rounds() -> None:
     question = Question(parse_rule("better"), ["a", "b"])
     size, text = stop_after(question, first, second)
     assert text == "a is better than b"
-    values = [[each.score for each in rows[:size]] for rows in (first, second)]
+    values = [[row.score for row in rows[:size]] for rows in (first, second)]
     pairs = [Pairs(values[0], values[1], range(size), 1.0)]
-    after, fixed = compare_parts(pairs, tuple(sorted(question.looks))), compare_parts(pairs)
+    after = compare_parts(pairs, tuple(sorted(question.looks)))
+    fixed = compare_parts(pairs)
     assert fixed.p_value < after.p_value < 0.05
     assert after.effect == question.decide().interval
     assert after.effect.low < fixed.effect.low

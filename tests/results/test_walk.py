@@ -31,9 +31,11 @@ MADE = (
 
 def functions_on_the_stack() -> list[tuple[str, str]]:
     """Return the module and the name of each function of the package that has not ended."""
-    found, frame = [], sys._getframe()
+    found = []
+    frame = sys._getframe()
     while frame := frame.f_back:  # type: ignore[assignment]
-        path, name = Path(frame.f_code.co_filename), frame.f_code.co_name
+        path = Path(frame.f_code.co_filename)
+        name = frame.f_code.co_name
         if path.is_relative_to(ROOT) and not name.startswith("<"):
             found.append((str(path.relative_to(ROOT)), name))
     return found
@@ -43,7 +45,8 @@ def test_the_way_to_the_leaderboard_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """While answers, results, boards and tables are made, and tables printed, 15 functions of 6 modules are at work."""
-    suite, walk = tmp_path / "runs/s", set()
+    suite = tmp_path / "runs/s"
+    walk = set()
     # Known errors, a mean of several tasks, an overall score, and published results are on the way.
     for entry in (
         "graphwalks:task=openai_parents,length=128k",

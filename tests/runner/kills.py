@@ -94,12 +94,15 @@ def count_again(names: Sequence[object], marks: Sequence[int]) -> tuple[int, int
         names: the requests in the order in which they came.
         marks: how many there were at each kill.
     """
-    again, answered, last = 0, 0, dict[object, int]()
+    again = 0
+    answered = 0
+    last = dict[object, int]()
     for place, name in enumerate(names):
         if name in last:
             mark = next((mark for mark in marks if mark > last[name]), 0)
             is_in_flight = last[name] >= mark - 2 * THREADS and mark <= place
-            again, answered = again + is_in_flight, answered + (not is_in_flight)
+            again = again + is_in_flight
+            answered = answered + (not is_in_flight)
         last[name] = place
     return again, answered
 
@@ -107,14 +110,18 @@ def count_again(names: Sequence[object], marks: Sequence[int]) -> tuple[int, int
 def kill(folder: Path, name: str, kills: int, rng: random.Random) -> Outcome:
     """Kill the runs of a method at random requests, and complete them."""
     entry = f"{BASE}{KILLED[name]},model=vllm/llama-3.1-8b-instruct"
-    whole, killed, requests = folder / "whole", folder / "killed", Requests()
+    whole = folder / "whole"
+    killed = folder / "killed"
+    requests = Requests()
     with serving(name, requests) as address:
         for each in (whole, killed):
             write_ready(each, address)
         assert start(whole, ["--disable-cache"], entry=entry).wait(300) == 0, (
             whole / "log"
         ).read_text()[-3000:]
-        expected, requests.names, marks = len(requests.names), [], list[int]()
+        expected = len(requests.names)
+        requests.names = []
+        marks = list[int]()
         for _ in range(kills):
             process = start(killed, ["--disable-cache"], entry=entry)
             requests.wait(rng.randint(1, max(1, expected // kills)))

@@ -104,7 +104,8 @@ def test_no_room(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If the cache has no room, the answers count, and one line says that they are not cached."""
-    connect, answer = sqlite3.connect, lexical.answer
+    connect = sqlite3.connect
+    answer = lexical.answer
 
     def full(*arguments: Any, **named: Any) -> sqlite3.Connection:
         connection = connect(*arguments, **named)
@@ -152,7 +153,8 @@ def test_helms_store_and_ours_read_each_other(file: Path) -> None:
 
 def test_threads_share_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads share one connection, each reads what it has written, and HELM's store reads all of it."""
-    connect, opened = sqlite3.connect, []
+    connect = sqlite3.connect
+    opened = []
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: opened.append(a) or connect(*a, **b))
 
     def keep(number: int) -> bool:

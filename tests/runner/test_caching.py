@@ -20,7 +20,8 @@ from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
 
 ENTRY = "lv_eval:dataset=hotpotwikiqa_mixup,length=128k,style=chat,model=longctx/lexical,model_deployment=test/caching"
-QUESTIONS, WORDS = 10, 100_000
+QUESTIONS = 10
+WORDS = 100_000
 PRICE = {"input": 3, "cached_input": 0.3, "cache_write": 3.75, "output": 15}
 
 
@@ -36,7 +37,8 @@ def books(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
     """Write a mirror with questions about one book of about 128k tokens, ten unless a test says otherwise."""
-    rng, count = random.Random(1), getattr(request, "param", 1)
+    rng = random.Random(1)
+    count = getattr(request, "param", 1)
     texts = [
         " ".join("".join(rng.choices("aeionrst", k=4)) for _ in range(WORDS)) for _ in range(count)
     ]
@@ -68,8 +70,10 @@ def sent_texts(server: Server) -> list[bytes]:
     """Return the texts of the user's turns, whether they were sent in one block or in several."""
     contents = [call.body["messages"][0]["content"] for call in server.calls]
     return [
-        (each if isinstance(each, str) else "".join(block["text"] for block in each)).encode()
-        for each in contents
+        (
+            content if isinstance(content, str) else "".join(block["text"] for block in content)
+        ).encode()
+        for content in contents
     ]
 
 
@@ -96,8 +100,8 @@ def test_a_book_is_written_once(
     assert len(server.calls) == QUESTIONS
     assert sorted(sent_texts(server)) == sorted(text for _, text in read_prompts(run))
     blocks = [call.body["messages"][0]["content"] for call in server.calls]
-    assert len({each[0]["text"] for each in blocks}) == 1
-    assert all("cache_control" in each[0] and "cache_control" not in each[1] for each in blocks)
+    assert len({block[0]["text"] for block in blocks}) == 1
+    assert all("cache_control" in block[0] and "cache_control" not in block[1] for block in blocks)
     rows = [
         {stat["name"]["name"]: stat["mean"] for stat in row["stats"]}
         for row in making.read(run, "per_instance_stats")

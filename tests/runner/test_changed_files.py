@@ -58,7 +58,8 @@ def test_an_old_score(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An old score has a mark while the files have changed, and a refused run does not log it as its own."""
     folder, make = own_run(tmp_path)
     questions = write_questions(folder, ROW) / "questions.jsonl"
-    suite, old = make().parent, questions.read_bytes()
+    suite = make().parent
+    old = questions.read_bytes()
 
     def caveats() -> list[str]:
         (result,) = read_results(suite, BENCHMARKS)

@@ -58,8 +58,8 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     )
     (length,) = board.lengths
     costs = {
-        each.score.model.partition(" (")[2] or "plain": each
-        for each in find_costs(board, length, "json_kv")
+        cost.score.model.partition(" (")[2] or "plain": cost
+        for cost in find_costs(board, length, "json_kv")
     }
     plain, compact, refine = (
         next(each for name, each in costs.items() if name.startswith(start))

@@ -23,7 +23,8 @@ class Model:
     """Answers slowly as the lexical baseline does, and reports when it was asked often enough."""
 
     def __init__(self) -> None:
-        self.asked, self.due = 0, 1000
+        self.asked = 0
+        self.due = 1000
         self.enough = threading.Event()
 
     def __call__(self, prompt: str) -> str:
@@ -38,7 +39,9 @@ class Model:
 @pytest.mark.parametrize(("options", "kills"), [(["--disable-cache"], 1)])
 def test_killed(options: list[str], kills: int, tmp_path: Path) -> None:
     """Only requests in flight are sent again, and the results equal an undisturbed run's."""
-    rng, model, asked_at_kill = random.Random(kills), Model(), []
+    rng = random.Random(kills)
+    model = Model()
+    asked_at_kill = []
     with serve(model) as server:
         write_ready(tmp_path, server.openai)
         for kill in range(1, kills + 1):
@@ -62,5 +65,6 @@ def test_killed(options: list[str], kills: int, tmp_path: Path) -> None:
     assert not (run / NAME).exists()
     # Other tests register deployments of this model, the last of which would be its default.
     undisturbed = f"{ENTRY}style=chat,model=longctx/lexical,model_deployment=longctx/lexical"
-    expected, found = means(make_run(tmp_path / "undisturbed", undisturbed)), means(run)
+    expected = means(make_run(tmp_path / "undisturbed", undisturbed))
+    found = means(run)
     assert {name: found.get(name) for name in expected} == expected  # a server also counts tokens

@@ -175,7 +175,8 @@ def test_a_server_that_never_answers(
 def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for it, but it goes on: an answer that comes late is kept."""
     monkeypatch.setattr(asking, "TICK", 0.01)
-    late, done = Event(), Event()
+    late = Event()
+    done = Event()
 
     def call(item: str) -> None:
         late.wait(60)

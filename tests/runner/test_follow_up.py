@@ -160,10 +160,8 @@ def test_helm_s_own_runner_is_refused(tmp_path: Path) -> None:
 
 def test_a_failure_is_not_joined() -> None:
     """A second request without an answer is the outcome of both, and unknown tokens stay unknown."""
-    first, failed = (
-        making.answered("a", cached=True),
-        RequestResult(False, [], [], False, error="temporary: busy"),
-    )
+    first = making.answered("a", cached=True)
+    failed = RequestResult(False, [], [], False, error="temporary: busy")
     assert join_answers(first, failed) is failed
     joined = join_answers(first, making.answered("b", cached=False))
     assert [completion.text for completion in joined.completions] == ["b", "a"]

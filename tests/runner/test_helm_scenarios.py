@@ -38,11 +38,9 @@ from tests.support.scenarios import TOWNS, question, write_ruler
 from tests.support.servers.batches import BatchServer
 
 WORDS = "max_num_words=2000,model=longctx/lexical,model_deployment=test/whole"
-SQUAD, CHOICE, CHAT = (
-    f"ruler_squad:{WORDS}",
-    f"infinite_bench_en_mc:{WORDS}",
-    f"openai_mrcr:needles=2,{WORDS}",
-)
+SQUAD = f"ruler_squad:{WORDS}"
+CHOICE = f"infinite_bench_en_mc:{WORDS}"
+CHAT = f"openai_mrcr:needles=2,{WORDS}"
 ENTRIES = {"generation": SQUAD, "choice": CHOICE, "chat": CHAT}
 AT_MOST = 5
 
@@ -60,7 +58,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Write what the scenarios read, and register the client."""
     making.register_client(WholeClient)
     write_ruler(tmp_path)
-    context, options = " ".join(TOWNS[:100]), ["Name7", "B"]
+    context = " ".join(TOWNS[:100])
+    options = ["Name7", "B"]
     rows = [
         {"id": n, "context": context, "input": question(n), "answer": options[:1]} for n in range(8)
     ]
@@ -150,7 +149,8 @@ def test_prompts_are_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture
 def test_shards(entry: str, tmp_path: Path) -> None:
     """Each request is sent by one shard, and the run then sends none and has the files of HELM's runner."""
     expected = make_by_helm(tmp_path, entry)
-    spec, sent = spec_of(entry, AT_MOST), []
+    spec = spec_of(entry, AT_MOST)
+    sent = []
     arguments = runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False)
     for number in (1, 2):
         LongContextRunner(**arguments, strategy=OneShard(Shard(number, 2))).run_all([spec])
@@ -232,7 +232,8 @@ def test_batches(entry: str, tmp_path: Path, server: BatchServer) -> None:
     """A run with answers of batches equals a run that was asked directly, and sends nothing."""
     folder = Folder(tmp_path, entry.replace("test/whole", register("openai", server)))
     expected = folder.make()
-    before, reference = len(server.calls), (stated(expected), scores(expected))
+    before = len(server.calls)
+    reference = (stated(expected), scores(expected))
     for path in expected.iterdir():
         path.unlink()
     folder.submit()

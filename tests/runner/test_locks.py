@@ -61,7 +61,8 @@ def test_a_run_that_is_being_made(tmp_path: Path) -> None:
 
 def test_the_same_command_twice(tmp_path: Path) -> None:
     """The second of two equal `helm-run` commands ends in one line while the first continues, and nothing is sent twice."""
-    begun, go_on = threading.Event(), threading.Event()
+    begun = threading.Event()
+    go_on = threading.Event()
 
     def answer(prompt: str) -> str:
         begun.set()

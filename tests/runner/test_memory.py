@@ -14,7 +14,8 @@ from helm_longctx.runner.asking import MEMORY_TOKENS, Progress
 
 ANSWER = RequestResult(True, [], [], cached=False)
 
-PIECE, PIECES = 100_000, 1_000
+PIECE = 100_000
+PIECES = 1_000
 """Bytes, below the size for which glibc asks the system each time, and how many of them."""
 
 
@@ -31,7 +32,8 @@ def test_memory_is_given_back() -> None:
     pieces = [bytes([number % 256]) * PIECE for number in range(PIECES)]
     in_use = pieces[-1]
     del pieces
-    kept, progress = resident(), Progress(2)
+    kept = resident()
+    progress = Progress(2)
     progress.count(MEMORY_TOKENS - 1, ANSWER)
     assert resident() > kept - PIECE * PIECES // 10
     progress.count(1, ANSWER)

@@ -39,7 +39,8 @@ def test_what_shares_nothing_keeps_its_order() -> None:
 
 def test_a_book_and_its_questions() -> None:
     """Each book's questions follow each other in their order, at the place of the book's first question."""
-    book, other = "x" * (3 * STEP), "x" * STEP + "y" * (2 * STEP)
+    book = "x" * (3 * STEP)
+    other = "x" * STEP + "y" * (2 * STEP)
     assert order_by_prefix(prefix_keys([book + "1", other + "1", book + "2", other + "2"])) == [
         0,
         2,

@@ -43,10 +43,10 @@ def test_the_sample_of_a_run(tmp_path: Path) -> None:
         tmp_path, making.ENTRY.replace("num_samples=3", "num_samples=3,repeats=2") + "test/plain"
     )
     assert found.requests == 24
-    assert {(each.questions, each.clusters, each.cluster_size) for each in found.samples} == {
-        (3, 3, 1.0)
-    }
-    assert [each.task for each in found.samples] == [
+    assert {
+        (sample.questions, sample.clusters, sample.cluster_size) for sample in found.samples
+    } == {(3, 3, 1.0)}
+    assert [sample.task for sample in found.samples] == [
         "json_kv",
         "ruler_niah_mk_2",
         "ruler_niah_mk_3",
@@ -119,7 +119,7 @@ def test_the_command(suite: Path, tmp_path: Path) -> None:
         str(path),
     ]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    first, second = (each["plans"][0] for each in json.loads(path.read_bytes()))
+    first, second = (load["plans"][0] for load in json.loads(path.read_bytes()))
     assert (first["source"], second["source"]) == ("earlier runs", "published scores")
     (line,) = [line for line in done.stdout.splitlines() if "helmet_recall:json_kv:8k" in line]
     assert f"{100 * first['paired']:.1f} " in line

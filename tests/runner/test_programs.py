@@ -285,7 +285,9 @@ def test_a_memory_that_is_none(system: str, tmp_path: Path) -> None:
 
 def test_requests_of_parts_are_in_flight_together(tmp_path: Path) -> None:
     """The parts of a question are asked at the same time, as many as the run allows."""
-    flying, most, lock = 0, 0, threading.Lock()
+    flying = 0
+    most = 0
+    lock = threading.Lock()
 
     def slow(prompt: str) -> str:
         nonlocal flying, most

@@ -25,7 +25,8 @@ pytest.importorskip("gguf")
 from tests.support.servers.real_model import RealModel
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=1,style=chat,method="
-TURNS, CALLS = 2, 2
+TURNS = 2
+CALLS = 2
 MOST = 500
 """Characters at both ends of a prompt that the model reads, so that a long output of its code costs no minutes."""
 
@@ -82,4 +83,4 @@ def check(run: Path, most: int) -> None:
     assert [state["result"]["success"] for state in states] == [True]
     steps = [steps for _, steps in read_steps(run)]
     assert len(steps) == len(states)
-    assert all(1 <= len(each) <= most for each in steps)
+    assert all(1 <= len(step) <= most for step in steps)

@@ -86,7 +86,8 @@ def test_the_same_as_helms_own(tmp_path: Path, at_most: int) -> None:
 
 def test_no_text_of_a_prompt_is_in_memory(tmp_path: Path) -> None:
     """Short prompts are in the spool, too, and the files have them whole."""
-    number, words = 300, "fog lies on the water. " * 340
+    number = 300
+    words = "fog lies on the water. " * 340
     rows = [
         {"context": f"{each} {words}", "question": "Where?", "answers": ["here"]}
         for each in range(number)
@@ -94,7 +95,8 @@ def test_no_text_of_a_prompt_is_in_memory(tmp_path: Path) -> None:
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     model = "model=longctx/lexical,model_deployment=test/plain"
     spec = spec_of(f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words,{model}")
-    runner, scenario = make_runner(tmp_path), create_scenario(spec.scenario_spec)
+    runner = make_runner(tmp_path)
+    scenario = create_scenario(spec.scenario_spec)
     with Spool(tmp_path) as spool:
         runner.adapt(spec, scenario, spool)  # imports and caches
         tracemalloc.start()

@@ -24,7 +24,10 @@ def test_followers_wait_for_an_answer(
     groups: list[int | None], width: int, chance: random.Random
 ) -> None:
     """Each request is sent once, and followers find a cache, whatever fails and in whatever order answers arrive."""
-    schedule, flying, sent, warm = Schedule(groups, range(len(groups))), set(), [], set()
+    schedule = Schedule(groups, range(len(groups)))
+    flying = set()
+    sent = []
+    warm = set()
     while schedule or flying:
         while len(flying) < width and (number := schedule.peek()) is not None:
             assert schedule.take() == number

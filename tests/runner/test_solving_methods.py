@@ -149,7 +149,8 @@ def play(plan: Callable[[str], Plan]) -> Script:
 
 def read_all(task: str) -> Plan:
     """Open page after page, and then answer a question of OOLONG from all lines."""
-    text, end = "", 0
+    text = ""
+    end = 0
     while True:
         page = yield Turn(tool="open", arguments={"position": len(text)})
         end = int(re.findall(r"^\[positions \d+ to \d+ of (\d+)\]", page)[0])
@@ -162,7 +163,8 @@ def read_all(task: str) -> Plan:
 
 def find_each(text: str, pattern: str) -> Generator[Turn, str, list[str]]:
     """Go through all places of a text, and return what a pattern finds around them."""
-    position, found = -1, dict[str, None]()
+    position = -1
+    found = dict[str, None]()
     while True:
         result = yield Turn(tool="find_next", arguments={"text": text, "position": position})
         if not (place := re.match(r"\[position (\d+)\]", result)):

@@ -74,7 +74,8 @@ def test_nobody_calls_a_private_method_of_the_runner() -> None:
 
 def test_a_strategy_selects_the_requests(tmp_path: Path) -> None:
     """The prompts that a strategy selects are the run."""
-    strategy, spec = FirstPrompt(), spec_of(ENTRY)
+    strategy = FirstPrompt()
+    spec = spec_of(ENTRY)
     arguments = runner_arguments(tmp_path, "s", tmp_path, 2, has_cache=False, exit_on_error=True)
     runner = LongContextRunner(**arguments, strategy=strategy)
     runner.run_all([spec])

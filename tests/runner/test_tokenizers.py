@@ -106,14 +106,16 @@ def check_refusal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Check that one of two runs is refused before the first request, and that the other one is made."""
-    runner, log = make_runner(folder), []
+    runner = make_runner(folder)
+    log = []
 
     def refuse_none(prompt: str) -> bool:
         log.append(caplog.text)
         return False
 
     monkeypatch.setattr(PlainClient, "fails", staticmethod(refuse_none))
-    good, bad = spec_of(ENTRY + "test/plain"), spec_of(entry)
+    good = spec_of(ENTRY + "test/plain")
+    bad = spec_of(entry)
     with pytest.raises(InputError) as caught:
         runner.run_all([good, bad])
     assert (

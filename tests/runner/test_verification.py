@@ -19,7 +19,9 @@ from tests.support.commands import Command
 from tests.support.outputs import write_suite
 
 PLAIN = ENTRY + "test/plain"
-STATES, STATS, ROWS = "scenario_state.json", "stats.json", "per_instance_stats.json"
+STATES = "scenario_state.json"
+STATS = "stats.json"
+ROWS = "per_instance_stats.json"
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,8 @@ class Disk:
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
-        self.busy, self.is_free = Event(), Event()
+        self.busy = Event()
+        self.is_free = Event()
 
     def write(self, group: Sequence[int]) -> None:
         """Wait until the disk is free, and keep a group."""
@@ -56,7 +57,8 @@ def test_what_waits_is_written_together() -> None:
 
 def test_an_error_reaches_all_of_its_group() -> None:
     """An error of a group reaches every thread of this group and no other thread, and the next group is written."""
-    disk, error = Disk(), OSError("no room")
+    disk = Disk()
+    error = OSError("no room")
 
     def write(group: Sequence[int]) -> None:
         disk.write(group)
@@ -72,7 +74,8 @@ def test_an_error_reaches_all_of_its_group() -> None:
 
 def test_lines_of_threads_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread continues only after the system was told to write its line, and every line is in the file once and whole."""
-    path, synced = tmp_path / "lines", [b""]
+    path = tmp_path / "lines"
+    synced = [b""]
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(path.read_bytes()))
     with DurableLines(path, "") as lines, ThreadPoolExecutor(THREADS) as pool:
 

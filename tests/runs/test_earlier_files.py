@@ -51,7 +51,8 @@ def test_the_request_cache_has_the_answers() -> None:
     )
     shutil.move(earlier, "earlier")
     run = make_run(Path.cwd(), ENTRY)
-    found, before = means(run), means(Path("earlier"))
+    found = means(run)
+    before = means(Path("earlier"))
     assert (found | before, answers(run)) == (found, answers(Path("earlier")))
     assert {name for name, *_ in found.keys() - before.keys()} == {"answer_empty"}, (
         "only new statistics are added"
@@ -100,8 +101,8 @@ def test_an_export_is_the_same() -> None:
     for name in names:
         before = rows(Path("export", name))
         columns = [each for each in before[0] if each not in MENDED.get(name, ())]
-        assert [[_round(row[each]) for each in columns] for row in rows(Path("now", name))] == [
-            [_round(row[each]) for each in columns] for row in before
+        assert [[_round(row[column]) for column in columns] for row in rows(Path("now", name))] == [
+            [_round(row[column]) for column in columns] for row in before
         ]
 
 

@@ -50,7 +50,8 @@ def haystack(gold: str, at: int) -> str:
 
 def test_what_prompts_share_is_stored_once(tmp_path: Path) -> None:
     """Forty questions about a book, and a haystack with the needle at six depths, take little more room than one prompt."""
-    one, many = tmp_path / "one", tmp_path / "many"
+    one = tmp_path / "one"
+    many = tmp_path / "many"
     for folder in (one, many):
         folder.mkdir()
     book = haystack("", 0)

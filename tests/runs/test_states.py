@@ -36,7 +36,8 @@ around = {
 @given(states)
 def test_every_state_is_changed_once(tmp_path: Path, rows: list[dict[str, object]]) -> None:
     """The copy has the same content except that every state is changed once, whatever the states contain."""
-    source, target = tmp_path / "source.json", tmp_path / "target.json"
+    source = tmp_path / "source.json"
+    target = tmp_path / "target.json"
     source.write_text(json.dumps({"request_states": rows, **around}, indent=2))
     rewrite_states(source, target, lambda state: {"was": state})
     assert json.loads(target.read_text()) == {
@@ -47,7 +48,8 @@ def test_every_state_is_changed_once(tmp_path: Path, rows: list[dict[str, object
 
 def test_not_a_number_passes(tmp_path: Path) -> None:
     """NaN, which HELM writes although JSON has no such value, is copied."""
-    source, target = tmp_path / "source.json", tmp_path / "target.json"
+    source = tmp_path / "source.json"
+    target = tmp_path / "target.json"
     source.write_text(json.dumps({"request_states": [{"logprob": float("nan")}]}, indent=2))
     rewrite_states(source, target, lambda state: state)
     assert "NaN" in target.read_text()
@@ -55,7 +57,8 @@ def test_not_a_number_passes(tmp_path: Path) -> None:
 
 def test_no_states(tmp_path: Path) -> None:
     """A run without instances is copied unchanged."""
-    source, target = tmp_path / "source.json", tmp_path / "target.json"
+    source = tmp_path / "source.json"
+    target = tmp_path / "target.json"
     source.write_text(json.dumps(asdict_without_nones(ScenarioState(AdapterSpec(), [])), indent=2))
     rewrite_states(source, target, lambda state: state)
     assert target.read_text() == source.read_text()

@@ -68,10 +68,8 @@ def attack_in_interpreter(code: str) -> ProgramResult:
     The program writes what it has found as the interpreter writes its answers: a line of JSON. Its exit status is 0 if
     such a line came, and else None.
     """
-    start, end = (
-        'cout << "{\\"text\\": \\"";',
-        'cout.clear(); cout << "\\"}\\n" << flush; return 0;',
-    )
+    start = 'cout << "{\\"text\\": \\"";'
+    end = 'cout.clear(); cout << "\\"}\\n" << flush; return 0;'
     with Interpreter(
         {"program": base64.b64encode(_compile(start + code + end)).decode()}, {}
     ) as interpreter:

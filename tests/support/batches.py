@@ -46,7 +46,8 @@ class Folder:
     """
 
     def __init__(self, folder: Path, entry: str):
-        self._folder, self._entry = folder, entry
+        self._folder = folder
+        self._entry = entry
         self.spec = spec_of(entry)
         self.run = folder / "benchmark_output/runs/s" / self.spec.name
 

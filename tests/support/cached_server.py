@@ -79,7 +79,8 @@ class CachedServer(ModelServer):
         """Return what the model sees of a prompt, its tokens, and how many of them were cached; fill the cache."""
         tokens = _TOKEN.findall(text)
         blocks = [tokens[start : start + self.block] for start in range(0, len(tokens), self.block)]
-        keys, key = [], hash(salt)
+        keys = []
+        key = hash(salt)
         for each in blocks:
             key = hash((key, *each))
             keys.append(key)

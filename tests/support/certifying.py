@@ -114,7 +114,7 @@ def ask_prompts(model: SimulatedModel | SearchingModel, tokens: list[int]) -> As
         for example in task.load(task, settings, DataRoot.find(".")):
             messages = task.prompt(example).messages
             text, counted = model.answer(messages)
-            sent = estimate_tokens("\n".join(each["content"] for each in messages))
+            sent = estimate_tokens("\n".join(message["content"] for message in messages))
             tokens.append(sent)
             scores = task.scores({"prediction": text, "references": example.references})
             places = tuple(scores[place] for place in PLACES if place in scores)

@@ -14,7 +14,8 @@ class Command:
     """Runs the command and keeps what it printed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]):
-        self.monkeypatch, self.capture = monkeypatch, capsysbinary
+        self.monkeypatch = monkeypatch
+        self.capture = capsysbinary
 
     def __call__(self, *arguments: object) -> int:
         """Run the command and return its exit status."""
@@ -25,7 +26,8 @@ class Command:
         except SystemExit as error:
             status = int(error.code or 0)
         out, err = self.capture.readouterr()
-        self.out, self.err = out.decode(), err.decode()
+        self.out = out.decode()
+        self.err = err.decode()
         return status
 
     @property

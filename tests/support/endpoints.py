@@ -75,7 +75,8 @@ def middle_blind(limit: int, start: float = 0.2, end: float = 0.8) -> See:
     def see(text: str, tokens: int) -> View:
         if tokens <= limit:
             return View(text, tokens)
-        first, last = int(start * len(text)), int(end * len(text))
+        first = int(start * len(text))
+        last = int(end * len(text))
         return View(f"{text[:first]}\n{'#' * 20}\n{text[last:]}", tokens)
 
     return see
@@ -101,7 +102,7 @@ class SimulatedModel:
 
     def answer(self, messages: Messages) -> tuple[str, int]:
         """Return the answer, and the tokens of the prompt that the server counts."""
-        *earlier, last = [f"{each['role']}: {each['content']}" for each in messages]
+        *earlier, last = [f"{message['role']}: {message['content']}" for message in messages]
         head, _, question = last.rpartition("\n\n") if not earlier else ("", "", last)
         text = "\n".join([*earlier, head])
         view = self.see(text, estimate_tokens(f"{text}\n{question}"))
@@ -149,7 +150,8 @@ def _person(text: str, question: str) -> str:
 
 
 def _path(text: str, question: str) -> str:
-    node, path = question.partition("Start at ")[2].partition(" and follow")[0], list[str]()
+    node = question.partition("Start at ")[2].partition(" and follow")[0]
+    path = list[str]()
     for _ in range(4):
         found = re.search(rf"^(\d{{7}}): {_meant(node)} -> (.*)$", text, re.MULTILINE)
         if found is None:

@@ -13,7 +13,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pro
 
 from tests.support.fabricate_words import words, write
 
-LONG, LONGEST = 65536, 131072
+LONG = 65536
+LONGEST = 131072
 
 
 RUBRICS = {

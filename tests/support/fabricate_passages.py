@@ -14,7 +14,8 @@ from tests.support.fabricate_words import DEMOS, PASSAGES, RANKED, words, write
 def build(root: Path) -> None:
     """Write everything under `helmet/kilt`, `helmet/msmarco`, `helmet/alce` and `helmet/prompts`."""
     rng = random.Random(5)
-    kilt, files = root / "helmet/kilt", {**PASSAGES, "demos": DEMOS}
+    kilt = root / "helmet/kilt"
+    files = {**PASSAGES, "demos": DEMOS}
     for label, k in files.items():
         split, questions = ("train", 40) if label == "demos" else ("dev", 103)
         for name, depths in (("nq", 6), ("triviaqa", 6), ("hotpotqa", 3)):
@@ -50,10 +51,8 @@ def popqa_rows(rng: random.Random, questions: int) -> Iterator[dict[str, Any]]:
     """Yield questions with a popularity above, below and at the threshold; some questions occur twice under different ids."""
     for number in range(questions):
         popularity = (12, 999, 1000, 1001, 250, 45)[number % 6]
-        question, answer = (
-            f"who is {words(rng, 2)} {number // 2 if number % 10 < 2 else number}",
-            words(rng, 2),
-        )
+        question = f"who is {words(rng, 2)} {number // 2 if number % 10 < 2 else number}"
+        answer = words(rng, 2)
         for depth in range(6):
             ctxs = [
                 {
@@ -76,7 +75,8 @@ def popqa_rows(rng: random.Random, questions: int) -> Iterator[dict[str, Any]]:
 
 def rerank_rows(rng: random.Random, queries: int) -> Iterator[dict[str, Any]]:
     for number in range(queries):
-        qid, query = str(rng.randrange(10**6)), f"{words(rng, 4)} {number}"
+        qid = str(rng.randrange(10**6))
+        query = f"{words(rng, 4)} {number}"
         ids = rng.sample(range(10000), 12)
         for _ in range(3):
             ctxs = [

@@ -45,7 +45,8 @@ class Program:
 
     def __init__(self, process: ForkServerProcess):
         assert process.pid
-        self._process, self.pid = process, process.pid
+        self._process = process
+        self.pid = process.pid
 
     def poll(self) -> int | None:
         """Return the exit status, minus the number of the signal that ended the program, or None while it runs."""
@@ -83,7 +84,8 @@ def run(
     """Run an installed program in a folder, and return its output as text."""
     line = [str(BIN / command), *map(str, arguments)]
     with TemporaryDirectory() as files:
-        output, errors = Path(files, "output"), Path(files, "errors")
+        output = Path(files, "output")
+        errors = Path(files, "errors")
         program = start(
             command,
             *arguments,
@@ -122,7 +124,8 @@ def start(
         prepare: function of a module that the process calls first.
         environment: variables besides those of this process.
     """
-    line, variables = [str(BIN / command), *map(str, arguments)], {**os.environ, **environment}
+    line = [str(BIN / command), *map(str, arguments)]
+    variables = {**os.environ, **environment}
     server = _server()
     is_new = _read_at_import(variables) != _variables_of_server()
     assert not (is_new and prepare), "a new interpreter cannot call a function first"

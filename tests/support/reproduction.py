@@ -25,7 +25,8 @@ WRONG = "Unknown."
 def conversation(needles: int, length: str, number: int) -> dict[str, object]:
     """Return a row of MRCR of a bin, whose first text says its tokens."""
     tokens = LENGTHS[length] * 3 // 4
-    secret, text = f"q{needles}{length}{number}", f"A poem {number} of {length}."
+    secret = f"q{needles}{length}{number}"
+    text = f"A poem {number} of {length}."
     messages = [
         {"role": "user", "content": f"tokens={tokens} " + "a " * (LENGTHS[length] // 3)},
         {"role": "assistant", "content": text},

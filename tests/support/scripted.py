@@ -48,7 +48,8 @@ def answer(prompt: str, keep: Callable[[str], bool] = lambda key: True) -> str:
     Args:
         keep: whether a summary keeps a key that it has.
     """
-    pairs, asked = pairs_of(prompt), ASKED.findall(prompt)
+    pairs = pairs_of(prompt)
+    asked = ASKED.findall(prompt)
     (kind, *_) = [kind for kind, phrase in _PHRASES.items() if phrase in prompt[:600]] or [None]
     if kind == reading.SUMMARIZE:
         return write({key: value for key, value in pairs.items() if keep(key)})

@@ -81,7 +81,7 @@ class SearchingModel:
 
     def answer(self, messages: Messages) -> tuple[str, int]:
         """Return the answer, and the tokens of the prompt."""
-        *earlier, last = [f"{each['role']}: {each['content']}" for each in messages]
+        *earlier, last = [f"{message['role']}: {message['content']}" for message in messages]
         head, _, question = last.rpartition("\n\n") if not earlier else ("", "", last)
         text = "\n".join([*earlier, head])
         tokens = estimate_tokens(f"{text}\n{question}")

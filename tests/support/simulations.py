@@ -69,7 +69,8 @@ def coverage_of_means(
         chances: the share of right answers of each task, in the same order.
     """
     splits = np.split(chances, np.cumsum([len(each) for each in sizes])[:-1])
-    true, hits = float(np.mean([each.mean() for each in splits])), 0
+    true = float(np.mean([each.mean() for each in splits]))
+    hits = 0
     for _ in range(rounds):
         parts = [
             [
@@ -101,7 +102,8 @@ class Task(NamedTuple):
         Args:
             draw: draws independent scores.
         """
-        of_cluster, own = np.repeat(draw(len(self.sizes)), self.sizes), draw(sum(self.sizes))
+        of_cluster = np.repeat(draw(len(self.sizes)), self.sizes)
+        own = draw(sum(self.sizes))
         return np.where(random.random(len(own)) < np.sqrt(self.correlation), of_cluster, own)
 
     @property
@@ -171,7 +173,8 @@ def power_of_pairs(task: Task, differ: float, rounds: int, random: np.random.Gen
     difference = detectable_difference([task.sample(differ, is_paired=True)])
     if difference > differ:
         return Power(difference, np.nan)
-    shares, hits = [(differ + difference) / 2, (differ - difference) / 2, 1 - differ], 0
+    shares = [(differ + difference) / 2, (differ - difference) / 2, 1 - differ]
+    hits = 0
     for _ in range(rounds):
         drawn = task.draw(random, lambda n: random.choice([1.0, -1.0, 0.0], n, p=shares))
         hits += compare_pairs(drawn, np.zeros(len(drawn)), task.groups).p_value < 0.05

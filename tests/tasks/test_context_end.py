@@ -52,11 +52,10 @@ def test_the_official_rule(
     kind: str, before: str, context: str, after: str, limit: int, size: int
 ) -> None:
     """The same characters are cut as by the official rule, wherever the context is and whatever the pieces are."""
-    prompt, span = before + context + after, (len(before), len(before + context))
-    tokens, expected = (
-        len(tokenizer_of(kind).encode(prompt).ids),
-        official(tokenizer_of(kind), prompt, span, limit),
-    )
+    prompt = before + context + after
+    span = (len(before), len(before + context))
+    tokens = len(tokenizer_of(kind).encode(prompt).ids)
+    expected = official(tokenizer_of(kind), prompt, span, limit)
     if expected is None:
         with pytest.raises(NoRoomError, match=f" tokens without its context, .*{limit} fit"):
             _cut_by_pieces(cutter(kind, size), prompt, span, limit)
@@ -70,9 +69,13 @@ def test_the_official_rule(
 @EACH
 def test_long_prompts(kind: str) -> None:
     """Prompts of the size that is used are cut as by the official rule, from one token too many to many times too long."""
-    tokenizer, cut = tokenizer_of(kind), context_cutter(tokenizer_of(kind))
-    before, context, after = "Read this.\n\n", " ".join(LINES * 40), "\n\nWhat was built in 1987?"
-    prompt, span = before + context + after, (len(before), len(before + context))
+    tokenizer = tokenizer_of(kind)
+    cut = context_cutter(tokenizer_of(kind))
+    before = "Read this.\n\n"
+    context = " ".join(LINES * 40)
+    after = "\n\nWhat was built in 1987?"
+    prompt = before + context + after
+    span = (len(before), len(before + context))
     tokens = len(tokenizer.encode(prompt).ids)
     for limit in (100, 2000, 3000, tokens - 40, tokens - 2, tokens - 1, tokens, tokens + 1):
         expected = official(tokenizer, prompt, span, limit)

@@ -89,7 +89,8 @@ def test_no_room(limit: int) -> None:
 @pytest.mark.parametrize(("window", "max_tokens"), [(601, 64), (700, 16), (900, 700), (10_000, 64)])
 def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
     """The adapter cuts to the window less the reserved tokens, or less a larger output, whatever the nominal length."""
-    tokenizer, prompt = TOKENIZERS[name], "the cat sat " * 300 + "question?"
+    tokenizer = TOKENIZERS[name]
+    prompt = "the cat sat " * 300 + "question?"
     sample = Sample("official", max_tokens, max_tokens, cut="middle")
     limit = window - max(RESERVED, max_tokens + CHAT_BUFFER)
     fitted = Truncator(window, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat")
@@ -103,7 +104,8 @@ def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
 @EACH
 def test_a_question_is_never_cut(name: str) -> None:
     """A window in which the question would be cut is an error, and the smallest sufficient window keeps the question."""
-    question, prompt = "Who is the king?", "Who is the king? " * 90 + "Who is the king?\nAnswer:"
+    question = "Who is the king?"
+    prompt = "Who is the king? " * 90 + "Who is the king?\nAnswer:"
     half = len(TOKENIZERS[name].encode(f"{question}\nAnswer:").ids)
 
     def fit(limit: int) -> str:
@@ -124,8 +126,10 @@ def test_a_question_is_never_cut(name: str) -> None:
 @pytest.mark.parametrize("limit", [500, 1001, 6000, 10_000, 100_000])
 def test_ends_of_long_prompts(kind: str, limit: int) -> None:
     """Long prompts keep the ends of the official rule with every kind of tokenizer."""
-    tokenizer, prompt = tokenizer_of(kind), " ".join(LINES * 30)
-    ids, half = tokenizer.encode(prompt).ids, limit // 2
+    tokenizer = tokenizer_of(kind)
+    prompt = " ".join(LINES * 30)
+    ids = tokenizer.encode(prompt).ids
+    half = limit // 2
     parts = (ids[:half], ids[-half:]) if len(ids) > limit else None
     official = (
         "".join(tokenizer.decode(part, skip_special_tokens=True) for part in parts)

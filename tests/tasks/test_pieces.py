@@ -63,7 +63,8 @@ def test_same_places(kind: str, text: str, size: int) -> None:
 @pytest.mark.parametrize("line", [0, 4])
 def test_what_comes_apart(kind: str, apart: bool, line: int) -> None:
     """Prose is read in pieces by every tokenizer that allows it, in windows not much longer than the pieces."""
-    text, reader = " ".join([LINES[line]] * 400), PieceTokenizer(tokenizer_of(kind))
+    text = " ".join([LINES[line]] * 400)
+    reader = PieceTokenizer(tokenizer_of(kind))
 
     def longest(text: LongText) -> int:
         return max(piece.stop - piece.begin for piece in text.pieces() if text.size(piece))
@@ -111,7 +112,8 @@ def test_a_place_in_a_word_is_a_boundary_if_no_merge_can_cross_it(
     merges: list[tuple[str, str]], is_apart: bool
 ) -> None:
     """Between two tokens of a word, a token of the vocabulary with both characters proves nothing, so the place is refused."""
-    reader, text = PieceTokenizer(_bpe(*merges), 4), "ca ca ca ca"
+    reader = PieceTokenizer(_bpe(*merges), 4)
+    text = "ca ca ca ca"
     if is_apart:
         assert reader.tokens_before(text, 2) == 2
     else:

@@ -69,7 +69,8 @@ def test_fewest_tokens_of_a_long_mixture(blocks: list[tuple[str, int]]) -> None:
 @pytest.mark.parametrize("documents", [16, 32, 64, 160])
 def test_fewest_tokens_of_equal_documents(documents: int) -> None:
     """The samples of documents of equal size are not all their dense beginnings."""
-    start, sentence = MIXED[3] * 7, MIXED[0]
+    start = MIXED[3] * 7
+    sentence = MIXED[0]
     rest = (sentence * 1000)[: 1_000_000 // documents - len(start)]
     tokens = documents * (estimate_tokens(start) + estimate_tokens(rest))
     assert estimate_fewest_tokens([(start + rest) * documents]) == pytest.approx(

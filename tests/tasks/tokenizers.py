@@ -100,7 +100,8 @@ def llama_2() -> Tokenizer:
         models.BPE(numbers, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
     )
     tokenizer.normalizer = words.normalizer
-    spaces, strip = decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)
+    spaces = decoders.Replace("▁", " ")
+    strip = decoders.Strip(" ", 1, 0)
     tokenizer.decoder = decoders.Sequence([spaces, decoders.ByteFallback(), decoders.Fuse(), strip])
     tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -180,10 +181,8 @@ def tokenizer_of(kind: str) -> Tokenizer:
 
 
 def _behind(tokenizer: Tokenizer, pattern: str) -> Tokenizer:
-    split, bytes_of = (
-        pre_tokenizers.Split(Regex(pattern), "isolated"),
-        pre_tokenizers.ByteLevel(False, use_regex=False),
-    )
+    split = pre_tokenizers.Split(Regex(pattern), "isolated")
+    bytes_of = pre_tokenizers.ByteLevel(False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_of])
     return tokenizer
 

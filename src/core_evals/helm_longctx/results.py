@@ -46,7 +46,9 @@ def read_results(suite: Path) -> dict[str, Any]:
                     task.name: _group_name(benchmark, task.name, spec)
                     for task in results[0].run.tasks
                 }
-            found = {names[each.task]: _scores(each) for each in results if each.task in names}
+            found = {
+                names[result.task]: _scores(result) for result in results if result.task in names
+            }
             tasks |= found
             groups[_group_of(spec)] = (
                 next(iter(found.values())) if len(found) == 1 else _mean(results)
@@ -101,7 +103,7 @@ def _scores(result: Result) -> Scores:
 
 def _mean(results: Sequence[Result]) -> Scores:
     """Return the score of a run with several tasks: the unweighted mean of their scores."""
-    scored = [each for each in results if each.has_score]
+    scored = [result for result in results if result.has_score]
     if not scored or not scored[0].run:
         return {}
     mean = average(scored[0].entry, scored[0].run.tasks, scored)

@@ -24,7 +24,8 @@ OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entrie
 CONFIGS = "model_configs"
 """The folder of the configuration and of HELM's YAML files, in the output folder."""
 
-JURY, RUN = "judges.yaml", "run.yaml"
+JURY = "judges.yaml"
+RUN = "run.yaml"
 
 DIRECT = ("caching", "endpoint", "nvcf", "response_stats")
 """Interceptors of NeMo Evaluator's adapter that can be left out, because our clients cache, send, poll and count."""
@@ -53,14 +54,17 @@ def make_configuration(request: EvaluationRequest) -> RunConfig:
     Raises:
         InputError: a parameter is invalid; the error names it as NeMo Evaluator does.
     """
-    params, target, folder = request["params"], request["target"], Path(request["output_dir"])
+    params = request["params"]
+    target = request["target"]
+    folder = Path(request["output_dir"])
     _check_adapter(target, request)
-    model, judges = _model(request), list(_judges(request))
+    model = _model(request)
+    judges = list(_judges(request))
     entries = list(_entries(request))
     tasks = re.sub(r"\w+=[^,]*/[^,]*,?|\w+=", "", "_".join(entries))
     models = [
         model["name"],
-        *(str(each.get("name") if isinstance(each, dict) else each) for each in judges),
+        *(str(judge.get("name") if isinstance(judge, dict) else judge) for judge in judges),
     ]
     values = {
         # The name depends on tasks, lengths, models and judges, so that other results are in other suites.
@@ -106,7 +110,9 @@ def _check_adapter(target: Mapping[str, Any], request: EvaluationRequest) -> Non
 
 
 def _model(request: EvaluationRequest) -> dict[str, Any]:
-    params, target, extra = request["params"], request["target"], request["extra"]
+    params = request["params"]
+    target = request["target"]
+    extra = request["extra"]
     body = _without_none(temperature=params["temperature"], top_p=params["top_p"])
     return {
         "name": name_model(str(target["model_id"])),
@@ -131,7 +137,8 @@ def name_model(served: str) -> str:
 
 
 def _entries(request: EvaluationRequest) -> Iterator[str]:
-    task, extra = request["params"]["task"], request["extra"]
+    task = request["params"]["task"]
+    extra = request["extra"]
     tokens = _only_one(
         extra["num_output_tokens"],
         request["params"]["max_new_tokens"],
@@ -166,7 +173,8 @@ def _entries(request: EvaluationRequest) -> Iterator[str]:
 
 
 def _medical_entries(request: EvaluationRequest, further: Mapping[str, Any]) -> Iterator[str]:
-    extra, task = request["extra"], MEDICAL[request["params"]["task"]]
+    extra = request["extra"]
+    task = MEDICAL[request["params"]["task"]]
     for name in ("length", "subject", "task", "style", "data_path"):
         if extra[name] is not None:
             raise InputError(
@@ -209,7 +217,8 @@ def _judges(request: EvaluationRequest) -> Iterator[Any]:
 
     HELM's annotators of medical tasks know no families, so the deployment names the variables.
     """
-    given, variables = request["extra"]["judge"], _keys(request)
+    given = request["extra"]["judge"]
+    variables = _keys(request)
     judges: list[Any] = (
         given.split("+")
         if isinstance(given, str)

@@ -97,7 +97,9 @@ class App:
 @cache
 def find_own_apps() -> tuple[App, ...]:
     """Return the analyses in the folders beside this module."""
-    folders = sorted(each.name for each in iter_modules([str(Path(__file__).parent)]) if each.ispkg)
+    folders = sorted(
+        module.name for module in iter_modules([str(Path(__file__).parent)]) if module.ispkg
+    )
     return tuple(import_module(f"{__package__}.{name}").APP for name in folders)
 
 
@@ -109,8 +111,8 @@ def find_apps() -> tuple[App, ...]:
     def check(record: App) -> App:
         check_fields(record, App)
         for where in (
-            *(each.where for each in record.commands),
-            *(each.where for each in record.pages),
+            *(command.where for command in record.commands),
+            *(page.where for page in record.pages),
         ):
             if not callable(load(where)):
                 raise InputError(f"{where} is not a function")

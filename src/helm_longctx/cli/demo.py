@@ -99,7 +99,8 @@ def demo(
         # The baselines answer the model's tasks, too, so that its scores can be compared.
         config["entries"] |= local["entries"]
     suite = config["suite"]
-    folder, log = suite_path(output_path, suite), output_path / NAME / "log.txt"
+    folder = suite_path(output_path, suite)
+    log = output_path / NAME / "log.txt"
     for path in (folder, log.parent):
         path.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
@@ -172,7 +173,8 @@ def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: 
         if (path := split_entry(entry)[1].get("path"))
     ]
     if folders:
-        root, entry = DataRoot.find(output_path), parse_entry(BENCHMARKS, config["passages"])
+        root = DataRoot.find(output_path)
+        entry = parse_entry(BENCHMARKS, config["passages"])
         ensure(entry.sources, root, fetch_command([entry], root))
         for folder in folders:
             kind, _, length = folder.name.rpartition("-")
@@ -187,20 +189,17 @@ def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: 
 def _run(
     config: Mapping[str, Any], output_path: Path, options: list[str], bars: Progress, log: Path
 ) -> None:
-    models, entries = config["models"], [*config["entries"].values()]
-    what, total = (
-        "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}",
-        len(entries) * len(models),
-    )
+    models = config["models"]
+    entries = [*config["entries"].values()]
+    what = "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}"
+    total = len(entries) * len(models)
     run_config = output_path / NAME / f"{models[0].replace('/', '_')}.yaml"
     values = {name: config[name] for name in ("suite", "models", "parallelism")}
     run_config.write_text(
         yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8"
     )
-    step, folder = (
-        bars.add_task(f"{total} {what}", total=total),
-        suite_path(output_path, config["suite"]),
-    )
+    step = bars.add_task(f"{total} {what}", total=total)
+    folder = suite_path(output_path, config["suite"])
     answers: dict[Path, int] = {}
     for count in _watch(["run", str(run_config), *options], log, folder, models):
         # The journal of a run is gone when the run is complete.
@@ -217,7 +216,8 @@ def _print_end(
 ) -> None:
     """Print a leaderboard with published results, the scores of the first models, and the next commands."""
     suite, (first, *_) = config["suite"], config["entries"].values()
-    folder, task = suite_path(output_path, suite), split_entry(first)[0]
+    folder = suite_path(output_path, suite)
+    task = split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
     print_table(next(score_tables([board for board in boards if task in board.benchmark.entries])))
     print_table(_score_table(config["models"][0], config["entries"], boards))
@@ -271,7 +271,8 @@ def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]
         # Our parser does not know HELM's own arguments.
         own = {key: value for key, value in arguments.items() if key not in RUN_EXPANDERS}
         entry = check_entry(benchmark_of(name), name, own)
-        folder, length = folder_name(entry.settings.path), entry.settings.length
+        folder = folder_name(entry.settings.path)
+        length = entry.settings.length
         of_folder = (each for each in boards if each.folder_at(length) == folder)
         board = next(each for each in of_folder if entry.name in each.benchmark.entries)
         # An entry that names a task has the task's score.

@@ -93,14 +93,16 @@ def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield name, server, key variable and window of each deployment in a folder."""
     rows = read_yaml(folder / "model_deployments.yaml")["model_deployments"]
     for row in rows:
-        client, arguments = row["client_spec"]["class_name"], row["client_spec"].get("args", {})
+        client = row["client_spec"]["class_name"]
+        arguments = row["client_spec"].get("args", {})
         provider = client_provider(client)
         host, variable = (
             (provider.host, provider.key_variable) if provider else ("this process", "")
         )
         # A user's own address never gets a provider's key from the environment.
         if "base_url" in arguments:
-            host, variable = urlsplit(arguments["base_url"]).netloc, ""
+            host = urlsplit(arguments["base_url"]).netloc
+            variable = ""
         window = str(row.get("max_sequence_length", "any"))
         yield row["name"], host, arguments.get("api_key_env", variable), window
 

@@ -46,10 +46,8 @@ def prompts(
     If there is a second request, `follow_up` has the texts of its prompt around the first answer. With --parts,
     `context` and `question` are null if the last message has no context.
     """
-    entries, root = (
-        [parse_entry(BENCHMARKS, each) for each in expand_entry(entry)],
-        DataRoot.find(output_path),
-    )
+    entries = [parse_entry(BENCHMARKS, each) for each in expand_entry(entry)]
+    root = DataRoot.find(output_path)
     if any(each.settings.count_with for each in entries):
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry
     for line in islice(

@@ -74,7 +74,8 @@ def reproduce(
     Without a name it lists the protocols. Without a model it prints the protocol, or the release's numbers and which
     of them can be run, with the suite's results.
     """
-    words, published = protocol or [], published or ""
+    words = protocol or []
+    published = published or ""
     arguments = {name: value for name, value in options.items() if value is not None}
     if models := [word.removeprefix(_MODEL) for word in words if word.startswith(_MODEL)]:
         arguments["model"] = [*models, *arguments.get("model", [])]
@@ -95,10 +96,8 @@ def reproduce(
         options = {"suite": "reproduce", **arguments, "protocol": names}
         make_configured_runs(None, options, quiet, verbose, published, release)
         return
-    suite, output_path = (
-        arguments.get("suite"),
-        Path(arguments.get("output_path", "benchmark_output")),
-    )
+    suite = arguments.get("suite")
+    output_path = Path(arguments.get("output_path", "benchmark_output"))
     if release:
         print_release(release)
     else:

@@ -165,7 +165,8 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     from helm_longctx.runner.stopping import run_until_decided
     from helm_longctx.tasks.stop_rules import parse_rule
 
-    runner, rule = make_runner(plan.config), plan.config.limits.stop_when
+    runner = make_runner(plan.config)
+    rule = plan.config.limits.stop_when
     try:
         if rule:
             return None, run_until_decided(runner, plan.specs, parse_rule(rule))

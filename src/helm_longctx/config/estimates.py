@@ -26,8 +26,8 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
     """Print a table for each deployment, and the assumptions behind the figures; nothing without estimates."""
     if not estimates:
         return
-    for deployment in dict.fromkeys(each.deployment for each in estimates):
-        of_model = [each for each in estimates if each.deployment == deployment]
+    for deployment in dict.fromkeys(estimate.deployment for estimate in estimates):
+        of_model = [estimate for estimate in estimates if estimate.deployment == deployment]
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
         columns = COUNTS + (
             DOLLARS if any(each.dollars.typical is not None for each in of_model) else ()
@@ -38,26 +38,26 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         rows += [["all", *_cells(of_model)[: len(columns)]]] if len(of_model) > 1 else []
         print_table(text_table(deployment, ("run", *columns), rows, right=columns))
     tokenizers = sorted(
-        {each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates}
+        {estimate.prompt_tokens.counted_by or "an estimate from the text" for estimate in estimates}
     )
     print(
         f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
         " the length that a task requires, to the limit."
     )
-    sources = sorted({each.dollars.source or f"not known: {advice}" for each in estimates})
-    are_known = any(each.dollars.typical is not None for each in estimates)
+    sources = sorted({estimate.dollars.source or f"not known: {advice}" for estimate in estimates})
+    are_known = any(estimate.dollars.typical is not None for estimate in estimates)
     most = (
         " The column most assumes answers at the limit; the other columns assume typical answers."
         * are_known
     )
     print(f"Prices: {', '.join(sources)}.{most}")
-    if judges := [each.dollars.judges for each in estimates if each.judge_tokens.calls]:
+    if judges := [estimate.dollars.judges for estimate in estimates if estimate.judge_tokens.calls]:
         known = [dollars for dollars in judges if dollars is not None]
         price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
         print(
-            f"Judges: {sum(each.judge_tokens.prompt for each in estimates):,} prompt tokens, {price}."
+            f"Judges: {sum(estimate.judge_tokens.prompt for estimate in estimates):,} prompt tokens, {price}."
         )
-    if minutes := [each.minutes for each in estimates if each.minutes is not None]:
+    if minutes := [estimate.minutes for estimate in estimates if estimate.minutes is not None]:
         print(f"Time: {sum(minutes):,.0f} minutes at the given rates.")
 
 
@@ -121,7 +121,7 @@ def _points(difference: float | None) -> str:
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:
     def total(name: str) -> str:
-        values = [attrgetter(name)(each) for each in estimates]
+        values = [attrgetter(name)(estimate) for estimate in estimates]
         # One unknown price makes the sum unknown.
         return "unknown" if None in values else _format(name, sum(values))
 

@@ -205,7 +205,8 @@ class Setting:
 
     def make_parameter(self, about: str = "") -> inspect.Parameter:
         """Return the command's parameter, whose value is None if the option is not given."""
-        text, default = _ARTICLE.sub("", self.field.description or "", count=1), self.field.default
+        text = _ARTICLE.sub("", self.field.description or "", count=1)
+        default = self.field.default
         shown = isinstance(default, str | Path | int) and default not in (
             True,
             False,
@@ -226,7 +227,7 @@ class Setting:
 def _kind(annotation: Any) -> type:
     """Return an option's type: the field's type, or text if the command line has no such type."""
     if get_origin(annotation) in (Annotated, Union, UnionType):
-        return _kind(next(each for each in get_args(annotation) if each is not NoneType))
+        return _kind(next(arg for arg in get_args(annotation) if arg is not NoneType))
     return annotation if annotation in (bool, int, float) else str
 
 
@@ -256,7 +257,11 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         signature = inspect.signature(command, eval_str=True)
-        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        own = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         made = [SETTINGS[name].make_parameter(helps.get(name, "")) for name in names or SETTINGS]
         # The options of the schema stand between a command's own arguments and its last options.
         parameters = sorted([*own, *made], key=lambda each: (each.kind, each in own))
@@ -273,7 +278,8 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}
     found: list[tuple[KeyPath, str, Any]] = []
     for setting, value in ((SETTINGS[name], value) for name, value in given.items()):
-        option, many = setting.names[0], setting.form.many
+        option = setting.names[0]
+        many = setting.form.many
         if setting.path[0] == "models":
             continue
         if many == "pairs":
@@ -307,7 +313,8 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
         for name in given
         if SETTINGS[name].path[0] == "models" and name != "model"
     }
-    paths, url = given.get("model_path", []), "model_url" in keys
+    paths = given.get("model_path", [])
+    url = "model_url" in keys
     if keys and not (paths or url):
         raise InputError(
             "--model-url is missing; give a server's address, --model-path for a folder, or --model for a model that"

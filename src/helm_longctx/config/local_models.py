@@ -140,7 +140,7 @@ def find_missing(folder: Path) -> str:
 def digest_files(folder: Path) -> str:
     """Return a digest of the sizes and times of a model's files, which a training can replace."""
     files = sorted(each for each in folder.iterdir() if each.suffix in (".safetensors", ".json"))
-    facts = [f"{each.name} {each.stat().st_size} {each.stat().st_mtime_ns}" for each in files]
+    facts = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
     return digest("\n".join(facts))[:16]
 
 
@@ -163,7 +163,8 @@ def read_facts(model: LocalModel) -> ModelFacts:
     """Read what a model's files say of it, without loading it. Raises an `InputError` if there is no such model."""
     from helm_longctx.models.local.packaged import find_model  # this imports transformers
 
-    path, commit = find_model(model.path), None
+    path = find_model(model.path)
+    commit = None
     folder = Path(path)
     if folder.is_dir():
         path = str(folder.resolve())
@@ -324,7 +325,8 @@ def _check_packages(model: LocalModel, facts: ModelFacts) -> None:
 def describe(models: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
     """Yield a line for each model: its window, and whether it has a chat template."""
     for name, files in models.items():
-        row, tags = files["model_deployments.yaml"], files["model_metadata.yaml"]["tags"]
+        row = files["model_deployments.yaml"]
+        tags = files["model_metadata.yaml"]["tags"]
         window = row.get("max_sequence_length", "unknown: prompts are not cut")
         chat = "yes" if "INSTRUCTION_FOLLOWING_MODEL_TAG" in tags else "no"
         arguments = row["client_spec"]["args"]

@@ -122,10 +122,8 @@ class ModelBook:
 
     def _ask_judge(self, name: str, endpoint: Endpoint) -> Files:
         """Ask a judge's server with the judge's own key, which a model at the same address does not get."""
-        deployment, credentials = (
-            get_model_deployment(name),
-            get_credentials(str(self._config.local_path)),
-        )
+        deployment = get_model_deployment(name)
+        credentials = get_credentials(str(self._config.local_path))
         found = find_key(deployment, credentials)
         try:
             return _ask(endpoint, found.keys(None) if found else None)
@@ -157,10 +155,8 @@ class ModelBook:
             self._add_local(model, name)
             return
         self._endpoints[name] = model, path
-        described, tokenizer = (
-            describe(model),
-            load_tokenizer(model.tokenizer) if model.tokenizer else None,
-        )
+        described = describe(model)
+        tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else None
         headers = [
             variable for value in model.headers.values() for variable in _IN_HEADER.findall(value)
         ]
@@ -178,10 +174,8 @@ class ModelBook:
             probe.make_client(described)  # this checks the client's arguments
         if model.tokenizer and os.path.isdir(model.tokenizer):
             _offer_sampling(model, name)
-        files, existing = (
-            _entries(model, described, tokenizer),
-            find_entries(self._config.local_path, name),
-        )
+        files = _entries(model, described, tokenizer)
+        existing = find_entries(self._config.local_path, name)
         if not _is_same(model, files, existing):
             # A deployment that the user wrote must not get another server.
             is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
@@ -321,7 +315,8 @@ def _check_model(name: str, asked: Files, existing: Mapping[str, Any]) -> None:
 
     A server that is started again can get another port.
     """
-    old, new = _arguments(existing), _arguments(asked)
+    old = _arguments(existing)
+    new = _arguments(asked)
     if not old or old["base_url"] == new["base_url"]:
         return
     if old["model"] != new["model"]:

@@ -49,7 +49,8 @@ class Places:
 
     def line(self, path: KeyPath) -> int:
         """Return the line of a value, or of the innermost part around it that the file has. Lines count from 1."""
-        node, line = self.document, 1
+        node = self.document
+        line = 1
         for part in path:
             if isinstance(node, CommentedMap) and part in node:
                 positions = node.lc.data or {}

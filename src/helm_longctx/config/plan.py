@@ -85,9 +85,9 @@ class Plan:
         # helm-run drops entries whose model is not among --models-to-run (helm/benchmark/run.py:66). So entries that
         # name a model get a second command without that option.
         groups = [
-            ([each.text for each in self.entries if not each.model], plain_models(self.config))
+            ([entry.text for entry in self.entries if not entry.model], plain_models(self.config))
         ]
-        groups += [([each.text for each in self.entries if each.model], [])]
+        groups += [([entry.text for entry in self.entries if entry.model], [])]
         return add + [
             _run_command(self.config, entries, models) for entries, models in groups if entries
         ]
@@ -97,7 +97,8 @@ class Plan:
 
         Runs of other scenarios cannot be estimated, nor those that ask again for cut answers of unfinished runs.
         """
-        runner, later = make_runner(self.config), self.retries
+        runner = make_runner(self.config)
+        later = self.retries
         known = (spec for spec in self.specs if is_long_context(spec) and spec not in later)
         return [estimate_run(runner, spec, {}, Rate()) for spec in known]
 
@@ -208,7 +209,8 @@ def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return, for each key variable of a judge, the variable that the configuration names for it, and its place."""
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for family in type(config.judge.keys).model_fields:
-        key, path = getattr(config.judge.keys, family), ("judge", "keys", family)
+        key = getattr(config.judge.keys, family)
+        path = ("judge", "keys", family)
         if isinstance(key, ClientCredentials):
             for field in type(key).model_fields:
                 if name := getattr(key, field):
@@ -219,7 +221,8 @@ def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunSpec]:
-    names, most = plain_models(config), config.limits.max_eval_instances
+    names = plain_models(config)
+    most = config.limits.max_eval_instances
     specs: list[RunSpec] = []
     # HELM gets one entry at a time, so that an error has the entry's place.
     for entry in entries:

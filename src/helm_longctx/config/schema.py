@@ -75,7 +75,8 @@ class OnCommandLine:
     """
 
     def __init__(self, *names: str, many: Literal["", "commas", "repeated", "pairs"] = ""):
-        self.names, self.many = names, many
+        self.names = names
+        self.many = many
 
 
 _OPTION = OnCommandLine()
@@ -435,7 +436,7 @@ class Judge(Section):
                     "judges",
                     f"has {word!r} together with other judges; give {word!r} alone, or only models",
                 )
-        if any(isinstance(each, Endpoint) and each.sampling for each in self.judges):
+        if any(isinstance(judge, Endpoint) and judge.sampling for judge in self.judges):
             raise key_error(
                 "judges",
                 "has a sampling, but a benchmark says how its judge is sampled; leave it out",

@@ -205,12 +205,10 @@ def show_log() -> Iterator[None]:
     """Write the log to standard error while the block runs, redacted, if the calling program writes it nowhere."""
     register_environment()
     redact_logs()
-    loggers, handler = (
-        [logging.getLogger(name) for name in ("helm", "helm_longctx")],
-        logging.StreamHandler(sys.stderr),
-    )
+    loggers = [logging.getLogger(name) for name in ("helm", "helm_longctx")]
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
-    silent = [each for each in loggers if not each.hasHandlers()]
+    silent = [logger for logger in loggers if not logger.hasHandlers()]
     for each in silent:
         each.addHandler(handler)
     try:
@@ -241,7 +239,8 @@ def _filter_log() -> Iterator[TextIO]:
 
 def _is_for_users(record: logging.LogRecord) -> bool:
     """Whether a record is a warning that concerns the user, or a message of this package, such as its progress."""
-    text, path = record.getMessage().strip(), Path(record.pathname)
+    text = record.getMessage().strip()
+    path = Path(record.pathname)
     is_bracket = text.endswith("{") or text.startswith("}")
     if path.is_relative_to(_PACKAGE):
         return record.levelno >= logging.WARNING or not is_bracket

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 8
 """Number of attempts in a row without a new byte after which a download fails."""
-WAIT, WAIT_MOST = 1.0, 60.0
+WAIT = 1.0
+WAIT_MOST = 60.0
 """Seconds to wait before the second attempt, doubled with each further attempt, and the longest wait."""
 RETRY_AFTER_MOST = 300.0
 """Longest wait in seconds that a server's `Retry-After` header may ask for."""
@@ -73,7 +74,8 @@ class ResumingStream(io.RawIOBase):
         self.position = 0
         self.digest = hashlib.sha256()
         self.progress: Callable[[int], object] = lambda count: None
-        self._url, self._token = url, token
+        self._url = url
+        self._token = token
         self._response: Response | None = None
 
     def readable(self) -> bool:
@@ -215,7 +217,8 @@ def retry(function: Callable[..., Result], *arguments: object, **named: object) 
         about = f"attempt {state.attempt_number + 1} of {ATTEMPTS} in {seconds:.0f} s"
         _log.warning("the download broke off (%s); %s", what, about)
 
-    again, most = retry_if_exception(_is_temporary), stop_after_attempt(ATTEMPTS)
+    again = retry_if_exception(_is_temporary)
+    most = stop_after_attempt(ATTEMPTS)
     return Retrying(stop=most, wait=wait, retry=again, before_sleep=log, reraise=True)(
         function, *arguments, **named
     )
@@ -372,7 +375,8 @@ def check_space(folder: Path, size: int = 0) -> None:
     Raises:
         InputError: there is not enough room. The message gives the needed and the free space.
     """
-    needed, free = size + SPACE_MARGIN, shutil.disk_usage(folder).free
+    needed = size + SPACE_MARGIN
+    free = shutil.disk_usage(folder).free
     if free < needed:
         raise InputError(
             f"{folder} needs {needed / 1e9:.2f} GB of free disk space and has {free / 1e9:.2f} GB; free some space"
@@ -388,7 +392,8 @@ def place_file(target: Path) -> Iterator[tuple[Path, dict[str, object]]]:
     target.parent.mkdir(parents=True, exist_ok=True)
     # The temporary file is in the target's folder, because a move is only atomic within a disk.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
-        data, record = Path(name) / "data", Path(name) / "source"
+        data = Path(name) / "data"
+        record = Path(name) / "source"
         source: dict[str, object] = {}
         yield data, source
         # The record comes first, because for readers the download is complete when the file exists.

@@ -135,10 +135,8 @@ class HubDataset(Source):
 
     def _find_files(self, split: str, available: Sequence[str]) -> list[str]:
         """Return the names of a split's files in the parquet conversion, or raise a `ShapeError`."""
-        folder, files = (
-            f"{self.config or self.parquet}/{split}",
-            [n for n in available if n.endswith(".parquet")],
-        )
+        folder = f"{self.config or self.parquet}/{split}"
+        files = [n for n in available if n.endswith(".parquet")]
         if not (names := [name for name in files if name.startswith(f"{folder}/")]):
             given = (
                 ", ".join(sorted({"/".join(name.split("/")[:2]) for name in files})) or "nothing"

@@ -46,7 +46,8 @@ class FileRow(dict[str, Any]):
 
     def __init__(self, columns: Mapping[str, Any], path: Path, number: int):
         super().__init__(columns)
-        self.path, self.number = path, number
+        self.path = path
+        self.number = number
 
     def __str__(self) -> str:
         return f"row {self.number} of {self.path}"
@@ -62,7 +63,8 @@ def find_row(traceback: TracebackType | None) -> FileRow | None:
             for value in traceback.tb_frame.f_locals.values()
             if isinstance(value, FileRow)
         }
-        found, traceback = rows or found, traceback.tb_next
+        found = rows or found
+        traceback = traceback.tb_next
     return next(iter(found.values())) if len(found) == 1 else None
 
 
@@ -123,7 +125,8 @@ class JsonRows:
     """Text between file name and row number in errors."""
 
     def __init__(self, path: Path, types: Types):
-        self.path, self.types = path, types
+        self.path = path
+        self.types = types
         try:
             with path.open("rb", buffering=_BUFFER) as file:
                 self._places = list(self.places(file))

@@ -224,7 +224,8 @@ def _fetch_single(
         raise InputError(
             "the variable must name a hub data set repository as org/name or org/name@revision"
         )
-    repo, revision = match[1], match[2] or "main"
+    repo = match[1]
+    revision = match[2] or "main"
     commit, available = retry(hub.list_files, repo, revision)
     names = {member: member.removeprefix(release.prefix) for member in wanted}
     # The name without the prefix is used if the repository has it, otherwise the name with the prefix.
@@ -260,7 +261,8 @@ def _place(records: Mapping[str, Provenance], part: Path, root: DataRoot, folder
     for path in records:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
     with hold_lock(folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT):
-        kept, old = None, folder / "release.json"
+        kept = None
+        old = folder / "release.json"
         # A damaged file is ignored, so that no download is lost. Bytes that are not UTF-8 raise a ValueError, too.
         with suppress(FileNotFoundError, ValueError):
             kept = json.loads(old.read_bytes())

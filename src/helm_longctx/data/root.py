@@ -29,7 +29,8 @@ _CHUNK = 2**20
 
 def digest_files(paths: Iterable[Path]) -> str | None:
     """Return the SHA-256 of the names and contents of those files that can be read; None if there are none."""
-    sha, found = hashlib.sha256(), False
+    sha = hashlib.sha256()
+    found = False
     for path in paths:
         with suppress(OSError), path.open("rb") as file:
             found = True

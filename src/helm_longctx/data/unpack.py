@@ -172,7 +172,9 @@ class _CountingStream:
     """A stream that counts the bytes that are read from it, and ends after `most` of them."""
 
     def __init__(self, source: BinaryIO, most: int):
-        self._source, self._most, self.count = source, most, 0
+        self._source = source
+        self._most = most
+        self.count = 0
 
     def read(self, size: int) -> bytes:
         data = self._source.read(min(size, self._most - self.count))
@@ -184,7 +186,9 @@ class _InflatingStream(gzip.GzipFile):
     """The content of a gzip file, or of its first `most` bytes. Reading fails if it is too large in proportion."""
 
     def __init__(self, source: BinaryIO, archive: str, most: int = sys.maxsize):
-        self.packed, self._archive, self._ends = _CountingStream(source, most), archive, 0
+        self.packed = _CountingStream(source, most)
+        self._archive = archive
+        self._ends = 0
         super().__init__(fileobj=cast(BinaryIO, self.packed), mode="rb")
 
     def read(self, size: int | None = -1) -> bytes:
@@ -220,7 +224,8 @@ def _write_member(
         raise InputError(f"{archive}: {normalize(member.name)} is not a regular file")
     target.parent.mkdir(parents=True, exist_ok=True)
     check_space(target.parent, member.size)
-    digest, size = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    size = 0
     with (
         content,
         target.open("wb") as out,

@@ -90,7 +90,8 @@ class BucketFile(SingleFile):
         response = requests.get(url, timeout=TIMEOUTS)
         response.raise_for_status()
         about = response.json()
-        size, digest = int(about["size"]), hashlib.md5(usedforsecurity=False)
+        size = int(about["size"])
+        digest = hashlib.md5(usedforsecurity=False)
         check_space(part.parent, size)
         # The generation selects one version of the content, so all parts belong together even if the file changes.
         address = f"{url}?alt=media&generation={about['generation']}"
@@ -151,7 +152,8 @@ class RepositoryFolder(Source):
 
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
-            archive, part = Path(name) / "archive", Path(name) / "0"
+            archive = Path(name) / "archive"
+            part = Path(name) / "0"
             check_space(folder)
             try:
                 with ResumingStream(self.url) as stream, archive.open("wb") as out:

@@ -511,7 +511,8 @@ def property_scatter(
         *({"field": name, "title": title} for name, title in properties.items()),
         *({"field": kind} for kind in kinds),
     ]
-    number, title = {"type": "quantitative"}, ", or ".join(properties.values())
+    number = {"type": "quantitative"}
+    title = ", or ".join(properties.values())
     return {
         **_base(620, 380),
         "params": [

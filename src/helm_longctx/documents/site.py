@@ -138,15 +138,11 @@ def latex_table(table: Table, *, is_long: bool = False) -> str:
         " & ".join(_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row)
         for row in table.rows
     ]
-    start, end = (
-        [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{align}}}"],
-        [r"\end{tabular}", r"\end{table}"],
-    )
+    start = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{align}}}"]
+    end = [r"\end{tabular}", r"\end{table}"]
     if is_long:
-        start, end = (
-            [r"{\footnotesize", rf"\begin{{longtable}}{{{align}}}", rf"{caption}\\"],
-            [r"\end{longtable}}"],
-        )
+        start = [r"{\footnotesize", rf"\begin{{longtable}}{{{align}}}", rf"{caption}\\"]
+        end = [r"\end{longtable}}"]
     return "\n".join(
         [
             *start,

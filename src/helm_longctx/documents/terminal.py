@@ -48,10 +48,12 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
         (column, [row[place].line for row in table.rows])
         for place, column in enumerate(table.columns)
     ]
-    first, rest = columns[0], columns[1:]
+    first = columns[0]
+    rest = columns[1:]
     while True:
         # The borders are a character, and a column's padding and right border are three.
-        room, taken = width - 4 - _least_width(*first), 0
+        room = width - 4 - _least_width(*first)
+        taken = 0
         for column, cells in rest:
             room -= 3 + _least_width(column, cells)
             taken += room >= 0 or not taken

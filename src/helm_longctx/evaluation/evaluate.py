@@ -139,7 +139,8 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
     def as_list(value: Any) -> Any:
         return [value] if isinstance(value, str | int) else value and list(value)
 
-    parallelism, samples = arguments["parallelism"], arguments["num_samples"]
+    parallelism = arguments["parallelism"]
+    samples = arguments["num_samples"]
     values: dict[str, Any] = {
         "models": [each.entry for each in given],
         "tasks": as_list(arguments["tasks"]),
@@ -219,7 +220,8 @@ def _make_runs(
             runner.run_all(specs)
         except RunnerError as error:
             raise InputError(str(error)) from error
-    suite, names = suite_path(config.output_path, config.suite), {spec.name for spec in specs}
+    suite = suite_path(config.output_path, config.suite)
+    names = {spec.name for spec in specs}
     results = read_results(suite, BENCHMARKS)
     return EvaluationResult(
         suite, tuple(each for each in results if each.run and each.run.path.name in names)

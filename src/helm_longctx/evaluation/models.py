@@ -110,9 +110,11 @@ def describe_given(
     if hasattr(model, "generate") and hasattr(model, "config"):
         given = _describe_transformers(model, name, tokenizer, batch_size or 1)
     elif any(base.__module__.partition(".")[0] in _ENGINES for base in type(model).__mro__):
-        engine, batch = Engine.find(model), batch_size or _BATCH
+        engine = Engine.find(model)
+        batch = batch_size or _BATCH
         name = _object_name(name or Path(engine.path).name)
-        identity, tokenizer = _identify(model, {"path": engine.path}), tokenizer or engine.tokenizer
+        identity = _identify(model, {"path": engine.path})
+        tokenizer = tokenizer or engine.tokenizer
         answer = EngineFunction(engine, batch)
         given = GivenModel(name, name, batch, answer, _ENGINE, identity, tokenizer, engine.window)
     elif callable(model):
@@ -220,7 +222,8 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
     other = REGISTERED.get(given.name)
     if other.client_spec.class_name not in _CLIENTS if other else given.name in get_all_models():
         raise bad_argument("evaluate", "name", given.name, "a name that no model of HELM has")
-    source, can_chat = given.tokenizer, getattr(given.tokenizer, "chat_template", True) is not None
+    source = given.tokenizer
+    can_chat = getattr(given.tokenizer, "chat_template", True) is not None
     if source is not None and not isinstance(source, str | PathLike):
         source = folder / _NOT_IN_NAMES.sub("_", given.name)
         given.tokenizer.save_pretrained(source)
@@ -262,7 +265,8 @@ class AskObjects(Strategy):
     """
 
     def __init__(self, identities: Mapping[str, Mapping[str, Any]], resumes: bool):
-        self._identities, self._resumes = identities, resumes
+        self._identities = identities
+        self._resumes = resumes
 
     def skips(self, runner: LongContextRunner, spec: RunSpec) -> bool:
         """Whether a run need not be made: of an object, only if the call goes on with an earlier one.
@@ -274,10 +278,8 @@ class AskObjects(Strategy):
         if identity is not None:
             if not self._resumes:
                 return False
-            before, now = (
-                read_model(runner.run_path(spec)),
-                orjson.loads(orjson.dumps(identity, default=str)),
-            )
+            before = read_model(runner.run_path(spec))
+            now = orjson.loads(orjson.dumps(identity, default=str))
             if changed := [key for key in now if before and now[key] != before.get(key)]:
                 key = changed[0]
                 raise InputError(

@@ -94,7 +94,7 @@ class EvaluationResult:
 
         from helm_longctx.apps.exchange.export import answers
 
-        return pd.DataFrame([each._asdict() for each in answers(self.results, BENCHMARKS)])
+        return pd.DataFrame([answer._asdict() for answer in answers(self.results, BENCHMARKS)])
 
     def compare(self, other: EvaluationResult | None = None) -> pd.DataFrame:
         """Compare the models with each other and with another result's models, on the questions that both answered.
@@ -116,13 +116,14 @@ class EvaluationResult:
             )
         table = SharedTable(make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others))
         rows: list[dict[str, Any]] = []
-        for each in table.pairings():
-            effect, found = each.comparison.effect, each.comparison
+        for pairing in table.pairings():
+            effect = pairing.comparison.effect
+            found = pairing.comparison
             row = {
-                "one": each.one,
-                "other": each.other,
-                "by": each.by,
-                "part": each.part,
+                "one": pairing.one,
+                "other": pairing.other,
+                "by": pairing.by,
+                "part": pairing.part,
                 "difference": effect.mean,
             }
             row |= {
@@ -133,7 +134,12 @@ class EvaluationResult:
                 "losses": found.losses,
             }
             rows.append(
-                {**row, "p": found.p_value, "adjusted_p": each.adjusted, "better": each.better}
+                {
+                    **row,
+                    "p": found.p_value,
+                    "adjusted_p": pairing.adjusted,
+                    "better": pairing.better,
+                }
             )
         return pd.DataFrame(rows)
 

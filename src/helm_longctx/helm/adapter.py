@@ -56,10 +56,8 @@ class LongContextAdapter(Adapter):
     def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
         super().__init__(adapter_spec, tokenizer_service)
         check_sampling(adapter_spec)
-        arguments, self.sampling = (
-            arguments_of_method(adapter_spec.method),
-            sampling_of_method(adapter_spec.method),
-        )
+        arguments = arguments_of_method(adapter_spec.method)
+        self.sampling = sampling_of_method(adapter_spec.method)
         self.refuses = "truncation" in arguments
         self.metric = arguments.get("metric")
         # A gold answer follows a completion; servers can score no other prompt.
@@ -111,12 +109,14 @@ class LongContextAdapter(Adapter):
             raise InputError(f"{instance.sub_split}: instance {instance.id}: {error}") from error
 
     def _adapt(self, instance: Instance) -> RequestState:
-        spec, sample = self.adapter_spec, Sample.from_json(instance.extra_data)
+        spec = self.adapter_spec
+        sample = Sample.from_json(instance.extra_data)
         max_tokens = self._max_tokens(sample)
         style: Style = self.style or ("chat" if sample.chat else "completion")
         if instance.input.messages and self.chats_in_conversations:
             style = "chat"
-        prompt, messages = _prompt(instance, sample, style), instance.input.messages
+        prompt = _prompt(instance, sample, style)
+        messages = instance.input.messages
         fitted = self._fit(instance, prompt, sample, max_tokens, style)
         if messages:
             place = _first_turn(messages)
@@ -169,7 +169,9 @@ class LongContextAdapter(Adapter):
     def _gold(self, instance: Instance) -> list[str]:
         """Return the different gold answers that are scored; none if the prompt is."""
         found = dict.fromkeys(
-            each.output.text for each in instance.references if each.output.text.strip()
+            reference.output.text
+            for reference in instance.references
+            if reference.output.text.strip()
         )
         if self.metric == LIKELIHOOD and not found:
             raise InputError(f"it has no gold answer, which metric={LIKELIHOOD} needs")
@@ -222,7 +224,8 @@ def _context(sent: Sample, prompt: str) -> tuple[int, int] | None:
     """Return [start, end) of the context in a prompt that can have been cut; None if it is not known."""
     if sent.rest is None or sent.context_span is None:
         return None
-    start, end = sent.context_span[0], len(prompt) - sent.rest
+    start = sent.context_span[0]
+    end = len(prompt) - sent.rest
     return (start, end) if 0 <= start < end else None
 
 

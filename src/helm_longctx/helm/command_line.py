@@ -106,10 +106,8 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
 
 def _find_lacking(args: Namespace) -> Iterator[InputError]:
     """Yield what entries lack: data in a mirror, or a package. HELM's own runner makes the other runs nevertheless."""
-    entries, root = (
-        [_check_entry(text, args) for text in _our_entries(args)],
-        DataRoot.find(args.output_path),
-    )
+    entries = [_check_entry(text, args) for text in _our_entries(args)]
+    root = DataRoot.find(args.output_path)
     for entry in entries:
         try:
             entry.check_machine()
@@ -139,7 +137,8 @@ def make_run_specs(
 
     find_registered_first.apply()
     args = build_parser().parse_args(["-m", str(most), "--suite", suite, "-o", str(output_path)])
-    args.run_entries, args.conf_paths = list(entries), [str(path) for path in conf_paths]
+    args.run_entries = list(entries)
+    args.conf_paths = [str(path) for path in conf_paths]
     args.models_to_run = list(models) or None
     if not (args.run_entries or args.conf_paths):
         raise InputError(

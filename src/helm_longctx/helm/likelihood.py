@@ -19,7 +19,8 @@ class LikelihoodMetric(LongContextMetric):
 
     def _scores(self, state: RequestState, sample: Sample) -> Iterator[tuple[str, float]]:
         assert state.result
-        outputs, answers = state.result.completions, state.request.answers
+        outputs = state.result.completions
+        answers = state.request.answers
         if not answers:
             values = [token.logprob for token in outputs[0].tokens]
             yield MAIN_METRIC, math.exp(fmean(values))

@@ -104,7 +104,9 @@ class LongContextMetric(Metric):
         stats = self._over_questions(result.aggregated_stats, rows, repeats)
         # HELM's `InstancesPerSplitMetric` counts the same; its module imports packages of 100 MB, in 1.5 seconds.
         first_trial = (
-            each.instance for each in scenario_state.request_states if each.train_trial_index == 0
+            request_state.instance
+            for request_state in scenario_state.request_states
+            if request_state.train_trial_index == 0
         )
         counts = Counter(map(MetricContext.from_instance, first_trial)).items()
         numbers = [
@@ -177,8 +179,8 @@ class LongContextMetric(Metric):
     def get_metadata(self) -> list[MetricMetadata]:
         """Return the title and the meaning of each statistic."""
         return [
-            MetricMetadata(**{"short_display_name": None, **each})
-            for each in metric_fields(self.benchmark)
+            MetricMetadata(**{"short_display_name": None, **metric_field})
+            for metric_field in metric_fields(self.benchmark)
         ]
 
     def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
@@ -337,7 +339,8 @@ def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:
 
 def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, float]]:
     """Yield the speed and the memory of an answer, as far as they were measured."""
-    usage, measures = usage_of(result), measures_of(result)
+    usage = usage_of(result)
+    measures = measures_of(result)
     first = measures.first_token_seconds
     if first is not None:
         yield "first_token_seconds", first
@@ -382,7 +385,7 @@ def _usage_values(
     yield "cached_share", usage.cached_tokens / usage.input_tokens
     yield "billed_prompt_tokens", values.pop("input_tokens")
     yield from values.items()
-    parts = [prices.dollars(each) for each in steps or [usage]] if prices else [None]
+    parts = [prices.dollars(step) for step in steps or [usage]] if prices else [None]
     if prices and None not in parts:
         yield "cost", sum(part or 0.0 for part in parts)
         if prices.date:

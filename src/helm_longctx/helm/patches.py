@@ -343,11 +343,11 @@ def _name_temperature(theirs: Any, self: Any, run_spec: RunSpec) -> list[RunSpec
     method = add_sampling(run_spec.adapter_spec.method, {"temperature": self.value})
     return [
         replace(
-            each,
-            name=f"{each.name}{mark}temperature={self.value:.12g}",
-            adapter_spec=replace(each.adapter_spec, method=method),
+            spec,
+            name=f"{spec.name}{mark}temperature={self.value:.12g}",
+            adapter_spec=replace(spec.adapter_spec, method=method),
         )
-        for each in specs
+        for spec in specs
     ]
 
 

@@ -144,7 +144,8 @@ def make_metrics(entry: Entry) -> list[MetricSpec]:
 
 def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
     """Return the annotator spec of an entry's judge; none if there is nothing to judge or `judge=none`."""
-    name, judge = entry.category.judge, entry.settings.judge
+    name = entry.category.judge
+    judge = entry.settings.judge
     if (
         not name
         or judge == "none"

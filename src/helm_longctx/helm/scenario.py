@@ -122,7 +122,8 @@ def to_instance(
     limits = (
         benchmark.axis is not None and benchmark.axis.limits_prompt and settings.method == PLAIN
     )
-    prompt, second = task.prompt(example, task.variant(settings).system), example.follow_up
+    prompt = task.prompt(example, task.variant(settings).system)
+    second = example.follow_up
     is_program = settings.method != PLAIN and METHODS[settings.method].answer is not None
     sample = Sample(
         source=example.source,

@@ -68,7 +68,8 @@ class Truncator:
     @staticmethod
     def for_deployment(name: str) -> Truncator:
         """Make the truncator from the limits and the tokenizer of a HELM deployment."""
-        deployment, window = get_model_deployment(name), deployment_window(name)
+        deployment = get_model_deployment(name)
+        window = deployment_window(name)
         if window is not None and not deployment.tokenizer_name:
             about = f"deployment {name!r} has a window of {window} tokens and no tokenizer_name"
             named = "name a tokenizer in model_deployments.yaml (helm-longctx run: --tokenizer)"
@@ -251,7 +252,8 @@ def _hugging_face(config: TokenizerConfig) -> Any:
         with theirs.get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
             return tokenizer
 
-    name, revision = arguments["pretrained_model_name_or_path"], arguments.get("revision")
+    name = arguments["pretrained_model_name_or_path"]
+    revision = arguments.get("revision")
     is_plain = arguments.keys() <= {
         "pretrained_model_name_or_path",
         "revision",

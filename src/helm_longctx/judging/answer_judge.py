@@ -59,7 +59,8 @@ class AnswerAnnotator(JudgeAnnotator):
     """How the answers are judged, by task."""
 
     def __init__(self, judge: str, auto_client: AutoClient):
-        self._judge, self._client = judge, auto_client
+        self._judge = judge
+        self._client = auto_client
         self._is_named = judge != "auto"
         self._logged: set[str] = set()
 
@@ -188,7 +189,9 @@ class ModelAnnotator(JudgeAnnotator):
 
     def __init__(self, what: str, find: Callable[[], Any]):
         """Find the model; None for none. `what` the annotator does stands in the log if that fails."""
-        self._model, self._unavailable, self._logged = None, False, set[str]()
+        self._model = None
+        self._unavailable = False
+        self._logged = set[str]()
         try:
             self._model = find()
         except Exception as error:  # the answers are paid for, so no error may end the run

@@ -88,7 +88,8 @@ def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> p
 
 
 def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
-    item, missing = check.item, [reply for reply in replies.values() if reply.verdict is None]
+    item = check.item
+    missing = [reply for reply in replies.values() if reply.verdict is None]
     # The verdicts of all parts are one. Without the verdict of a part there is none.
     verdict = (
         None

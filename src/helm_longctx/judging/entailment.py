@@ -191,7 +191,9 @@ class _NliModel:
     """A loaded NLI model. `entailed` is its label for entailment; None for a model that writes its verdict."""
 
     def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
-        self.model, self.tokenizer, self.entailed = model, tokenizer, entailed
+        self.model = model
+        self.tokenizer = tokenizer
+        self.entailed = entailed
         # The longest input in tokens for which the model has positions; relative positions (T5) have no limit.
         tables = [
             module
@@ -296,7 +298,8 @@ class DeploymentEntailment:
     parallel = 4
 
     def __init__(self, judge: Judge):
-        self.name, self._judge = judge.name, judge
+        self.name = judge.name
+        self._judge = judge
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """Judge each pair, and equal pairs once; None if no call succeeded or no reply began with 1 or 0."""
@@ -328,7 +331,8 @@ class CachedEntailment:
     """Wraps a judge with a cache of its verdicts, which a file stores for later runs, without passages."""
 
     def __init__(self, judge: HubEntailment, path: Path):
-        self._judge, self.official = judge, judge.official
+        self._judge = judge
+        self.official = judge.official
         self._lock = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
         # Several threads use the connection, one at a time under the lock; 60 seconds are for other processes' writes.

@@ -120,7 +120,9 @@ class Judge:
         messages: list[dict[str, str]] | None = None,
         takes_system: bool = False,
     ):
-        self.name, self.model, self._messages = deployment, model, messages
+        self.name = deployment
+        self.model = model
+        self._messages = messages
         self._sender = Sender(client, Retries(TRIES, setting(WAIT), takes_any_reply=True))
         self._takes_system = takes_system
         self._readings = int(setting(READINGS))
@@ -145,7 +147,8 @@ class Judge:
             return Reply(None, None, f"the reply cannot be used: {type(error).__name__}")
 
     def _ask_until_readable(self, request: JudgeRequest, repeat: int) -> Reply:
-        text, error = None, None
+        text = None
+        error = None
         usages: list[Usage] = []
         for number in range(request.readings or self._readings):
             result = self._result(request, number, repeat)
@@ -163,25 +166,22 @@ class Judge:
             is_open = text and output_truncated(result) and (text[-1].isalnum() or text[-1] == ".")
             if is_open and verdict is not None and _parse(request, f"{text}0") != verdict:
                 # Scorers read the text, so it is not kept.
-                text, verdict, error = (
-                    None,
-                    None,
-                    "the reply ended at the token limit, perhaps within its verdict",
-                )
+                text = None
+                verdict = None
+                error = "the reply ended at the token limit, perhaps within its verdict"
             if verdict is not None:
                 return Reply(text, verdict, None, usages)
         return Reply(text, None, error, usages)
 
     def _result(self, request: JudgeRequest, number: int, repeat: int) -> RequestResult | str:
         """Request reply `number`. Return it, or the error if the call keeps failing."""
-        prompt, messages = request.text, self._messages
+        prompt = request.text
+        messages = self._messages
         if request.system and self._takes_system:
             # HELM's clients ignore a prompt that comes with messages, or refuse it.
             turns = {"system": request.system, "user": request.prompt}
-            prompt, messages = (
-                "",
-                [{"role": role, "content": content} for role, content in turns.items()],
-            )
+            prompt = ""
+            messages = [{"role": role, "content": content} for role, content in turns.items()]
         seeded = SampledRequest(
             model=self.model,
             model_deployment=self.name,

@@ -41,14 +41,15 @@ class Engine(NamedTuple):
 def _find_vllm(engine: Any) -> Engine:
     from vllm import SamplingParams
 
-    tokenizer, config = engine.get_tokenizer(), engine.llm_engine.model_config
+    tokenizer = engine.get_tokenizer()
+    config = engine.llm_engine.model_config
 
     def answer(prompts: list[Prompt]) -> list[str]:
         settings = [
-            SamplingParams(temperature=0, max_tokens=each.max_tokens, stop=list(each.stop))
-            for each in prompts
+            SamplingParams(temperature=0, max_tokens=prompt.max_tokens, stop=list(prompt.stop))
+            for prompt in prompts
         ]
-        ids = [{"prompt_token_ids": each.encode(tokenizer)} for each in prompts]
+        ids = [{"prompt_token_ids": prompt.encode(tokenizer)} for prompt in prompts]
         return [each.outputs[0].text for each in engine.generate(ids, settings, use_tqdm=False)]
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
@@ -73,10 +74,10 @@ def _find_sglang(engine: Any) -> Engine:
 
     def answer(prompts: list[Prompt]) -> list[str]:
         settings = [
-            {"temperature": 0, "max_new_tokens": each.max_tokens, "stop": list(each.stop)}
-            for each in prompts
+            {"temperature": 0, "max_new_tokens": prompt.max_tokens, "stop": list(prompt.stop)}
+            for prompt in prompts
         ]
-        ids = [each.encode(manager.tokenizer) for each in prompts]
+        ids = [prompt.encode(manager.tokenizer) for prompt in prompts]
         return [each["text"] for each in engine.generate(input_ids=ids, sampling_params=settings)]
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
@@ -164,11 +165,9 @@ class EngineClient(GivenEngineClient):
         options = {"revision": revision, "dtype": dtype, window_argument: window, **(load or {})}
         self._options = {name: value for name, value in options.items() if value is not None}
         self._options["trust_remote_code"] = remote_code
-        self._path, self._engine, self.concurrency = (
-            find_model(pretrained_model_name_or_path),
-            engine,
-            batch,
-        )
+        self._path = find_model(pretrained_model_name_or_path)
+        self._engine = engine
+        self.concurrency = batch
         self._loaded: Any = None
         self._failure: Exception | None = None
         self._answer = Function(lambda prompts: self._find_engine().answer(prompts), batch)  # type: ignore[assignment]

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-FILE, CONFIG = "tokenizer.json", "tokenizer_config.json"
+FILE = "tokenizer.json"
+CONFIG = "tokenizer_config.json"
 
 DECODER = "added_tokens_decoder"
 """Key of the records of added tokens by their numbers."""
@@ -55,7 +56,9 @@ class FastTokenizer:
     def __init__(
         self, backend_tokenizer: Tokenizer, config: Mapping[str, Any], load: Callable[[], Any]
     ):
-        self.backend_tokenizer, self._config, self._load = backend_tokenizer, config, load
+        self.backend_tokenizer = backend_tokenizer
+        self._config = config
+        self._load = load
 
     @property
     def bos_token(self) -> str | None:

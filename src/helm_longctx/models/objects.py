@@ -137,7 +137,8 @@ def make_prompt(request: Request) -> Prompt:
     """Return the prompt of a request, as functions get it."""
     facts = getattr(request, "facts", None) or PromptFacts("", "")
     turns = request.messages or [{"role": "user", "content": request.prompt}]
-    stop, is_chat = tuple(request.stop_sequences), request.messages is not None
+    stop = tuple(request.stop_sequences)
+    is_chat = request.messages is not None
     return Prompt(
         turns[-1]["content"], turns, request.max_tokens, stop, **vars(facts), is_chat=is_chat
     )
@@ -152,7 +153,8 @@ class Gatherer(Generic[Item, Answer]):
     """
 
     def __init__(self, answer_all: Callable[[list[Item]], Sequence[Answer | Exception]], size: int):
-        self._answer_all, self._size = answer_all, size
+        self._answer_all = answer_all
+        self._size = size
         self._waiting: list[tuple[Item, Future[Answer]]] = []
         self._turn = threading.Lock()
 
@@ -259,7 +261,8 @@ class FunctionClient(Client):
 
         Raises an `InputError` if the function returned something else than a text.
         """
-        started_at, start = time.time(), time.perf_counter()
+        started_at = time.time()
+        start = time.perf_counter()
         try:
             text = self._answer(make_prompt(request))
         except InputError:

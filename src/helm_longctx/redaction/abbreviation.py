@@ -62,7 +62,8 @@ def format_traceback(error: BaseException) -> str:
 
 def _abbreviate_messages(text: str, error: BaseException | None) -> str:
     """Abbreviate the long messages of an error and of its causes where they occur in a text."""
-    cause, seen = error, set[int]()
+    cause = error
+    seen = set[int]()
     # Exceptions can be each other's context, so the chain of causes can be circular.
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
@@ -82,10 +83,8 @@ class AbbreviatingFilter(logging.Filter):
             # HELM also logs tracebacks as text while it handles an exception, so the messages can stand in the text.
             message = _abbreviate_messages(message, sys.exc_info()[1])
             is_long = len(message) > LOG_LIMIT
-            record.msg, record.args = (
-                f"{abbreviate(message)} … {message[-TAIL:]}" if is_long else message,
-                (),
-            )
+            record.msg = f"{abbreviate(message)} … {message[-TAIL:]}" if is_long else message
+            record.args = ()
         # Formatters print `exc_text` if it is set, so the long message of the exception is never formatted.
         if record.exc_info and record.exc_info[1] and not record.exc_text:
             record.exc_text = format_traceback(record.exc_info[1]).rstrip()

@@ -39,14 +39,13 @@ class _RedactingFactory:
             message = record.msg = f"{record.msg!r} {record.args!r}"
             record.args = ()
         if (clean := redact(message)) != message:
-            record.msg, record.args = clean, ()
+            record.msg = clean
+            record.args = ()
         if record.exc_info:
             text = logging.Formatter().formatException(record.exc_info)
             if (clean := redact(text)) != text:
-                record.exc_text, record.exc_info = (
-                    clean,
-                    None,
-                )  # formatters print `exc_text` instead of the exception
+                record.exc_text = clean
+                record.exc_info = None  # formatters print `exc_text` instead of the exception
         if record.stack_info:
             record.stack_info = redact(record.stack_info)
         return record

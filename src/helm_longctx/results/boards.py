@@ -100,7 +100,7 @@ class Board:
         rows = sorted(
             (*self.tasks, *self.categories, *self.overalls), key=lambda each: not each.has_score
         )
-        return {score_key(each): each for each in choose_results(rows, score_key)}
+        return {score_key(result): result for result in choose_results(rows, score_key)}
 
     @cached_property
     def scores(self) -> Mapping[ScoreKey, Result]:
@@ -123,9 +123,9 @@ class Board:
     def _scores_by_judge(self) -> Mapping[ScoreKey, Sequence[Result]]:
         """The scores of each task, for each judge apart."""
         found: dict[ScoreKey, list[Result]] = defaultdict(list)
-        for each in self.tasks:
-            if each.has_score:
-                found[score_key(each)].append(each)
+        for task in self.tasks:
+            if task.has_score:
+                found[score_key(task)].append(task)
         return found
 
     def shared_scores(
@@ -383,7 +383,8 @@ def make_boards(
     results: Iterable[Result], benchmarks: Iterable[Benchmark], published: bool = False
 ) -> list[Board]:
     """Return a board for each benchmark and each set of own questions: with own runs first, then by `leads`."""
-    results, groups = list(results), defaultdict(list)
+    results = list(results)
+    groups = defaultdict(list)
     sets = find_question_sets((each.folder, each.length) for each in results)
     for result in results:
         groups[result.benchmark, result.metric, sets[result.folder]].append(result)
@@ -395,11 +396,10 @@ def make_boards(
                 others = published_results(each) if published and not metric else []
                 benchmark, rows = _restrict(each, metric, [*groups[name, metric, folder], *others])
                 # Only one of several runs of a task counts, but a task can be in several categories.
-                tasks, categories = (
-                    choose_tasks(row for row in rows if row.task),
-                    category_results(rows, benchmark),
-                )
-                overalls, runs = overall_results(categories, benchmark), list(read_runs(rows))
+                tasks = choose_tasks(row for row in rows if row.task)
+                categories = category_results(rows, benchmark)
+                overalls = overall_results(categories, benchmark)
+                runs = list(read_runs(rows))
                 folders = {
                     row.length: row.folder
                     for row in rows
@@ -428,13 +428,13 @@ def _restrict(
     """Return the benchmark and the results that a board shows: of the user's questions, the tasks that ran."""
     if metric:  # nothing was published, and likelihoods are on another scale
         benchmark = replace(benchmark, published=tuple, protocols=tuple, effective_score=None)
-    own = {each.entry for each in results if not each.is_published}
+    own = {result.entry for result in results if not result.is_published}
     if own:  # beside own models, a category in no mean that only published models have would be an empty column
         entries = {
             *own,
             *(entry for entry, category in benchmark.entries.items() if category.averaged),
         }
-        results = [each for each in results if each.entry in entries]
+        results = [result for result in results if result.entry in entries]
     categories = tuple(
         replace(category, tasks=tasks_of(category, results), variants=())
         if category.needs_path
@@ -448,7 +448,7 @@ def published_boards(benchmarks: Iterable[Benchmark]) -> list[Board]:
     """Return a board of the published results of each benchmark that has some."""
     benchmarks = tuple(benchmarks)
     return make_boards(
-        [result for each in benchmarks for result in published_results(each)], benchmarks
+        [result for benchmark in benchmarks for result in published_results(benchmark)], benchmarks
     )
 
 
@@ -537,7 +537,8 @@ def mean_over_tasks(
         tasks: the tasks that the mean should be of.
         results: results of tasks, in which further tasks are ignored. Of several of a task the one that counts is used.
     """
-    expected, found = list(tasks), {}
+    expected = list(tasks)
+    found = {}
     chosen = {each.task: each for each in choose_results(results, lambda each: each.task)}
     for task in expected:
         if result := chosen.get(task.name):
@@ -565,7 +566,8 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
             groups[(result.entry, result.folder, *_place(result), judge)].append(result)
     means = []
     for rows in groups.values():
-        entry, whole = rows[0].entry, [row for row in rows if not row.task][:1]
+        entry = rows[0].entry
+        whole = [row for row in rows if not row.task][:1]
         tasks = tasks_of(benchmark.entries[entry], rows)
         used = [row for row in rows if row.task in {task.name for task in tasks}]
         # A run of a variant alone has no mean.
@@ -600,7 +602,8 @@ def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result
 def _of_parts(parts: Sequence[Result]) -> dict[str, Any]:
     """Return the fields of a mean that follow from the results that it is of."""
     judges = frozenset(judge for part in parts for judge in part.judges)
-    published, failed = any(part.is_published for part in parts), sum(part.failed for part in parts)
+    published = any(part.is_published for part in parts)
+    failed = sum(part.failed for part in parts)
     return {"judges": judges, "failed": failed, "parts": tuple(parts), "is_published": published}
 
 
@@ -637,7 +640,7 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
         is_whole = all(caveat.kind not in ("missing", "judges") for caveat in caveats)
         parts = [found[entry] for entry, _ in averaged] if is_whole else []
         interval = mean_of_means(
-            [each.interval for each in parts], [each.clusters_of() for each in parts]
+            [part.interval for part in parts], [part.clusters_of() for part in parts]
         )
         about = {"interval": interval, "caveats": caveats, **_of_parts(list(found.values()))}
         first = next(iter(found.values()))

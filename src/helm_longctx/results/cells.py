@@ -84,13 +84,14 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
 def own_scores(board: Board) -> list[Result]:
     """Return the scores of the user's models, without means of a single score, which would repeat it."""
     return [
-        each for each in board.scores.values() if not each.is_published and len(each.parts) != 1
+        score for score in board.scores.values() if not score.is_published and len(score.parts) != 1
     ]
 
 
 def score_notes(result: Result) -> list[str]:
     """Return a sentence each about cut answers and about known errors, if they matter."""
-    cut, right = find_wide_bounds(result), without_errors(result)
+    cut = find_wide_bounds(result)
+    right = without_errors(result)
     notes = [cut.text] if cut else []
     return (
         [*notes, f"{percent(right.mean)} without questions with known errors (n = {right.n})"]
@@ -105,7 +106,8 @@ def score_numbers(result: Result) -> dict[str, Any]:
     `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right; None if it is
     not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
     """
-    cut, right = bounds(result), without_errors(result)
+    cut = bounds(result)
+    right = without_errors(result)
     values = {
         f"cut_{name}": getattr(cut, name) if cut else math.nan
         for name in ("wrong", "left_out", "best")
@@ -160,7 +162,8 @@ def bounds(result: Result) -> CutBounds | None:
         return CutBounds(*map(fmean, zip(*map(astuple, known), strict=True)))
     if result.run is None or not result.run.tasks or CUT not in result.statistics:
         return None
-    score, found = result.interval.mean, result.statistics
+    score = result.interval.mean
+    found = result.statistics
     wrong, left_out, best = (
         found[name].interval.mean if name in found else score for name in VALUES
     )
@@ -170,7 +173,8 @@ def bounds(result: Result) -> CutBounds | None:
 
 def find_wide_bounds(result: Result) -> CutBounds | None:
     """Return the bounds of a score if one of them is outside its 95 % interval; else None."""
-    found, interval = bounds(result), result.interval
+    found = bounds(result)
+    interval = result.interval
     if found is None or found.wrong == found.best:
         return None
     # The interval of a single answer is not known.
@@ -237,7 +241,8 @@ def score_columns(
     for part in parts:
         results = [board.find(model, part, length, context) for model, context in lines]
         scores = [result if result and result.has_score else None for result in results]
-        title, is_ranked = board.titles[part], part == ranked_by
+        title = board.titles[part]
+        is_ranked = part == ranked_by
         if any(scores):
             # A score that is not comparable cannot be the best of its column, and a single one is none.
             comparable = [each for each in board.ranking(length, part) if not each.caveats]
@@ -250,8 +255,8 @@ def score_columns(
                 score_cell(each, best if context == "full" else None)
                 for each, (_, context) in pairs
             ]
-            yield ScoreColumn(head, cells, [each.interval if each else None for each in scores])
-        right = [without_errors(each) if each else None for each in scores]
+            yield ScoreColumn(head, cells, [score.interval if score else None for score in scores])
+        right = [without_errors(score) if score else None for score in scores]
         if with_errata and any(right):
             cells = [Cell(interval_text(each), each.mean) if each else Cell(DASH) for each in right]
             yield ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
@@ -282,22 +287,23 @@ def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> 
             categories = board.benchmark.entries
             parts = board.table_parts(models, length, context)
             # With a single category, the overall score is that category's.
-            if sum(each.averaged for each in categories.values()) < 2:
+            if sum(category.averaged for category in categories.values()) < 2:
                 parts = [part for part in parts if part != OVERALL]
             parts.sort(key=lambda part: part != OVERALL and part not in categories)
             lines = [(model, context) for model in models]
             columns = list(score_columns(board, length, parts, lines, with_errata=True))
             heads = [
                 Column("", is_number=False),
-                *(Column(_title_with_count(each)) for each in columns),
+                *(Column(_title_with_count(column)) for column in columns),
             ]
             names = [Cell(model.removeprefix(shared)) for model in models]
-            rows = list(zip(names, *(each.cells for each in columns), strict=True))
+            rows = list(zip(names, *(column.cells for column in columns), strict=True))
             yield Table(f"scores-{board.file_name}", about, heads, rows)
 
 
 def _title_with_count(column: ScoreColumn) -> str:
-    title, counts = column.head.title, sorted({each.n for each in column.intervals if each})
+    title = column.head.title
+    counts = sorted({interval.n for interval in column.intervals if interval})
     numbers = "–".join(map(str, dict.fromkeys((*counts[:1], *counts[-1:]))))
     between = ", " if "\n" in title else "\n"
     return f"{title}{between}n={numbers}" if counts else title
@@ -305,16 +311,14 @@ def _title_with_count(column: ScoreColumn) -> str:
 
 def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
     """Return the user's models with a score, and the best published ones if there is one of the user's."""
-    part, having = (
-        board.main_part(length),
-        [place for place in board.scores if place.length == length],
-    )
+    part = board.main_part(length)
+    having = [place for place in board.scores if place.length == length]
     models = {place.model for place in having if place.context == context}
     ranked = [
         each.model for each in (*board.ranking(length, part), *board.without_rank(length, part))
     ]
     floors = sorted(board.floors(part, length), key=lambda each: -each.interval.mean)
-    order = dict.fromkeys([*ranked, *(each.model for each in floors), *board.own_models])
+    order = dict.fromkeys([*ranked, *(floor.model for floor in floors), *board.own_models])
     own = [model for model in order if model in board.own_models and model in models]
     if board.runs and not own:
         return []
@@ -343,7 +347,7 @@ def all_models(board: Board) -> list[str]:
     """Return the user's models, the floors, and the published models, each by rank."""
     part = board.main_part(board.main_length)
     scores = [*board.ranking(board.main_length, part), *board.without_rank(board.main_length, part)]
-    ranked = [each.model for each in scores]
+    ranked = [score.model for score in scores]
     kinds = ("own", "floor", "published")
     return sorted(
         dict.fromkeys([*ranked, *board.models]),
@@ -383,10 +387,8 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
     notes += [*score_notes(result), *describe(result.caveats)]
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
-    text, ends = (
-        add_mark(percent(interval.mean), result.caveats),
-        range_text(interval.low, interval.high),
-    )
+    text = add_mark(percent(interval.mean), result.caveats)
+    ends = range_text(interval.low, interval.high)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 

@@ -159,7 +159,7 @@ def find_outcome(
             method=arguments.get("method", PLAIN),
         ),
         # A run has at most one annotator.
-        next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
+        next((annotator.get("args", {}).get("judge", "auto") for annotator in annotators), "auto"),
         means,
         files not in (None, arguments.get("files")),
         spec.get("adapter_spec", {}).get("num_trials", 1),
@@ -169,7 +169,8 @@ def find_outcome(
 
 def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     """Yield why a task's scores in a run are not comparable."""
-    length, is_own = outcome.settings.length, "path" in task.arguments
+    length = outcome.settings.length
+    is_own = "path" in task.arguments
     # The user's own questions have no published scores, whatever their length.
     if length is not None and length not in task.sizes and not is_own:
         yield Caveat("length", task.name, length_label(length))

@@ -380,7 +380,8 @@ class SharedTable(SharedAnswers):
                     f"compare: model={shorten(model)} has no scored instance in this suite; "
                     f"{list_choices(model, known) or 'no run of the suite has instances'}"
                 )
-        self._suite, self._length = boards, length
+        self._suite = boards
+        self._length = length
         places = {
             board: dict.fromkeys(
                 (each.task, each.length, each.context) for each in board.tasks if each.answers
@@ -444,7 +445,11 @@ class SharedTable(SharedAnswers):
 
     def standings(self, pairings: Iterable[Pairing]) -> list[Standing]:
         """Rank the models, best first."""
-        every = {(each.one, each.other): each.comparison for each in pairings if each.by == "all"}
+        every = {
+            (pairing.one, pairing.other): pairing.comparison
+            for pairing in pairings
+            if pairing.by == "all"
+        }
         cells = self._split(lambda place: id(self._cells[place]) if self.weights[place] else None)
         # A row for each model and a column for each task and length.
         table = np.array(
@@ -457,7 +462,8 @@ class SharedTable(SharedAnswers):
         ranks = rank_ranges(
             dict(zip(self.models, map(float, means), strict=True)), decide_differences(every)
         )
-        order, points = kemeny(table), borda(table)
+        order = kemeny(table)
+        points = borda(table)
         standings = [
             Standing(
                 model,
@@ -478,9 +484,9 @@ class SharedTable(SharedAnswers):
         # At the other lengths, only some of the models share instances.
         lengths = {cell.length for cell, weight in self._weights if weight}
         parts |= {label(length): {} for length in sorted(lengths, key=lambda length: length or 0)}
-        for each in pairings:
-            if each.by in ("all", "length") and each.part in parts:
-                parts[each.part][each.one, each.other] = each.decision
+        for pairing in pairings:
+            if pairing.by in ("all", "length") and pairing.part in parts:
+                parts[pairing.part][pairing.one, pairing.other] = pairing.decision
         for part, decisions in parts.items():
             if decisions and (not part or len(parts) > 2):
                 yield f"At {part} " * bool(part) + self._describe_best(
@@ -499,10 +505,8 @@ class SharedTable(SharedAnswers):
                 for place in range(len(self.models))
             ]
             best = self.models[means.index(max(means))]
-        others, differences = (
-            [model for model in self.models if model != best],
-            add_reverses(decisions),
-        )
+        others = [model for model in self.models if model != best]
+        differences = add_reverses(decisions)
         if len(others) == 1:
             return f"{describe_pair(best, others[0], differences[best, others[0]])}."
         return (
@@ -556,7 +560,7 @@ def _find_cells(
         found = board.shared_scores(models, task, length, context)
         answers = [by_instance(result.answers) for result in found]
         shared = (
-            [name for name in answers[0] if all(name in each for each in answers)]
+            [name for name in answers[0] if all(name in answer for answer in answers)]
             if answers
             else []
         )
@@ -575,13 +579,13 @@ def _find_refusal(board: Board, models: Sequence[str], place: tuple[str, int | N
     results = [each for model in models if (each := board.score(model, *place))]
     if len(results) < len(models) or board.shared_scores(models, *place):
         return ""
-    has_judges = len({each.judges for each in results}) > 1
+    has_judges = len({result.judges for result in results}) > 1
     texts = []
-    for each in results:
-        others = [text for text in each.conditions if not text.startswith("judge=")]
-        judges = [f"is judged by {' and '.join(sorted(each.judges))}"] if has_judges else []
+    for result in results:
+        others = [text for text in result.conditions if not text.startswith("judge=")]
+        judges = [f"is judged by {' and '.join(sorted(result.judges))}"] if has_judges else []
         texts.append(
-            f"{show_model(each.model)} {', '.join([*judges, *others]) or 'has the default prompts'}"
+            f"{show_model(result.model)} {', '.join([*judges, *others]) or 'has the default prompts'}"
         )
     advice = "judge all with one judge (helm-longctx rejudge --suite … --judge … --to …)"
     return f"{'; '.join(texts)}; {advice if has_judges else 'run the same arguments for all'}"

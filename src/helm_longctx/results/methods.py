@@ -82,7 +82,8 @@ def find_gains(
         )
     gains = []
     for model in models or runs:
-        found, plain = [], runs[model][PLAIN]
+        found = []
+        plain = runs[model][PLAIN]
         for method, name in runs[model].items():
             if method != PLAIN:
                 table = SharedTable(boards, (name, plain), length)
@@ -116,7 +117,7 @@ def _measure_costs(table: SharedTable, model: str, places: Sequence[int]) -> Cos
     score = sum(part.weight * float(np.mean(np.asarray(part.a, dtype=float))) for part in parts)
     amounts = mean("billed_prompt_tokens", "output_tokens"), mean("cost")
     per_point = (
-        None if each is None or score <= 0 else len(places) * each / (100 * score)
-        for each in amounts
+        None if amount is None or score <= 0 else len(places) * amount / (100 * score)
+        for amount in amounts
     )
     return Costs(len(places), score, *amounts, *per_point)

@@ -56,7 +56,9 @@ from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 CUT = "output_truncated"
 """The statistic that is 1 for answers that the token limit cut."""
 
-WRONG, LEFT_OUT, BEST = "score_cut_as_wrong", "score_cut_left_out", "score_cut_at_best"
+WRONG = "score_cut_as_wrong"
+LEFT_OUT = "score_cut_left_out"
+BEST = "score_cut_at_best"
 """The names of the bounds in a result's statistics, and in exports. Tasks without cut answers do not have them."""
 
 VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
@@ -157,7 +159,8 @@ def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -
 def _statistic(
     name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int
 ) -> Statistic:
-    numbers, groups = [value for value, _, _ in values], [group for _, group, _ in values]
+    numbers = [value for value, _, _ in values]
+    groups = [group for _, group, _ in values]
     # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
     count = len({instance for _, _, instance in values}) or total
     if name in CONDITIONS or not values:
@@ -170,8 +173,10 @@ def _statistic(
     }
     if mean is not None:
         # The interval stays within the bounds of scores if it was within them.
-        is_share, by = interval.low >= 0 and interval.high <= 1, mean - interval.mean
-        low, high = interval.low + by, interval.high + by
+        is_share = interval.low >= 0 and interval.high <= 1
+        by = mean - interval.mean
+        low = interval.low + by
+        high = interval.high + by
         interval = Interval(
             mean, max(low, 0.0) if is_share else low, min(high, 1.0) if is_share else high, count
         )
@@ -386,7 +391,10 @@ def read_results(
         else each
         for each in own
     ]
-    published = (published_results(each, read_reference_rows(suite, each)) for each in benchmarks)
+    published = (
+        published_results(benchmark, read_reference_rows(suite, benchmark))
+        for benchmark in benchmarks
+    )
     return [*named, *chain.from_iterable(published)]
 
 
@@ -416,7 +424,8 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
         answers[answer.task].append(answer)
     results = []
     for name, rows in answers.items():
-        first, task = rows[0], next((each for each in tasks if each.name == name), None)
+        first = rows[0]
+        task = next((each for each in tasks if each.name == name), None)
         errata = find_errata(benchmark, rows) if benchmark else {}
         statistics = task_statistics(
             task, rows, {each: mean for (each, of), mean in means.items() if of == name}, errata
@@ -459,14 +468,14 @@ def _read_means(path: Path, is_ours: bool) -> dict[tuple[str, str], float]:
     """Return the mean of each statistic of the test instances, or else of the others, by name and task."""
     stats = read_json(path)
     with reading(path):
-        stats = [each for each in stats if "perturbation" not in each["name"]]
-        if is_ours and len({tuple(sorted(each["name"].items(), key=str)) for each in stats}) < len(
+        stats = [stat for stat in stats if "perturbation" not in stat["name"]]
+        if is_ours and len({tuple(sorted(stat["name"].items(), key=str)) for stat in stats}) < len(
             stats
         ):
             raise ValueError("a statistic is there twice")
         # Some scenarios of HELM have only validation instances. The last one of equal keys counts.
         stats.sort(key=lambda each: each["name"].get("split") == "test")
-        means = [(each["name"], each["mean"]) for each in stats if each.get("mean") is not None]
+        means = [(stat["name"], stat["mean"]) for stat in stats if stat.get("mean") is not None]
         return {(name["name"], name.get("sub_split", "")): mean for name, mean in means}
 
 
@@ -519,8 +528,8 @@ def _published_statistics(
     """
     # The publication does not name the protocol of a model, so the smallest sample is used.
     own = sum(
-        min(each.sample(Settings(row.length, protocol=protocol)) for protocol in each.variants)
-        for each in tasks
+        min(task.sample(Settings(row.length, protocol=protocol)) for protocol in task.variants)
+        for task in tasks
     )
     count = own if row.samples is None else row.samples
     headline = tasks[0].headline if name else ()

@@ -56,9 +56,11 @@ class Question:
     """
 
     def __init__(self, rule: Rule, models: Sequence[str], earlier: Iterable[int] = ()):
-        self._rule, self._models = rule, models
+        self._rule = rule
+        self._models = models
         self._pairs: list[Pairs] = []
-        self.asked, self.looks = 0, set(earlier)
+        self.asked = 0
+        self.looks = set(earlier)
         self._now: Looks = ()
 
     def observe(self, scores: Sequence[Iterable[InstanceScore]]) -> None:
@@ -67,13 +69,13 @@ class Question:
         found: list[dict[Key, float]] = []
         for answers in scores:
             values: dict[Key, list[float]] = defaultdict(list)
-            for each in answers:
-                if each.score is not None:
-                    if not 0 <= each.score <= 1:
+            for answer in answers:
+                if answer.score is not None:
+                    if not 0 <= answer.score <= 1:
                         raise InputError(
-                            f"run: stop_when needs scores between 0 and 1, but {each.task} has {each.score:g}"
+                            f"run: stop_when needs scores between 0 and 1, but {answer.task} has {answer.score:g}"
                         )
-                    values[each.task, each.group, each.instance].append(each.score)
+                    values[answer.task, answer.group, answer.instance].append(answer.score)
             found.append({key: fmean(repeats) for key, repeats in values.items()})
         self.asked = len({key for means in found for key in means})
         tasks: dict[str, list[Key]] = defaultdict(list)
@@ -81,7 +83,8 @@ class Question:
             if all(key in means for means in found):
                 tasks[key[0]].append(key)
         # Of one model, the difference to a score of 0 is the score.
-        first, second = found[0], found[1] if len(found) > 1 else defaultdict(float)
+        first = found[0]
+        second = found[1] if len(found) > 1 else defaultdict(float)
         self._pairs = [
             Pairs(
                 [first[key] for key in keys],
@@ -103,10 +106,8 @@ class Question:
             )
         if self._rule.kind != BETTER:
             clusters = Clusters.of(*join_pairs(self._pairs))
-            level, share = (
-                level_of_look(self._now, SIGNIFICANCE / 2, FIRST_OF_ROUNDS),
-                self._rule.share,
-            )
+            level = level_of_look(self._now, SIGNIFICANCE / 2, FIRST_OF_ROUNDS)
+            share = self._rule.share
             low, high = margin_interval(clusters, quantile_of(level), SCORES)
             mean = float(clusters.counts[0] @ clusters.sums)
             text = ""

@@ -60,7 +60,9 @@ def needs_pages(folder: Path) -> bool:
         report_path(folder.parent.parent, folder.name) / "index.html",
     ]
     return any(
-        each.stat().st_mtime_ns > record.stat().st_mtime_ns for each in changes if each.is_file()
+        change.stat().st_mtime_ns > record.stat().st_mtime_ns
+        for change in changes
+        if change.is_file()
     )
 
 

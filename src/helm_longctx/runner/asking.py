@@ -90,7 +90,8 @@ def ask_all(
     }
     groups = [each.beginning and each.beginning.group for each in pending]
     schedule = Schedule(groups, (number for number in range(len(pending)) if number not in results))
-    calls, width = Calls(asking, asking.limit), 1
+    calls = Calls(asking, asking.limit)
+    width = 1
     try:
         while schedule or calls:
             while len(calls) < width and (number := schedule.peek()) is not None:
@@ -129,9 +130,13 @@ class Asking:
     """
 
     def __init__(self, sender: Sender, journal: Journal, spending: Spending, total: int):
-        self.sender, self.journal, self.limit = sender, journal, sender.limit
-        self.spending, self.progress = spending, Progress(total)
-        self._breaker, self._odd = Breaker(total, bool(journal)), Oddities()
+        self.sender = sender
+        self.journal = journal
+        self.limit = sender.limit
+        self.spending = spending
+        self.progress = Progress(total)
+        self._breaker = Breaker(total, bool(journal))
+        self._odd = Oddities()
 
     def reserve(self, number: int, asked: StoredRequest, in_flight: int) -> bool:
         """Reserve the highest cost of a request if there is room for it; see `Spending.reserve`."""
@@ -154,7 +159,8 @@ class Asking:
 
         Raises an `InputError` if a client got bad input.
         """
-        asked, shared = pending.request, pending.beginning.characters if pending.beginning else 0
+        asked = pending.request
+        shared = pending.beginning.characters if pending.beginning else 0
 
         # A function makes the request, so that an answer in the journal needs no look-up of the whole prompt.
         def make_request() -> Request:
@@ -199,7 +205,8 @@ class Asking:
         Raises an `InputError` if further requests would fail, too, or a client got bad input.
         """
         result = call.result() if call else self.late_failure()
-        sample, instance = asked.sample, asked.state.instance.id
+        sample = asked.sample
+        instance = asked.state.instance.id
         tokens = sample.prompt_tokens or sample.input_tokens or asked.characters // CHARACTERS
         self.progress.count(tokens, result)
         outcome = Outcome.of(result)
@@ -225,7 +232,8 @@ class Asking:
 
 def find_facts(asked: StoredRequest) -> PromptFacts:
     """Return what is known of the prompt of a request."""
-    sample, instance = asked.sample, asked.state.instance
+    sample = asked.sample
+    instance = asked.state.instance
     return PromptFacts(
         str(instance.id), str(instance.sub_split or ""), sample.length, sample.depth, sample.rest
     )
@@ -321,7 +329,8 @@ class Breaker:
 
     def __init__(self, total: int, has_answers: bool):
         # If all requests of a short run fail, the run also ends with the error.
-        self._limit, self._has_answers = min(GIVE_UP, total), has_answers
+        self._limit = min(GIVE_UP, total)
+        self._has_answers = has_answers
         self._kinds: Counter[Failure] = Counter()
         self._in_a_row = 0
 
@@ -332,7 +341,8 @@ class Breaker:
         """
         kind = outcome.failure
         if kind is None:
-            self._in_a_row, self._has_answers = 0, True
+            self._in_a_row = 0
+            self._has_answers = True
             return
         self._kinds[kind] += 1
         error = " ".join((outcome.result.error or "").split())
@@ -390,7 +400,7 @@ class Oddities:
             hwarn(
                 f"the server counts {limit:,.0f} tokens of prompts of different lengths, so it cuts longer ones"
             )
-        if number := sum(find_cut(*each, limit) is not None for each in self._counts):
+        if number := sum(find_cut(*count, limit) is not None for count in self._counts):
             hwarn(
                 f"the server has cut {number} of {self._answers} prompts, so their scores do not compare"
             )
@@ -406,7 +416,8 @@ class Calls(Generic[Item, Value]):
     """
 
     def __init__(self, function: Callable[[Item], Value], limit: float | None):
-        self._function, self._limit = function, limit
+        self._function = function
+        self._limit = limit
         self._starts: dict[int, float] = {}  # the oldest first
         self._items: SimpleQueue[tuple[int, Item] | None] = SimpleQueue()
         self._finished: SimpleQueue[tuple[int, Future[Value]]] = SimpleQueue()

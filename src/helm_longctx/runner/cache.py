@@ -152,7 +152,7 @@ def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | 
         for name in _IN_CREDENTIALS
     }
     # The libraries of providers take the address from variables if a deployment has none.
-    of_libraries = [name for each in providers().values() for name in each.environment]
+    of_libraries = [name for provider in providers().values() for name in provider.environment]
     # HELM's own HTTP client prefers its variable to the deployment's address.
     variables = ("HELM_HTTP_MODEL_BASE_URL", *(() if arguments.get("base_url") else of_libraries))
     parts = {
@@ -358,6 +358,7 @@ def _digest(key: str, data: bytes) -> bytes:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass") + b"\0" + data).hexdigest().encode()
 
 
-_SEAL_START, _DIGITS = b"\nsha256:", 64
+_SEAL_START = b"\nsha256:"
+_DIGITS = 64
 _SEAL = re.compile(re.escape(_SEAL_START) + rb"[0-9a-f]{64}")
 _SEAL_SIZE = len(_SEAL_START) + _DIGITS

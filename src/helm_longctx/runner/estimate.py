@@ -53,7 +53,9 @@ LONGER_THAN_REFERENCE = 1.5
 JUDGE_REPLY = 200
 """Largest number of tokens of a judge's reply, which is a short explanation and a grade."""
 
-RESULT_BYTES, TASK_BYTES, RUN_BYTES = 7_000, 22_000, 2_000
+RESULT_BYTES = 7_000
+TASK_BYTES = 22_000
+RUN_BYTES = 2_000
 """Bytes of a request's statistics and result in the run's files, without texts; of the means of a task's statistics;
 and of the files that each run has (measured)."""
 
@@ -253,14 +255,16 @@ def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskS
     """Yield the sample of each task. Repeats of a question are one question."""
     groups: dict[str, dict[str | None, str | None]] = defaultdict(dict)
     places: dict[str, set[tuple[int, str | None]]] = defaultdict(set)
-    for each in requests:
-        name, task = each.state.instance.id, each.state.instance.sub_split or ""
-        groups[task][name] = each.sample.group or name
-        if each.sample.depth is not None:
-            places[task].add((nearest_depth(each.sample.depth), groups[task][name]))
+    for request in requests:
+        name = request.state.instance.id
+        task = request.state.instance.sub_split or ""
+        groups[task][name] = request.sample.group or name
+        if request.sample.depth is not None:
+            places[task].add((nearest_depth(request.sample.depth), groups[task][name]))
     entry, length = (spec.scenario_spec.args.get(name) for name in ("entry", "length"))
     for task, by_question in groups.items():
-        sizes, depths = Counter(by_question.values()), Counter(depth for depth, _ in places[task])
+        sizes = Counter(by_question.values())
+        depths = Counter(depth for depth, _ in places[task])
         size = sum(each**2 for each in sizes.values()) / len(by_question)
         yield TaskSample(
             entry or "",
@@ -282,7 +286,7 @@ def count_prompts(
         counter: counts by the deployment's tokenizer; None if there is none.
         single_digits: whether the tokenizer makes a token of each digit.
     """
-    estimates = [estimate_tokens(_text(each.whole()), single_digits) for each in requests]
+    estimates = [estimate_tokens(_text(request.whole()), single_digits) for request in requests]
     counts = {
         number: count
         for number, each in enumerate(requests)
@@ -366,7 +370,8 @@ def _usages(
 
 def _typical_output(asked: StoredRequest) -> int:
     """Return a little more than the longest reference's tokens, or else the loader's number, or half of the limit."""
-    sample, limit = asked.sample, asked.request.max_tokens
+    sample = asked.sample
+    limit = asked.request.max_tokens
     # With a second request, the first answer is reasoning, which is not similar to the references.
     references = [] if sample.follow_up else asked.state.instance.references
     sizes = [estimate_tokens(reference.output.text) for reference in references]
@@ -379,7 +384,8 @@ def _judge_usages(spec: RunSpec, requests: Sequence[StoredRequest]) -> Iterator[
     """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:
         for each in requests:
-            task, tokens = each.state.instance.sub_split or "", _typical_output(each)
+            task = each.state.instance.sub_split or ""
+            tokens = _typical_output(each)
             answer = GeneratedOutput(
                 typical_answer(annotator, task, each.sample.record, tokens), logprob=0, tokens=[]
             )
@@ -439,9 +445,9 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
 def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) -> int:
     """Return the size of the files of a run without answers, which are written to a temporary folder."""
     if is_our_method(spec.adapter_spec.method):
-        keys = prefixes.prefix_keys(each.text() for each in requests)
+        keys = prefixes.prefix_keys(request.text() for request in requests)
         store_prompts(folder, requests, prefixes.order_by_prefix(keys))
-    write_json(folder / STATES, (each.written(each.state) for each in requests))
-    tasks = {each.state.instance.sub_split for each in requests}
+    write_json(folder / STATES, (request.written(request.state) for request in requests))
+    tasks = {request.state.instance.sub_split for request in requests}
     results = RESULT_BYTES * len(requests) + TASK_BYTES * len(tasks) + RUN_BYTES
     return sum(path.stat().st_size for path in folder.iterdir()) + results

@@ -57,7 +57,8 @@ def split_answers(joined: RequestResult) -> tuple[RequestResult, RequestResult]:
     *last, first = joined.completions
     before = replace(joined, completions=[first], request_time=None)
     after = replace(joined, completions=last)
-    total, part = usage_of(joined), usage_of(before)
+    total = usage_of(joined)
+    part = usage_of(before)
     if total is None or part is None:
         return before, after
     rest = [whole - own for whole, own in zip(astuple(total), astuple(part), strict=True)]

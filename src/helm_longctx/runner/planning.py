@@ -74,7 +74,8 @@ def make_plans(
     """Plan the sample of each task of each run, with the `known` spreads, for a wanted difference from 0 to 1."""
     plans = []
     for estimate, sample in ((each, sample) for each in estimates for sample in each.samples):
-        spreads, price = find_spreads(sample, known), estimate.dollars.typical
+        spreads = find_spreads(sample, known)
+        price = estimate.dollars.typical
         best = spreads.paired or spreads.unpaired
         needed = questions_needed(best, difference, sample.cluster_size) if difference else None
         plan = Plan(
@@ -170,14 +171,16 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
         name: rows[0].group for instances in models.values() for name, rows in instances.items()
     }
     alone = [
-        variance_components(list(each.values()), [groups[name] for name in each])
-        for each in means.values()
+        variance_components(list(mean.values()), [groups[name] for name in mean])
+        for mean in means.values()
     ]
     components = [each for each in alone if each.groups > 1]
     if not components:
         return NO_SPREADS
-    variance = max(each.between + each.within for each in components)
-    unpaired = Spread(variance, max(each.share_between for each in components), is_paired=False)
+    variance = max(component.between + component.within for component in components)
+    unpaired = Spread(
+        variance, max(component.share_between for component in components), is_paired=False
+    )
     pairs = []
     for one, other in combinations(means.values(), 2):
         shared = [name for name in one if name in other]
@@ -190,10 +193,10 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
             )
     if not pairs:
         return Spreads(unpaired, None, "earlier runs")
-    kurtoses = [each.kurtosis for each in pairs if each.kurtosis is not None]
+    kurtoses = [pair.kurtosis for pair in pairs if pair.kurtosis is not None]
     paired = Spread(
-        variance=fmean(each.variance for each in pairs),
-        correlation=fmean(each.correlation for each in pairs),
+        variance=fmean(pair.variance for pair in pairs),
+        correlation=fmean(pair.correlation for pair in pairs),
         is_paired=True,
         kurtosis=fmean(kurtoses) if kurtoses else None,
     )

@@ -40,7 +40,8 @@ class WindowError(InputError):
 
 def may_exceed(entry: Entry, deployment: str) -> bool:
     """Whether an entry's length says that its prompts may not fit, and they are not cut for lack of a tokenizer."""
-    window, length = deployment_window(deployment), entry.settings.length
+    window = deployment_window(deployment)
+    length = entry.settings.length
     has_tokenizer = bool(get_model_deployment(deployment).tokenizer_name)
     return bool(window and length and not has_tokenizer) and FEWEST * (length or 0) > (window or 0)
 
@@ -100,7 +101,7 @@ class PreparedRun:
 
     @cached_property
     def _keys(self) -> list[prefixes.Key]:
-        return prefixes.prefix_keys(each.text() for each in self.requests)
+        return prefixes.prefix_keys(request.text() for request in self.requests)
 
     def order(self) -> list[int]:
         """Return the numbers of the requests in an order in which a prefix, or a function's context, is reused."""
@@ -135,7 +136,8 @@ class PreparedRun:
 
     def ask(self) -> Answers:
         """Send requests without an answer. Raises an `InputError` at a limit, or if the model cannot be asked."""
-        total, order = len(self.requests), self.order()
+        total = len(self.requests)
+        order = self.order()
         settings = self.sender, self.journal, self.spending, total
         if has_programs(self.requests):
             check_programs(self.requests, self.sender)

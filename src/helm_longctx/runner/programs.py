@@ -60,7 +60,8 @@ def has_programs(requests: Sequence[StoredRequest]) -> bool:
 
 def make_question(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]]) -> Question:
     """Return a question as its program gets it, with its whole text."""
-    sample, request = asked.sample, asked.whole()
+    sample = asked.sample
+    request = asked.whole()
     assert sample.method
     assert sample.context_span
     start, end = sample.context_span
@@ -79,7 +80,8 @@ def make_question(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Re
 
 def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
     """Put a request of a program into a spool. It has the model, the parameters and the style of the run's requests."""
-    base, sample = asked.request, asked.sample
+    base = asked.request
+    sample = asked.sample
     raised = max(0, base.max_tokens - sample.max_tokens)
     request = replace(
         base,
@@ -137,7 +139,10 @@ class _Gate:
     def __init__(self, journal: Journal, spending: Spending, width: int, sender: Sender):
         self.room = threading.Condition()
         self.waiting = 0
-        self._journal, self._spending, self._width, self._sender = journal, spending, width, sender
+        self._journal = journal
+        self._spending = spending
+        self._width = width
+        self._sender = sender
         self._in_flight: set[str] = set()
         self._charged: set[str] = set()
         self._is_proven = False
@@ -242,7 +247,8 @@ class _Conversation:
         self.has_begun = True
 
     def _exchange(self, steps: Sequence[Step]) -> list[RequestResult]:
-        gate, journal = self.asking.gate, self.asking.journal
+        gate = self.asking.gate
+        journal = self.asking.journal
         results: dict[int, RequestResult] = {}
         flights: dict[int, tuple[str, int, StoredRequest]] = {}
         queue = dict(enumerate(steps))
@@ -275,7 +281,8 @@ class _Conversation:
         if pays and failure_of(result) is None:
             self.usages.append(usage)
         self.is_cached &= result.cached
-        prices, messages = self.asking.spending.prices, []
+        prices = self.asking.spending.prices
+        messages = []
         for message in step.messages:
             calls = (
                 f"\n[{each['name']} {serialize(each['arguments']).decode()}]"
@@ -351,7 +358,9 @@ class ProgramAsking(Asking):
         )
         self.gate = _Gate(journal, spending, parallelism, sender)
         self.shared: dict[Any, Any] = {}
-        self._parallelism, self._folder, self._lock = parallelism, folder, threading.Lock()
+        self._parallelism = parallelism
+        self._folder = folder
+        self._lock = threading.Lock()
         (folder / STEPS).write_bytes(b"")
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
@@ -444,7 +453,8 @@ def _call(conversation: _Conversation) -> RequestResult | BaseException:
     _running.conversation = conversation
     try:
         question = make_question(conversation.asked, conversation.send)
-        question.pause, question.shared = conversation.pausing, conversation.asking.shared
+        question.pause = conversation.pausing
+        question.shared = conversation.asking.shared
         text = _call_program(conversation.asked, question)
         if conversation.forks:
             return _refuse(f"{conversation._name} started a process with fork")

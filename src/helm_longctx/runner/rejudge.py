@@ -116,7 +116,9 @@ class Rejudger(Runner):
             stack.enter_context(explain_full_disk(target, f"{run} is unchanged"))
             before = load_object(run / STATES, ScenarioState)
             # The old verdicts are another judge's, or `judge=none` means no verdicts.
-            states = [replace(each, annotations=None) for each in before.request_states]
+            states = [
+                replace(request_state, annotations=None) for request_state in before.request_states
+            ]
             state = replace(before, annotator_specs=spec.annotators, request_states=states)
             state = WholePromptAnnotations(self.annotator_executor, whole_request).execute(state)
             stats, instance_stats = evaluate(self, spec, state)
@@ -133,12 +135,16 @@ def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
     """Return how many verdicts a run has and how many are missing."""
     verdicts = missing = 0
     for note in (
-        note for each in state.request_states for note in (each.annotations or {}).values() if note
+        note
+        for request_state in state.request_states
+        for note in (request_state.annotations or {}).values()
+        if note
     ):
         judges = len(note.get("judges", ())) or 1
         # `failed` is the share of a jury's judges without a verdict.
         failed = round(float(note.get("failed", 0)) * judges)
-        verdicts, missing = verdicts + judges - failed, missing + failed
+        verdicts = verdicts + judges - failed
+        missing = missing + failed
     return verdicts, missing
 
 
@@ -172,7 +178,8 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
     if judge is None and not spec.annotators:
         raise InputError(f"run {spec.name} has no judge; name one with --judge")
     arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
-    entry, run_name = check_entry(benchmark, name, arguments), spec.name
+    entry = check_entry(benchmark, name, arguments)
+    run_name = spec.name
     if judge:
         start, _, rest = spec.name.partition(":")
         parts = _without_judge(rest).split(",")
@@ -213,7 +220,8 @@ def load_object(path: Path, kind: Any) -> Any:
 def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
     """Copy a run with other files to `target` in one step, so that the folder is never incomplete."""
     with tempfile.TemporaryDirectory(prefix=".rejudged-", dir=target.parent) as name:
-        new, old = Path(name) / "new", Path(name) / "old"
+        new = Path(name) / "new"
+        old = Path(name) / "old"
         shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))
         for file_name, content in files.items():
             write_json(new / file_name, content)

@@ -116,7 +116,8 @@ def retry_cut(requests: list[StoredRequest], spec: RunSpec, run: Path) -> list[S
     Raises:
         InputError: the earlier run is not finished, is damaged, or has no result for a request.
     """
-    factor, earlier = retry_factor(spec), run.with_name(earlier_name(run.name))
+    factor = retry_factor(spec)
+    earlier = run.with_name(earlier_name(run.name))
     if not factor:
         return requests
     if find_incomplete_files(earlier):

@@ -190,7 +190,8 @@ class LongContextRunner(Runner):
     ):
         apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
-        self.strategy, self.limit = strategy or Strategy(), Limit(max_cost())
+        self.strategy = strategy or Strategy()
+        self.limit = Limit(max_cost())
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._is_only_run = False
@@ -205,7 +206,9 @@ class LongContextRunner(Runner):
                 also HELM's failed runs. It has the reason if there is only one run.
             RunnerError: only HELM's own runs failed.
         """
-        self._refused, self._reasons, self._is_only_run = {}, {}, len(run_specs) == 1
+        self._refused = {}
+        self._reasons = {}
+        self._is_only_run = len(run_specs) == 1
         self._refuse_incomplete(run_specs)
         whole = [spec for spec in run_specs if spec.name not in self._refused]
         self._left = Counter(spec.adapter_spec.model_deployment for spec in whole)
@@ -215,7 +218,8 @@ class LongContextRunner(Runner):
                 super().run_all(whole)
         except RunnerError as error:
             failure = error
-        suite, ours = Path(self.runs_path).name, [spec for spec in run_specs if self._is_ours(spec)]
+        suite = Path(self.runs_path).name
+        ours = [spec for spec in run_specs if self._is_ours(spec)]
         if self.logs_scores and self.strategy.completes:
             # A refused run can have the result of an earlier command.
             log_scores(
@@ -245,7 +249,8 @@ class LongContextRunner(Runner):
 
         Everything is checked before the first request, because requests of the other runs cost money.
         """
-        root, ready = DataRoot.find(self.output_path), []
+        root = DataRoot.find(self.output_path)
+        ready = []
         for spec in filter(self._is_ours, run_specs):
             if (self.run_path(spec) / files.INSTANCE_STATS).exists():
                 continue
@@ -265,10 +270,8 @@ class LongContextRunner(Runner):
 
     def _check_tokenizer(self, run_spec: RunSpec, root: DataRoot) -> None:
         """Load the tokenizers of a run, and check that some of its prompts fit the model's window."""
-        scenario, deployment = (
-            create_scenario(run_spec.scenario_spec),
-            run_spec.adapter_spec.model_deployment,
-        )
+        scenario = create_scenario(run_spec.scenario_spec)
+        deployment = run_spec.adapter_spec.model_deployment
         is_loaded = True
         try:
             check_tokenizers(scenario.entry, deployment, root)
@@ -290,7 +293,8 @@ class LongContextRunner(Runner):
         try:
             with self._refusing(run_spec):
                 if self.streams(run_spec):
-                    spec, path = with_deployments_tokenizer(run_spec), self.run_path(run_spec)
+                    spec = with_deployments_tokenizer(run_spec)
+                    path = self.run_path(run_spec)
                     kept = f"the answers are kept in the run's {SHARDS if self.strategy.process else NAME}"
                     # Another process may be making the same run, and a full disk can show in any of the run's files.
                     with self.strategy.lock(path), explain_full_disk(path, kept):
@@ -381,7 +385,8 @@ class LongContextRunner(Runner):
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
         # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
-        path, scenario = self.run_path(run_spec), make_scenario(run_spec)
+        path = self.run_path(run_spec)
+        scenario = make_scenario(run_spec)
         deployment = run_spec.adapter_spec.model_deployment
         if isinstance(scenario, LongContextScenario):
             scenario.entry.check_machine()
@@ -421,10 +426,8 @@ class LongContextRunner(Runner):
 
     def open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
         """Open a run's journal, whose answers count only for its server. Raises an `InputError` if it is damaged."""
-        credentials, proxy = (
-            self.annotator_executor.factory.credentials,
-            self.executor.execution_spec.url or None,
-        )
+        credentials = self.annotator_executor.factory.credentials
+        proxy = self.executor.execution_spec.url or None
         server = server_digest(run_spec.adapter_spec.model_deployment, credentials, proxy)
         return Journal(run_path, server, self.strategy.process)
 

@@ -21,10 +21,12 @@ from helm_longctx.models.endpoints.registration import LOCAL_CLIENTS
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runs.files import read_model
 
-WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
+WAIT = "HELM_LONGCTX_WAIT"
+DEFAULT_WAIT = 5.0
 """Seconds before the second attempt; doubled before each further one."""
 
-TRIES, DEFAULT_TRIES = "HELM_LONGCTX_TRIES", 6
+TRIES = "HELM_LONGCTX_TRIES"
+DEFAULT_TRIES = 6
 """Number of attempts at a request that fails temporarily. By default they take as long as HELM's own retries."""
 
 _IN_PROCESS = (
@@ -42,7 +44,8 @@ def make_sender(context: Context, deployment: str) -> Sender:
 
     Raises an `InputError` if the client cannot be made: a package or a key is missing, or an argument is wrong.
     """
-    limit, tries = request_timeout(), int(number_setting(TRIES, DEFAULT_TRIES, whole=True))
+    limit = request_timeout()
+    tries = int(number_setting(TRIES, DEFAULT_TRIES, whole=True))
     retries = Retries(tries, number_setting(WAIT, DEFAULT_WAIT))
     if not isinstance(context, LocalContext):
         return Sender(context, retries, limit)
@@ -86,7 +89,8 @@ def identify(deployment: str) -> dict[str, Any] | None:
 
 def has_changed(path: Path, deployment: str) -> bool:
     """Whether the weights in a model's folder differ from the weights of an earlier run."""
-    now, before = (identify(deployment) or {}).get("digest"), read_model(path).get("digest")
+    now = (identify(deployment) or {}).get("digest")
+    before = read_model(path).get("digest")
     return None not in (now, before) and now != before
 
 

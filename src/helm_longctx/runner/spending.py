@@ -48,7 +48,10 @@ class Limit:
     """
 
     def __init__(self, dollars: float | None):
-        self.dollars, self.spent, self.reserved, self.is_reached = dollars, 0.0, 0.0, False
+        self.dollars = dollars
+        self.spent = 0.0
+        self.reserved = 0.0
+        self.is_reached = False
 
     def has_room(self, dollars: float) -> bool:
         """Whether the limit has room for a request of this cost."""
@@ -100,7 +103,8 @@ class Spending:
         """Replace a request's reserved cost by its real cost. If it is late, the provider may still count it."""
         reserved = self._reserved.pop(number, 0.0)
         self._limit.reserved -= reserved
-        usage, failure = outcome.usage, outcome.failure
+        usage = outcome.usage
+        failure = outcome.failure
         if failure is not None:
             self._limit.spent += reserved if is_late or failure not in _NOT_BILLED else 0.0
         elif outcome.result.cached:

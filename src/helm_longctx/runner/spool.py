@@ -210,7 +210,8 @@ def draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instanc
 def store_prompts(folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]) -> None:
     """Write the whole prompts to a run's folder."""
     about = (
-        (each.state.instance.id, each.state.instance.sub_split, each.digest) for each in requests
+        (request.state.instance.id, request.state.instance.sub_split, request.digest)
+        for request in requests
     )
     names = instance_names(about)
     write_prompts(folder, ((names[number], requests[number].text()) for number in order))
@@ -225,7 +226,8 @@ class WholePromptAnnotations(AnnotationExecutor):
     """HELM's annotation executor for states with elided prompts: annotators get whole prompts."""
 
     def __init__(self, base: AnnotationExecutor, whole_request: Callable[[RequestState], Request]):
-        self.execution_spec, self.factory = base.execution_spec, base.factory
+        self.execution_spec = base.execution_spec
+        self.factory = base.factory
         self._whole_request = whole_request
 
     def process(self, annotators: list[Annotator], state: RequestState) -> RequestState:
@@ -265,7 +267,8 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
     for state in states:
         instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
         evidence = evidence_of([reference.output.text for reference in instance.references], sample)
-        text, prompt = request_text(instance.input), request_text(state.request)
+        text = request_text(instance.input)
+        prompt = request_text(state.request)
         sample = sample.extend(full_prompt=point_to(prompt, spool))
         shown = [spool.add(request_text(elide_texts(state.request, evidence)))] * 2
         if text != prompt:
@@ -305,7 +308,8 @@ def adapt_for_helm(
         states = adapter.adapt(instances, parallelism)
     requests = []
     for state in states:
-        tokens, references = state.request.max_tokens, state.instance.references
+        tokens = state.request.max_tokens
+        references = state.instance.references
         place = point_to(request_text(state.request), spool)
         sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=place)
         evidence = evidence_of([reference.output.text for reference in references], sample)

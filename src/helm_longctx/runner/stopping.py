@@ -22,7 +22,8 @@ from helm_longctx.runs.scores import read_scores
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.stop_rules import Rule
 
-FIRST, GROWTH = 32, 1.5
+FIRST = 32
+GROWTH = 1.5
 """Instances of the first round, and the factor by which each further round is larger."""
 
 
@@ -36,7 +37,8 @@ class Stop:
 
     def __str__(self) -> str:
         interval = self.verdict.interval
-        mean, ends = percent(interval.mean), range_text(interval.low, interval.high)
+        mean = percent(interval.mean)
+        ends = range_text(interval.low, interval.high)
         entry = self.specs[0].scenario_spec.args.get("entry", self.specs[0].name)
         return f"{entry}: {self.verdict.text or 'not decided'}: {mean} ({ends}) after {self.instances} instances"
 
@@ -81,7 +83,8 @@ def run_until_decided(
         questions.append(
             (group, Question(rule, [spec.adapter_spec.model_deployment for spec in group], looks))
         )
-    stops, size = [], FIRST
+    stops = []
+    size = FIRST
     while questions:
         limited = []
         for spec in (spec for group, _ in questions for spec in group):
@@ -100,14 +103,13 @@ def run_until_decided(
                 write_looks(path, question.looks)
             stop = Stop(group, question.decide(), question.asked)
             # A run can have all instances that there are, or that the user allows.
-            most, made = (
-                group[0].adapter_spec.max_eval_instances,
-                len({each.instance for each in rows[0]}),
-            )
+            most = group[0].adapter_spec.max_eval_instances
+            made = len({each.instance for each in rows[0]})
             if stop.verdict.text or made < size or (most is not None and size >= most):
                 stops.append(stop)
                 hlog(str(stop))
             else:
                 still_open.append((group, question))
-        questions, size = still_open, math.ceil(GROWTH * size)
+        questions = still_open
+        size = math.ceil(GROWTH * size)
     return stops

@@ -18,8 +18,11 @@ import orjson
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.sample import Sample
 
-RUN_SPEC, SCENARIO, STATES = "run_spec.json", "scenario.json", "scenario_state.json"
-STATS, INSTANCE_STATS = "stats.json", "per_instance_stats.json"
+RUN_SPEC = "run_spec.json"
+SCENARIO = "scenario.json"
+STATES = "scenario_state.json"
+STATS = "stats.json"
+INSTANCE_STATS = "per_instance_stats.json"
 LOOKS = "looks.json"
 MODEL = "python_model.json"
 """What identifies a model that ran in the process of the run."""
@@ -37,9 +40,15 @@ _PIECE = 1 << 16
 """Bytes of a file that are read at once at least."""
 
 # HELM indents its JSON by two spaces and escapes newlines in texts, so these lines can only be outer brackets.
-_LIST, _EMPTY_LIST, _LIST_END = b'  "request_states": [\n', b'  "request_states": []', b"  ]"
-_STATE, _STATE_END = b"    {\n", b"    }"
-_ROWS, _ROWS_END, _ROW, _ROW_END = b"[\n", b"]", b"  {\n", b"  }"
+_LIST = b'  "request_states": [\n'
+_EMPTY_LIST = b'  "request_states": []'
+_LIST_END = b"  ]"
+_STATE = b"    {\n"
+_STATE_END = b"    }"
+_ROWS = b"[\n"
+_ROWS_END = b"]"
+_ROW = b"  {\n"
+_ROW_END = b"  }"
 
 
 @contextmanager
@@ -170,7 +179,8 @@ def _split_json(value: Any, depth: int, margin: str = "\n") -> Iterator[str]:
 def _split_items(
     brackets: str, items: Iterable[tuple[str, Any]], depth: int, margin: str
 ) -> Iterator[str]:
-    inner, between = margin + "  ", brackets[0]
+    inner = margin + "  "
+    between = brackets[0]
     for key, item in items:
         yield f"{between}{inner}{key}"
         yield from _split_json(item, depth - 1, inner)
@@ -268,7 +278,8 @@ def _split(path: Path) -> Iterator[State | bytes]:
                 yield rest
                 continue
             if line.startswith(_LIST_END if in_list else _EMPTY_LIST):
-                in_list, has_list = False, True
+                in_list = False
+                has_list = True
             in_list = in_list or line == _LIST
             yield line
         if not has_list or last.rstrip() != b"}":
@@ -279,7 +290,9 @@ class _Lines:
     """The lines of a file, of which many can be read at once: a run has hundreds for each answer."""
 
     def __init__(self, file: BinaryIO):
-        self._file, self._data, self._at = file, bytearray(), 0
+        self._file = file
+        self._data = bytearray()
+        self._at = 0
 
     def read(self) -> bytes:
         """Return the next line; empty at the end of the file."""
@@ -295,15 +308,18 @@ class _Lines:
         return self._take(place + 1)
 
     def _take(self, end: int) -> bytes:
-        start, self._at = self._at, end
+        start = self._at
+        self._at = end
         return bytes(memoryview(self._data)[start:end])
 
     def _find(self, mark: bytes, begin: int) -> int:
         """Return the place of a mark in the data, which grows until it has the mark; -1 if the file has none."""
         while (place := self._data.find(mark, begin)) < 0:
-            begin, gone = max(begin, len(self._data) - len(mark) + 1), max(self._at - 1, 0)
+            begin = max(begin, len(self._data) - len(mark) + 1)
+            gone = max(self._at - 1, 0)
             del self._data[:gone]
-            self._at, begin = self._at - gone, begin - gone
+            self._at = self._at - gone
+            begin = begin - gone
             if not (piece := self._file.read(_PIECE)):
                 break
             self._data += piece

@@ -42,7 +42,8 @@ class GroupWriter(Generic[Item]):
     def __init__(self, write: Callable[[Sequence[Item]], object]):
         self._write = write
         self._gathering: tuple[list[Item], Future[None]] = [], Future()
-        self._joining, self._writing = Lock(), Lock()
+        self._joining = Lock()
+        self._writing = Lock()
 
     def add(self, item: Item) -> None:
         """Write an item with its group. Raises in each thread of the group what `write` raised."""
@@ -71,7 +72,8 @@ class DurableLines:
             raise InputError(
                 f"{path} is a link, which is not followed; remove it, or move the file to its place"
             )
-        self.path, self._remedy = path, remedy
+        self.path = path
+        self._remedy = remedy
         self._file: BinaryIO | None = None
         self._line_number = 0
         self._torn_at: int | None = None
@@ -115,9 +117,9 @@ class DurableLines:
 
     def _encode(self, value: Any) -> bytes:
         # `dataclasses.asdict` would copy all of it first, which takes several times as long.
-        fields = lambda part: {
-            name: field for name, field in vars(part).items() if field is not None
-        }  # noqa: E731
+        def fields(part: Any) -> dict[str, Any]:
+            return {name: field for name, field in vars(part).items() if field is not None}
+
         return json.dumps(value, default=fields).encode()
 
     def _decode(self, line: bytes) -> Any:
@@ -148,7 +150,8 @@ class SealedLines(DurableLines):
         return content[:-1] + f', "{hashlib.sha256(content).hexdigest()}"]'.encode()
 
     def _decode(self, line: bytes) -> Any:
-        content, seal = line[:-_SEAL_SIZE] + b"]", _SEAL.fullmatch(line[-_SEAL_SIZE:])
+        content = line[:-_SEAL_SIZE] + b"]"
+        seal = _SEAL.fullmatch(line[-_SEAL_SIZE:])
         if not seal:
             return super()._decode(line)
         if hashlib.sha256(content).hexdigest().encode() != seal[1]:
@@ -186,7 +189,8 @@ class Journal(SealedLines):
         path = run_path / SHARDS / f"{process}.jsonl" if process else run_path / NAME
         super().__init__(path, _REMEDY)
         path.touch()
-        self._run_path, self._server = run_path, server
+        self._run_path = run_path
+        self._server = server
         self._answers: dict[str, RequestResult | None] = {}
         for other in answer_files(run_path):
             if other != path:

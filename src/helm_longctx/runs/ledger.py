@@ -110,7 +110,8 @@ class Ledger(DurableLines):
         requests: Mapping[str, tuple[Request, Mapping[str, Any]]],
     ) -> BatchPart:
         """Record that a batch is about to be created."""
-        identifier, stored = uuid.uuid4().hex, {}
+        identifier = uuid.uuid4().hex
+        stored = {}
         for name, (request, sent) in requests.items():
             bare = replace(request, prompt="", messages=None if request.messages is None else [])
             stored[name] = {"request": asdict_without_nones(bare), "sent": dict(sent)}

@@ -69,7 +69,8 @@ def elide(text: str, evidence: Sequence[str] = ()) -> str:
     places = _find_evidence(text, evidence)
     around = [(start - AROUND, end + AROUND) for start, end in places]
     spans = _merge([(0, HEAD), *around, (len(text) - TAIL, len(text))])
-    parts, done = [], 0
+    parts = []
+    done = 0
     for start, end in ((_edge(text, start), _edge(text, end)) for start, end in spans):
         if start > done:
             place = f"depth {done / len(text):.0%} to {start / len(text):.0%}"
@@ -101,7 +102,8 @@ def _find_evidence(text: str, evidence: Sequence[str]) -> list[Span]:
             if len(piece.encode("utf-8", "replace")) >= _SHORTEST_EVIDENCE
             else -1
         )
-        start, end = _edge(text, at), _edge(text, at + min(len(piece), EVIDENCE))
+        start = _edge(text, at)
+        end = _edge(text, at + min(len(piece), EVIDENCE))
         if at >= 0 and all(end <= other[0] or start >= other[1] for other in spans):
             spans.append((start, end))
         if len(spans) == PLACES:
@@ -216,7 +218,8 @@ def elide_messages(messages: Sequence[Mapping[str, str]], evidence: Sequence[str
     return visible
 
 
-TEXTS, INDEX = "prompts.zst", "prompts.json"
+TEXTS = "prompts.zst"
+INDEX = "prompts.json"
 Value = TypeVar("Value")
 
 _WINDOW_LOG = 25
@@ -251,7 +254,8 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
             if start >= _FRAME:
                 # A reader must start at a frame, so frames limit the decompression for one prompt.
                 stream.flush(zstandard.FLUSH_FRAME)
-                frame, start = file.tell(), 0
+                frame = file.tell()
+                start = 0
             data = prompt.encode("utf-8", "surrogatepass")
             stream.write(data)
             places[name] = (frame, start, len(data))

@@ -93,7 +93,8 @@ def read_scores(
     Raises:
         InputError: a file is missing or damaged.
     """
-    spec, path = read_json(run / RUN_SPEC), run / INSTANCE_STATS
+    spec = read_json(run / RUN_SPEC)
+    path = run / INSTANCE_STATS
     with reading(run / RUN_SPEC):
         about = _about(run, spec)
         entry = spec["scenario_spec"].get("args", {}).get("entry")
@@ -104,7 +105,12 @@ def read_scores(
         tasks = (
             []
             if alike
-            else [task for each in benchmarks if entry in each.entries for task in each.tasks]
+            else [
+                task
+                for benchmark in benchmarks
+                if entry in benchmark.entries
+                for task in benchmark.tasks
+            ]
         )
         headlines = {task.name: task.headline for task in tasks if len(task.headline) > 1}
         alone = (metric or main,)
@@ -119,7 +125,8 @@ def read_scores(
     with reading(path):
         for row in read_rows(path):
             for task, values in _by_task(row, split).items():
-                name, headline = row["instance_id"], headlines.get(task, alone)
+                name = row["instance_id"]
+                headline = headlines.get(task, alone)
                 sample = samples.get((name, task)) or Sample("", 0, 0)
                 tokens = values.get(
                     "prompt_tokens", values.get("input_tokens", sample.input_tokens)
@@ -159,7 +166,8 @@ def _group(task: str, instance: str, sample: Sample) -> str:
 def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that all scores of a run share."""
     arguments = spec["scenario_spec"].get("args", {})
-    length, folder = arguments.get("length"), folder_name(arguments.get("path"))
+    length = arguments.get("length")
+    folder = folder_name(arguments.get("path"))
     judges = (
         annotator.get("args", {}).get("judge", "") for annotator in spec.get("annotators") or []
     )

@@ -190,7 +190,8 @@ def read_published(
     names = {task.name: category.name for category in categories for task in category.tasks}
     results: dict[tuple[str, str, int | None, int | None], dict[str, float]] = defaultdict(dict)
     for row in read_table(package, "published.csv"):
-        task, length = row.get("task", ""), parse_length(row["length"]) if "length" in row else None
+        task = row.get("task", "")
+        length = parse_length(row["length"]) if "length" in row else None
         category = row.get("category") or names.get(task, "")
         samples = int(row["samples"]) if row.get("samples") else None
         results[row["model"], category, length, samples][task] = float(row["score"]) / best

@@ -47,7 +47,8 @@ class CountTokens(Protocol):
 SHORT = 7
 """Characters of words that are remembered whatever they consist of."""
 
-MOST_BYTES, ENTRY = 1 << 28, 150
+MOST_BYTES = 1 << 28
+ENTRY = 150
 """Bytes of the texts that are remembered, and of an entry without its text."""
 
 LARGEST_GROUP = 3
@@ -140,7 +141,9 @@ class _WordCounter:
     """
 
     def __init__(self, encode: Encode, group: int, cuts_hyphens: bool, added: Collection[str]):
-        self._encode, self._group, self._cuts_hyphens = encode, group, cuts_hyphens
+        self._encode = encode
+        self._group = group
+        self._cuts_hyphens = cuts_hyphens
         self._starts = {token[:1] for token in added}
         self._added = re.compile("|".join(map(re.escape, added)))
         # A token with a space can also lie across texts that are remembered.
@@ -153,7 +156,8 @@ class _WordCounter:
     def count(self, *texts: str) -> int:
         """Return the number of tokens of texts joined by spaces, without special tokens."""
         words: list[str] = [*_SPACE.split(texts[0]), *texts[1:]]
-        start, last = words.pop(0), words.pop() if words else ""
+        start = words.pop(0)
+        last = words.pop() if words else ""
         total, rest = _look_up(self._words, words)
         new = [*dict.fromkeys(rest)]
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
@@ -240,7 +244,8 @@ def _look_up(sizes: Mapping[str, int], texts: Sequence[str]) -> tuple[int, list[
 
 def _join_open(texts: Sequence[str]) -> list[str]:
     """Join each text with the next one if their tokens can depend on each other."""
-    joined, waiting = [], []
+    joined = []
+    waiting = []
     for text in texts:
         waiting.append(text)
         if text[-1:] in _GRAPHIC:
@@ -300,7 +305,9 @@ def read_tokenizer(file: Path) -> Tokenizer:
         raise InputError(f"{file}: not a fast tokenizer file") from error
 
 
-_DIGIT, _LETTER, _MARK = 1, 2, 3
+_DIGIT = 1
+_LETTER = 2
+_MARK = 3
 _KINDS = np.zeros(256, np.uint8)
 _KINDS[[*range(33, 127)]] = _MARK
 _KINDS[[*range(48, 58)]] = _DIGIT
@@ -359,7 +366,8 @@ class TextCutter:
 
     def __init__(self, file: Path, limit: int, ending: str):
         tokenizer = read_tokenizer(file)
-        self._tokenizer, self._limit = PieceTokenizer(tokenizer), limit
+        self._tokenizer = PieceTokenizer(tokenizer)
+        self._limit = limit
         self._place = limit - len(tokenizer.encode(ending).ids)
         if self._place < 0:
             raise InputError(

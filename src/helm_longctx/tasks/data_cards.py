@@ -40,11 +40,9 @@ _HUB = re.compile(
     r"https://huggingface\.co/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/"
 )
 
-BEFORE_RUN, ON_REQUEST, FOR_JUDGES = (
-    "before a run",
-    "only by helm-longctx fetch",
-    "when answers are judged",
-)
+BEFORE_RUN = "before a run"
+ON_REQUEST = "only by helm-longctx fetch"
+FOR_JUDGES = "when answers are judged"
 
 NOT_STATED = "not stated"
 
@@ -218,10 +216,8 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
                     try:
                         next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
                     except InputError as error:
-                        result, why = (
-                            "differs" if isinstance(error, ShapeError) else "one row",
-                            str(error),
-                        )
+                        result = "differs" if isinstance(error, ShapeError) else "one row"
+                        why = str(error)
                     shapes = [
                         shape._replace(result=result, why=why.replace(f"{root}/", ""))
                         for shape in shapes
@@ -250,8 +246,8 @@ def _peek(entry: str, source: Source, root: Path) -> Shape:
     ]
     columns = {
         name: type(value).__name__
-        for each in rows
-        for name, value in (each[0] if isinstance(each, list) else each).items()
+        for row in rows
+        for name, value in (row[0] if isinstance(row, list) else row).items()
     }
     text = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     return shape._replace(columns=text, result="same", why="") if files else shape

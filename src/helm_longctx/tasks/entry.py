@@ -167,11 +167,9 @@ class Entry:
         Each judge other than the official one, and each folder of the user's own files, has its own groups, and so its
         own columns.
         """
-        judge, closed, folder = (
-            self.settings.judge,
-            self.settings.context == "none",
-            folder_name(self.settings.path),
-        )
+        judge = self.settings.judge
+        closed = self.settings.context == "none"
+        folder = folder_name(self.settings.path)
         found = []
         for name, tasks in (
             (self.category.name, self.tasks),
@@ -419,7 +417,8 @@ def select_category(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[
     """Return the entry that `oneruler:language=de` stands for, and the rest, or raise an `InputError`."""
     from helm_longctx.tasks.registry import BY_CATEGORY  # benchmarks import modules of this room
 
-    benchmark, rest = BY_CATEGORY.get(name), dict(arguments)
+    benchmark = BY_CATEGORY.get(name)
+    rest = dict(arguments)
     if benchmark is None or benchmark.category_argument not in rest:
         return name, rest
     value = rest.pop(benchmark.category_argument)

@@ -92,7 +92,8 @@ class Script:
             per_unit = (self.tokens(draw(0, probe)) - self.output) / probe
             # Three times the estimate leaves room for a first draw of long units (niah.py:229).
             largest = int(self.length // per_unit) * 2 if cwe else int((self.length / per_unit) * 3)
-            low, high = step, max(largest, 2 * step)
+            low = step
+            high = max(largest, 2 * step)
             while low <= high:
                 middle = (low + high) // 2
                 if self.tokens(draw(0, middle)) <= self.length:
@@ -241,7 +242,8 @@ class KeyWords:
         for number, start in enumerate(sorted({f"{adjective}-" for adjective in adjectives})):
             first, block = self._blocks[-1] if self._blocks else (0, [])
             if not (block and start.startswith(block[0])):
-                first, block = number, []
+                first = number
+                block = []
             block.append(start)
             self._blocks.append((first, block))
         self.count = len(self._blocks) * len(self._nouns)

@@ -54,7 +54,9 @@ class Interpreter:
         functions: Mapping[str, Callable[..., Any]],
         exports: tuple[str, ...] = (),
     ):
-        self._variables, self._functions, self._exports = variables, functions, exports
+        self._variables = variables
+        self._functions = functions
+        self._exports = exports
         self._dialogue: sandbox.Dialogue | None = None
 
     def __enter__(self) -> Interpreter:
@@ -96,7 +98,8 @@ class Interpreter:
 
     def _call(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the result of a function, or the error that the code gets as an exception."""
-        function, arguments = self._functions.get(str(request["call"])), request.get("arguments")
+        function = self._functions.get(str(request["call"]))
+        arguments = request.get("arguments")
         if function is None or not isinstance(arguments, list):
             return {"error": f"there is no function {request['call']!r}"}
         try:

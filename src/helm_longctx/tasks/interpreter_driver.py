@@ -11,7 +11,8 @@ import sys
 import traceback
 from typing import Any
 
-_IN, _OUT = os.fdopen(os.dup(0), "rb"), os.dup(1)
+_IN = os.fdopen(os.dup(0), "rb")
+_OUT = os.dup(1)
 _MOST = 1 << 20
 
 
@@ -61,7 +62,8 @@ def main() -> None:
     space.update((name, _function(name)) for name in setup["functions"])
     _answer({})
     while line := _IN.readline():
-        output, error = _Output(), ""
+        output = _Output()
+        error = ""
         sys.stdout = sys.stderr = output
         try:
             exec(compile(json.loads(line)["code"], "<code>", "exec"), space)  # noqa: S102  # in the sandbox
@@ -71,7 +73,8 @@ def main() -> None:
                 traceback.format_exception(kind, value, trace.tb_next if trace else None)
             )
         finally:
-            sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+            sys.stdout = sys.__stdout__
+            sys.stderr = sys.__stderr__
         values = {name: _plain(space[name]) for name in setup["exports"] if name in space}
         _answer({"text": output.getvalue(), "error": error[-20000:], "values": values})
 

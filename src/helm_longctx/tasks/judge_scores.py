@@ -74,7 +74,8 @@ def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) 
 Ratings = NDArray[np.float64]
 """Ratings by item; NaN is a missing rating."""
 
-STEPS, GRADES = 12, 100
+STEPS = 12
+GRADES = 100
 """Ratings are grades if they are multiples of 1, 1/2, … or 1/12 (`STEPS`) and at most 100 steps (`GRADES`) apart.
 Cohen's kappa has no meaning for other ratings."""
 
@@ -114,7 +115,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: str = "ordinal") -> float:
 
 def common_ratings(one: ArrayLike, other: ArrayLike) -> tuple[Ratings, Ratings]:
     """Return the ratings of the items that both raters rated."""
-    first, second = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    first = np.asarray(one, dtype=float)
+    second = np.asarray(other, dtype=float)
     both = ~(np.isnan(first) | np.isnan(second))
     return first[both], second[both]
 

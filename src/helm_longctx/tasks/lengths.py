@@ -8,7 +8,8 @@ from helm_longctx.errors import bad_argument
 STANDARD = {f"{k}k": k * 1024 for k in (4, 8, 16, 32, 64, 128, 256, 512)} | {"1m": 1024 * 1024}
 """The usual lengths, by label. Tables, run-entry files and leaderboards use these."""
 
-SMALLEST, LARGEST = 250, 16 * 1024**2
+SMALLEST = 250
+LARGEST = 16 * 1024**2
 """The range of lengths that can be parsed."""
 
 EMPTY = "0k"

@@ -88,7 +88,8 @@ class Prompt:
         )
         if self.context is None or first < len(self.messages) - 1:
             return None
-        text, end = self.text(style), self.context[1]
+        text = self.text(style)
+        end = self.context[1]
         return text[:end], text[end:]
 
 
@@ -192,7 +193,8 @@ class Template:
     def render(self, fields: Mapping[str, str]) -> Prompt:
         """Make the prompt of an example from its fields."""
         # `str.format` is safe here, because these templates are code. `fill` is for downloaded templates.
-        user, prefix = self.user.format(**fields), self.prefix.format(**fields)
+        user = self.user.format(**fields)
+        prefix = self.prefix.format(**fields)
         # The start is not a constant, because fields before the context, such as demonstrations, have varying lengths.
         before, place, _ = self.user.partition("{" + CONTEXT + "}")
         start = len(before.format(**fields))
@@ -228,7 +230,8 @@ NO_TEMPLATE = Template("", "")
 
 def _split_template(text: str) -> tuple[list[str], list[str]]:
     """Split a template into its literals and field names, in order. There is one literal more than fields."""
-    literals, names = [""], []
+    literals = [""]
+    names = []
     for literal, name, _, _ in string.Formatter().parse(text):
         literals[-1] += literal
         if name is not None:
@@ -241,10 +244,13 @@ def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, s
     """Return the fields between the literals of a prompt; None if the prompt lacks these literals in this order."""
     if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):
         return None
-    first, end = len(literals[0]), len(prompt) - len(literals[-1])
+    first = len(literals[0])
+    end = len(prompt) - len(literals[-1])
     fields: dict[str, str] = {}
     for number in range(len(names) - 1, 0, -1):
-        literal, before, start = literals[number], literals[number - 1], first
+        literal = literals[number]
+        before = literals[number - 1]
+        start = first
         if names[number] == CONTEXT and literal and before and number > 1:
             # The field before the context is short, and the context can contain the literal between the two. So the
             # first occurrence of the literal after the start of that field is the right one.

@@ -99,10 +99,8 @@ def read_models(package: str) -> dict[str, ModelProperties]:
     """Read the models' properties in `models.csv`, a file of a benchmark's package, by published name."""
     found = {}
     for row in read_table(package, "models.csv"):
-        window, is_tuned = (
-            parse_length(row["window"]) if row["window"] else None,
-            row["instruct"] == "1",
-        )
+        window = parse_length(row["window"]) if row["window"] else None
+        is_tuned = row["instruct"] == "1"
         texts = {
             name: row[name]
             for name in ("family", "architecture", "positions", "parameters", "source")
@@ -430,7 +428,8 @@ def _read_row(
     if unknown := (row.keys() - _ROW) | (conditions.keys() - {*CONDITIONS}):
         raise ValueError(f"the row of {row['model']} has the unknown key {min(unknown)}")
     source = sources[row["source"]]
-    effort, confidence = row.get("effort", ""), row["confidence"]
+    effort = row.get("effort", "")
+    confidence = row["confidence"]
     if confidence not in CONFIDENCE:
         raise ValueError(
             f"the row of {row['model']} has the confidence {confidence!r}, not one of {', '.join(CONFIDENCE)}"

@@ -45,9 +45,9 @@ def about_of(benchmark: Benchmark) -> str:
     # A module that could not be imported is not in `sys.modules`, and is not imported again.
     modules = filter(None, map(sys.modules.get, read_folders()))
     texts = (
-        each.__doc__ or ""
-        for each in modules
-        if any(value is benchmark for value in vars(each).values())
+        module.__doc__ or ""
+        for module in modules
+        if any(value is benchmark for value in vars(module).values())
     )
     return (
         next(texts, "").partition("\n")[0].rstrip(".").partition(": ")[2] or benchmark.description
@@ -89,9 +89,8 @@ def _check(others: Sequence[Benchmark], benchmark: Any) -> Benchmark:
 def read_helms_names() -> frozenset[str]:
     """Return the names of HELM's own run entries, which its files have as arguments of a decorator."""
     package = find_spec("helm")
-    folders = [
-        Path(folder) / "benchmark/run_specs" for folder in package.submodule_search_locations or []
-    ]  # type: ignore[union-attr]
+    locations = package.submodule_search_locations if package else None
+    folders = [Path(location) / "benchmark/run_specs" for location in locations or []]
     paths = (path for folder in folders for path in sorted(folder.glob("*.py")))
     return frozenset(
         name for path in paths for name in _DECORATOR.findall(path.read_text(encoding="utf-8"))
@@ -114,8 +113,8 @@ def first_entry() -> str:
     benchmarks = sorted(BENCHMARKS, key=lambda each: -len(each.entries))
     return next(
         name
-        for each in benchmarks
-        for name, category in each.entries.items()
+        for benchmark in benchmarks
+        for name, category in benchmark.entries.items()
         if category.is_self_contained
     )
 

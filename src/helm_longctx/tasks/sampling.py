@@ -59,7 +59,8 @@ class UnseededShuffles:
         """Return the order of `count` rows after the next call."""
         state = self._state.get_state(legacy=False)["state"]
         # `datasets` unpacks `np.random.get_state()` as `_, seed, pos, *_` and takes `seed[pos]` if `pos` is below 624.
-        keys, position = state["key"], state["pos"]
+        keys = state["key"]
+        position = state["pos"]
         # At the end of the key NumPy would first make a new key, but the library then reads key[0] of the old one.
         seed = keys[position] if position < len(keys) else keys[0]
         self.skip(1)

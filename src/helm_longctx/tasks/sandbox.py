@@ -79,8 +79,13 @@ _FAMILIES = (
 )  # AF_UNIX and AF_INET. Others reach the kernel (AF_NETLINK) or a virtual machine's host (AF_VSOCK).
 _F_SETPIPE_SZ = 1031  # A pipe could get 16 times its usual memory.
 
-_LOAD, _IF_EQUAL, _IF_LEAST, _END = 0x20, 0x15, 0x35, 0x06  # instructions of BPF
-_KILL, _DENY, _ALLOW = 0x80000000, 0x00050001, 0x7FFF0000  # _DENY: the call fails with EPERM
+_LOAD = 0x20
+_IF_EQUAL = 0x15
+_IF_LEAST = 0x35
+_END = 0x06  # instructions of BPF
+_KILL = 0x80000000
+_DENY = 0x00050001
+_ALLOW = 0x7FFF0000  # _DENY: the call fails with EPERM
 
 _SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Only as many programs run at a time as there are processors. More would exceed their time limits."""
@@ -174,7 +179,7 @@ def _start(
     """Start a command in a sandbox, for whose end `stack` waits; return process, error output and report."""
     contents = (program, _seccomp_filter(), b"", b"")
     executable, denials, errors, status = (
-        stack.enter_context(_memory_file(each)) for each in contents
+        stack.enter_context(_memory_file(content)) for content in contents
     )
     inherited = [
         *(file.fileno() for file in (executable, denials, status)),
@@ -222,11 +227,13 @@ class Dialogue:
     """
 
     def __init__(self, command: Sequence[str], *, seconds: float, program: bytes = b""):
-        self._stack, self._rest = ExitStack(), bytearray()
+        self._stack = ExitStack()
+        self._rest = bytearray()
         self._process, _, _ = _start(self._stack, command, seconds, program, 1, subprocess.PIPE)
         assert self._process.stdin
         assert self._process.stdout
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        self._stdin = self._process.stdin
+        self._stdout = self._process.stdout
         for file in (self._stdin, self._stdout):
             os.set_blocking(file.fileno(), False)
 

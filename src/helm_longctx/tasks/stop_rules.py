@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from helm_longctx.errors import InputError, bad_argument
 
-BETTER, SCORE, WIDTH = "better", "score", "width"
+BETTER = "better"
+SCORE = "score"
+WIDTH = "width"
 ALLOWED = f"{BETTER}, {SCORE}=POINTS or {WIDTH}=POINTS, such as {SCORE}=60"
 
 

@@ -42,7 +42,8 @@ EVERY_TASK = (
 )
 """The run-entry arguments that every task takes."""
 
-LIKELIHOOD, PERPLEXITY = "likelihood", "perplexity"
+LIKELIHOOD = "likelihood"
+PERPLEXITY = "perplexity"
 """The values of `metric` that stand for the log-probabilities of gold answers, and of the prompt by position."""
 
 GIVEN_TEXTS = (LIKELIHOOD, PERPLEXITY)

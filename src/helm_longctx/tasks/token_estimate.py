@@ -15,7 +15,9 @@ import numpy as np
 
 _SPACE, _BREAK, _LETTER, _DIGIT, _MARK, _CJK, _OTHER = range(7)
 
-WORD, FURTHER_LETTER, WHOLE_LETTERS = 1.05, 0.07, 4
+WORD = 1.05
+FURTHER_LETTER = 0.07
+WHOLE_LETTERS = 4
 """Tokens of a word, and tokens of each letter after the first four."""
 
 RARE_PAIR = 0.8
@@ -28,15 +30,20 @@ _COMMON_PAIRS = (
     " tr ts tt tw tz wh wl wn wr ws xc xp xt zz"
 )
 
-DIGIT_GROUP, GROUP_SIZE = 1.1, 3
+DIGIT_GROUP = 1.1
+GROUP_SIZE = 3
 """Tokens of a group of digits, and the number of digits in a group. Without groups, each digit is a token."""
 
-MARKS, FURTHER_MARK = 0.6, 0.2
+MARKS = 0.6
+FURTHER_MARK = 0.2
 """Tokens of a run of punctuation marks, and tokens of each mark after the first. Many marks join the next word."""
 
-LINE_BREAK, CJK_CHARACTER, OTHER_CHARACTER = 1.0, 0.8, 1.2
+LINE_BREAK = 1.0
+CJK_CHARACTER = 0.8
+OTHER_CHARACTER = 1.2
 
-_SAMPLE, _SAMPLES = 512, 16
+_SAMPLE = 512
+_SAMPLES = 16
 """Characters of a sample of a long text, and how many samples are taken."""
 
 _GOLDEN = (5**0.5 - 1) / 2
@@ -70,7 +77,8 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     kinds = _KINDS[codes]
     # 255 is not a kind, so the first character always starts a run.
     starts = np.flatnonzero(np.diff(kinds, prepend=np.uint8(255)))
-    sizes, kinds = np.diff(starts, append=len(text)), kinds[starts]
+    sizes = np.diff(starts, append=len(text))
+    kinds = kinds[starts]
     # 1 for each character that is a rare pair with the one before.
     letters = np.minimum(codes, 0x7F).astype(np.uint16)
     pairs = np.concatenate([np.zeros(1, np.uint8), _RARE.take(letters[:-1] << 7 | letters[1:])])
@@ -159,4 +167,5 @@ def _make_kinds() -> np.ndarray:
     return kinds
 
 
-_RARE, _KINDS = _make_rare(), _make_kinds()
+_RARE = _make_rare()
+_KINDS = _make_kinds()

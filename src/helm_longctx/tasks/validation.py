@@ -48,19 +48,21 @@ def check_benchmark(benchmark: Any) -> None:
 
 def _check_names(benchmark: Benchmark) -> None:
     tasks = {
-        id(task): task for each in benchmark.categories for task in (*each.tasks, *each.variants)
+        id(task): task
+        for category in benchmark.categories
+        for task in (*category.tasks, *category.variants)
     }.values()
-    if not benchmark.entries or not all(each.tasks for each in benchmark.categories):
+    if not benchmark.entries or not all(category.tasks for category in benchmark.categories):
         raise InputError("categories: give at least one, and at least one task in each")
     for what, name in (
         ("benchmark", benchmark.name),
         ("task_argument", benchmark.task_argument),
-        *(("category", each.name) for each in benchmark.categories if each.name),
+        *(("category", category.name) for category in benchmark.categories if category.name),
         *(("task", name) for task in tasks for name in (task.name, task.argument)),
     ):
         check_name(what, name)
     for what, names in (
-        ("categories", [each.name for each in benchmark.categories]),
+        ("categories", [category.name for category in benchmark.categories]),
         ("tasks", [task.name for task in tasks]),
         ("metrics", [metric.name for metric in benchmark.metrics]),
         # The tasks of a benchmark can be metrics.
@@ -77,7 +79,7 @@ def _check_names(benchmark: Benchmark) -> None:
         *CONDITIONS,
     }:
         raise InputError(f"metrics: {min(taken)} is a name of helm-longctx")
-    for path in filter(None, (each.judge for each in benchmark.categories)):
+    for path in filter(None, (category.judge for category in benchmark.categories)):
         # An annotator imports HELM, so only its module is looked up.
         if not find_spec(path.rpartition(".")[0]):
             raise InputError(f"judge: there is no module of {path}")
@@ -123,7 +125,9 @@ def list_entries(benchmark: Benchmark) -> Iterator[Entry]:
 
 
 def _check_tables(benchmark: Benchmark) -> None:
-    published, errata, protocols = benchmark.published(), benchmark.errata(), benchmark.protocols()
+    published = benchmark.published()
+    errata = benchmark.errata()
+    protocols = benchmark.protocols()
     check_type("published", published, tuple[Published, ...])
     check_type("errata", errata, tuple[Erratum, ...])
     check_type("models", benchmark.models(), Mapping[str, ModelProperties])

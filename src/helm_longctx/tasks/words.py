@@ -50,7 +50,8 @@ def f1(output: Collection[str], gold: Collection[str]) -> float:
     shared = sum((Counter(output) & Counter(gold)).values())
     if not shared:
         return 0.0
-    precision, recall = shared / len(output), shared / len(gold)
+    precision = shared / len(output)
+    recall = shared / len(gold)
     return (2 * precision * recall) / (precision + recall)
 
 
@@ -127,7 +128,8 @@ def find_rouge_l(prediction: str, reference: str, most_steps: int) -> float | No
     if counts is None:
         return None
     shared, given, wanted = counts
-    precision, recall = shared / given, shared / wanted
+    precision = shared / given
+    recall = shared / wanted
     return 2.0 * ((precision * recall) / (precision + recall + 1e-8))
 
 
@@ -136,7 +138,8 @@ def count_common(prediction: str, reference: str, most_steps: int) -> tuple[int,
 
     None where the package raises an error.
     """
-    output, gold = split_sentences(prediction), split_sentences(reference)
+    output = split_sentences(prediction)
+    gold = split_sentences(reference)
     if not output or not gold:
         return None
     shared: set[str] = set()
@@ -169,13 +172,15 @@ def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> 
         # A cell is never less than its left neighbour, hence the running maximum.
         np.maximum.accumulate(np.maximum(table[row, 1:], matched), out=table[row + 1, 1:])
     words: set[str] = set()
-    row, column = len(gold), len(output)
+    row = len(gold)
+    column = len(output)
     for _ in range(most_steps + 1):
         if not row or not column:
             return words
         if gold[row - 1] == output[column - 1]:
             words.add(gold[row - 1])
-            row, column = row - 1, column - 1
+            row = row - 1
+            column = column - 1
         # The package goes left if both neighbours are equal. Going up would find as many words, but different ones.
         elif table[row - 1, column] > table[row, column - 1]:
             row -= 1

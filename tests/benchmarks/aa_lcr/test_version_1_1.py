@@ -58,8 +58,8 @@ def test_both_files_are_pinned() -> None:
     """The files are downloaded at a revision, and checked by their SHA-256."""
     sources = TASK.sources(None)
     assert all(
-        isinstance(each, PinnedFile) and "bdae010" in each.url and len(each.sha256) == 64
-        for each in sources
+        isinstance(source, PinnedFile) and "bdae010" in source.url and len(source.sha256) == 64
+        for source in sources
     )
     assert [each.sha256[:8] for each in (QUESTIONS_1_1, DOCUMENTS_1_1)] == ["2f90d9c3", "5e839249"]
 

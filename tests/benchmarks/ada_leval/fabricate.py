@@ -127,7 +127,8 @@ def build_ada_leval(root: Path, seed: int = SEEDS[0]) -> Path:
 def _questions(rng: random.Random, rows: int) -> Iterator[dict[str, Any]]:
     for number in range(rows):
         # Some rows have the same question and the same place of the accepted answer.
-        count, topic = rng.randint(2, 14), words(rng, 3)
+        count = rng.randint(2, 14)
+        topic = words(rng, 3)
         place = 1 if number % 50 < 2 else rng.randint(1, count)
         texts = [words(rng, rng.randint(0, 8)) for _ in range(count)]
         texts[place - 1] += f" {topic}"

@@ -131,7 +131,8 @@ def show(clone: Path, commit: str, path: str) -> str:
 
 def read_files(root: Path) -> tuple[dict[Path, OutputRun], dict[Path, str]]:
     """Return the outputs of each table, and the tables that cannot be read with the reason."""
-    runs, refused = {}, {}
+    runs = {}
+    refused = {}
     for path in sorted(root.rglob("*.csv")):
         try:
             (runs[path],) = READER.read(path, "")
@@ -144,8 +145,8 @@ def score(run: OutputRun) -> str:
     """Return a digit for each output: whether the task's scorer accepts it."""
     (task,) = parse_entry([BABILONG], run.entry).tasks
     records = (
-        {**each.record, "prediction": each.prediction, "references": each.references}
-        for each in run.outputs
+        {**output.record, "prediction": output.prediction, "references": output.references}
+        for output in run.outputs
     )
     return "".join(str(int(task.score(record)["accuracy"])) for record in records)
 
@@ -214,8 +215,8 @@ def score_before(clone: Path, files: list[File]) -> list[float]:
     runs = []
     for file in files:
         rows = [
-            [each.references[0], each.prediction, each.record["question"]]
-            for each in file.run.outputs
+            [output.references[0], output.prediction, output.record["question"]]
+            for output in file.run.outputs
         ]
         runs.append([parse_entry([BABILONG], file.run.entry).tasks[0].argument, rows])
     with tempfile.TemporaryDirectory() as name:
@@ -253,11 +254,13 @@ def check_results(clone: Path, models: Mapping[str, list[File]]) -> tuple[int, l
 
     A model with several configurations has there the accuracies of the one with the highest mean over all lengths.
     """
-    count, odd = 0, []
+    count = 0
+    odd = []
     for row in csv.DictReader(
         io.StringIO(show(clone, COMMITS["smollm-eval"], "babilong_results/all_results.csv"))
     ):
-        model, task = row.pop("model_name"), row.pop("task")
+        model = row.pop("model_name")
+        task = row.pop("task")
         tables = [
             accuracies(models[model], each)
             for each in {file.configuration for file in models[model]}

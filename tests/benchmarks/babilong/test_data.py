@@ -40,7 +40,8 @@ def test_both_sets_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     with serve(Hub(files)) as hub:
         point_at(monkeypatch, hub.url, tmp_path)
         for length, count in (("1k", 862), ("10m", 100)):
-            task, settings = BABILONG.task("qa3"), Settings(parse_length(length))
+            task = BABILONG.task("qa3")
+            settings = Settings(parse_length(length))
             ensure(task.sources(settings.level), root, "fetch it")
             examples = list(load_examples(task, settings, root))
             assert len(examples) == count == task.official_sample(settings)

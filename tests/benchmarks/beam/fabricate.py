@@ -20,7 +20,9 @@ from helm_longctx.benchmarks.beam.tasks import (
 from tests.support.fabricate_words import words, write
 
 JUDGE = "Item: <rubric_item>\nAnswer: <llm_response>\nQuestion: <question>"
-QUESTION, SYSTEM, SAME = "\n  Be brief.\n  Q: ", "Same?", ["One: ", "\n Two: ", "\n"]
+QUESTION = "\n  Be brief.\n  Q: "
+SYSTEM = "Same?"
+SAME = ["One: ", "\n Two: ", "\n"]
 FILES = {
     PROMPTS.path: f"other_prompt = 'x'\nunified_llm_judge_base_prompt = {JUDGE!r}\n",
     EVALUATION.path: "def llm_equivalence(a, b, llm):\n"

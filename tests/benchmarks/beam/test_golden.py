@@ -68,12 +68,15 @@ def read_examples(root: DataRoot, length: int, task: str = "questions") -> list[
 @pytest.mark.parametrize("length", CHATS)
 def test_requests_and_scores(length: int, root: DataRoot) -> None:
     """What models and the judge are asked, and the scores of odd answers and replies, are the official ones."""
-    task, golden = BENCHMARK.task("questions"), GOLDEN[str(length)]
+    task = BENCHMARK.task("questions")
+    golden = GOLDEN[str(length)]
     examples = read_examples(root, length)
     assert digest(json.dumps(task.prompt(each).messages) for each in examples) == golden["prompts"]
-    items, pairs = list[str](), list[str]()
+    items = list[str]()
+    pairs = list[str]()
     for number, (example, official) in enumerate(zip(examples, golden["scores"], strict=True)):
-        rubric, is_order = example.record["rubric"], example.record["ability"] == ORDERING
+        rubric = example.record["rubric"]
+        is_order = example.record["ability"] == ORDERING
         record = {**example.record, "prediction": make_answer(number, rubric), "references": []}
         prompts = judge_prompts(record)
         replies = {part: reply(prompt) for part, prompt in prompts.items()}
@@ -118,9 +121,9 @@ def test_text_has_parts_with_dates(root: DataRoot) -> None:
     (chat,) = [row["chat"] for row in rows(128 * 1024)[:1]]
     first = examples[0]
     assert (
-        len({each.fields["context"] for each in examples[:20]})
+        len({example.fields["context"] for example in examples[:20]})
         == 1
-        < len({each.group for each in examples})
+        < len({example.group for example in examples})
     )
     assert [known["date"] for _, known in first.marks] == [
         batch[0]["time_anchor"] for batch in chat
@@ -139,7 +142,7 @@ def test_events_are_asked_with_a_system_message(root: DataRoot) -> None:
     requests = annotator.questions("questions", record)
     size = len(record["rubric"])
     assert len(requests) == 3 * size
-    assert [each.system for each in requests.values()] == [""] * size + [SYSTEM] * 2 * size
+    assert [request.system for request in requests.values()] == [""] * size + [SYSTEM] * 2 * size
     assert [requests["item 1"].parse("?"), requests["line 1, item 1"].parse("?")] == [
         None,
         {"same": 0.0},

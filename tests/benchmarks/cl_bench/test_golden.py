@@ -42,12 +42,14 @@ def read_examples(task: Task, root: DataRoot) -> list[Example]:
 def test_requests_and_grades(task: Task, root: DataRoot) -> None:
     """The messages, what the judge is asked, and how its odd replies are read are the official ones."""
     (path,) = task.paths(None)
-    examples, golden = read_examples(task, root), GOLDEN[path]
+    examples = read_examples(task, root)
+    golden = GOLDEN[path]
     assert (
         digest(json.dumps(task.prompt(example).messages) for example in examples)
         == golden["prompts"]
     )
-    asked, grades = [], ""
+    asked = []
+    grades = ""
     for example, (answer, reply) in zip(examples, answers(), strict=False):
         record = {**example.record, "prediction": answer}
         prompt = judge_prompt(record)

@@ -49,8 +49,8 @@ def test_requests(examples: dict[str, Example]) -> None:
     unknown = make_rows()[-1]["prompt"]
     conversations = [*(examples[row["id"]].messages for row in known_rows()), unknown]
     asked = [
-        digest(message[key] for message in each for key in ("role", "content"))
-        for each in conversations
+        digest(message[key] for message in conversation for key in ("role", "content"))
+        for conversation in conversations
     ]
     assert digest(sorted(asked)) == GOLDEN["prompts"]
     for domain in DOMAINS:
@@ -63,7 +63,8 @@ def test_requests(examples: dict[str, Example]) -> None:
 def test_judge(examples: dict[str, Example]) -> None:
     """The judge gets the official messages at the official temperature, and its replies are read as in the official code."""
     annotator = EquivalenceAnnotator("auto", AutoClient({}, "", BlackHoleCacheBackendConfig()))
-    asked, correct = [], {}
+    asked = []
+    correct = {}
     for row in judged():
         references = [str(row["answer"])]
         record = {

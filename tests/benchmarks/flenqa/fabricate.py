@@ -38,7 +38,8 @@ def rows() -> list[dict[str, Any]]:
 
 def _question(rng: random.Random, dataset: str, number: int) -> Iterator[dict[str, Any]]:
     facts = [f"{words(rng, 3)} the {words(rng, 2)}." for _ in range(2)]
-    question, label = f"{words(rng, 4)}?", rng.choice(("True", "False"))
+    question = f"{words(rng, 4)}?"
+    label = rng.choice(("True", "False"))
     ruled = dataset == "Simplified RuleTaker"
     rule: Any = [f"If 'X' is {words(rng, 1)}."]
     for padding, dispersion, size in product(

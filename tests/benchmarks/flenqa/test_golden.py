@@ -33,7 +33,8 @@ def read_examples(task: Task, length: int, root: DataRoot) -> list[Example]:
 @pytest.mark.parametrize("task", BENCHMARK.tasks, ids=lambda task: task.name)
 def test_prompts_and_scores(task: Task, root: DataRoot) -> None:
     """The prompts of all rows, their order, and all metrics of odd answers are the official ones."""
-    dataset, reasoned = DATASETS[task.argument], task.name.endswith("_cot")
+    dataset = DATASETS[task.argument]
+    reasoned = task.name.endswith("_cot")
     for length in LENGTHS:
         golden = GOLDEN[f"{dataset} {length} {reasoned}"]
         of_length = [
@@ -75,9 +76,11 @@ def test_groups_and_depths(root: DataRoot) -> None:
     task = BENCHMARK.task("pir")
     for length in LENGTHS:
         examples = read_examples(task, length, root)
-        assert len({each.id for each in examples}) == len(examples) == 8 * QUESTIONS
-        assert len({each.group for each in examples}) == QUESTIONS
-        assert {each.depth for each in examples} == ({None} if length == 250 else {0, 0.5, 1, None})
+        assert len({example.id for example in examples}) == len(examples) == 8 * QUESTIONS
+        assert len({example.group for example in examples}) == QUESTIONS
+        assert {example.depth for example in examples} == (
+            {None} if length == 250 else {0, 0.5, 1, None}
+        )
 
 
 def test_faulty_rows(tmp_path: Path) -> None:

@@ -90,7 +90,11 @@ def test_prompts_fill_their_length(kind: str, length: int) -> None:
     """A prompt has 88 to 98 % of the length by the estimate of tokens."""
     task = TASKS[kind]
     messages = task.prompt(draw(task, length)[0]).messages
-    assert 0.88 < estimate_tokens("\n".join(each["content"] for each in messages)) / length < 0.98
+    assert (
+        0.88
+        < estimate_tokens("\n".join(message["content"] for message in messages)) / length
+        < 0.98
+    )
 
 
 @KINDS
@@ -108,7 +112,8 @@ def test_seeds_make_other_texts(kind: str) -> None:
 @given(prediction=st.text(max_size=200) | st.lists(st.integers(0, 10**7)).map(str))
 def test_scorers_read_every_answer(kind: str, prediction: str) -> None:
     """Every text has a score in 0…1 of each metric."""
-    task, example = TASKS[kind], Example("x", {}, ["12", "34", "56", "78", "90"], "generated")
+    task = TASKS[kind]
+    example = Example("x", {}, ["12", "34", "56", "78", "90"], "generated")
     scores = task.score({"prediction": prediction, "references": example.references})
     assert set(scores) == set(task.metrics)
     assert all(0 <= score <= 1 for score in scores.values())
@@ -169,7 +174,8 @@ def test_questions_share_no_word_with_texts() -> None:
 def test_a_question_is_the_same_at_each_length_and_in_each_text(kind: str) -> None:
     """A seed asks the same questions at each length, and with `texts` in several texts, so that answers are paired."""
     task = TASKS[kind]
-    short, long = draw(task, 2048, 3, 2), draw(task, 4096, 3, 2)
+    short = draw(task, 2048, 3, 2)
+    long = draw(task, 4096, 3, 2)
     several = [*task.load(task, Settings(2048, seed=3, texts=3, num_samples=6), DataRoot.find("."))]
     assert [each.references for each in short] == [each.references for each in long]
     assert [each.references for each in several] == [
@@ -188,7 +194,7 @@ def test_asked_words_are_as_frequent_as_others(kind: str) -> None:
     """No word of what is asked for is rare in a long text, so a search for rare words does not find the answer."""
     task = TASKS[kind]
     (example,) = draw(task, 262144 if kind == "conversation" else 32768, 1)
-    text = "\n".join(each["content"] for each in task.prompt(example).messages).lower()
+    text = "\n".join(message["content"] for message in task.prompt(example).messages).lower()
     used = [text.count(word) for fact, _ in associations() for word in words(fact) if len(word) > 5]
     used += [text.count(f" {thing}") for _, things in categories() for thing in things]
     assert min(used) >= 2

@@ -55,10 +55,8 @@ def graph(rng: random.Random, kind: str, count: int) -> dict[str, Any]:
     if kind == "bfs":
         wording = f"Perform a BFS from node {operation.node} with depth {operation.depth}."
     elif rng.random() < 0.5:
-        edges, nodes = (
-            [*edges, (operation.node, operation.node)],
-            [*nodes, operation.node],
-        )  # 24 rows have this defect
+        edges = [*edges, (operation.node, operation.node)]
+        nodes = [*nodes, operation.node]  # 24 rows have this defect
     lines = "\n".join(f"{source} -> {target}" for source, target in edges)
     prompt = f"{START}{lines}\n\n\nOperation:\n{wording}\n\n{END}"
     return {

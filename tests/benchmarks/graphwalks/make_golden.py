@@ -29,7 +29,8 @@ def main() -> None:
     parser.add_argument("--card", type=Path, required=True, metavar="FILE")
     parser.add_argument("--card-2026", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
-    official_f1, card_f1 = _official_f1(arguments.official), _card_f1(arguments.card)
+    official_f1 = _official_f1(arguments.official)
+    card_f1 = _card_f1(arguments.card)
     card_2026_f1 = _card_f1(arguments.card_2026)
     golden = {
         "prompts": _corrected_prompts(arguments.official),

@@ -127,12 +127,12 @@ def test_no_node_is_its_own_parent(root: Path) -> None:
 def test_known_errors_are_found(root: Path) -> None:
     """Rows with the two defects before 2026-02-27 have the names of the rules, and corrected rows have none."""
     parents = load(root, "openai_parents", LENGTHS["128k"])
-    found = {each.id: each.errata for each in parents}
+    found = {parent.id: parent.errata for parent in parents}
     assert set(found.values()) == {(), ("own_parent",)}
-    for each in parents:
-        operation = read_operation(prompt_of(each))
+    for parent in parents:
+        operation = read_operation(prompt_of(parent))
         assert operation
-        assert found[each.id] == (("own_parent",) if operation.node in each.references else ())
+        assert found[parent.id] == (("own_parent",) if operation.node in parent.references else ())
     searches = {
         read_operation(prompt_of(each)).depth: each.errata
         for each in load(root, "openai_bfs", LENGTHS["128k"])
@@ -183,7 +183,8 @@ def test_answers_of_the_same_size(length: int) -> None:
     """Every answer has eight nodes at every length, and the searches pass about as many nodes."""
     passed = []
     for example in load(Path(), "bfs_same_size", length, num_samples=8):
-        prompt, operation = prompt_of(example), read_operation(prompt_of(example))
+        prompt = prompt_of(example)
+        operation = read_operation(prompt_of(example))
         assert operation is not None
         graph = networkx.DiGraph(EDGE.findall(prompt, prompt.rindex("edges:")))
         paths = networkx.single_source_shortest_path_length(
@@ -212,7 +213,8 @@ def test_generated_parents() -> None:
     graph."""
     examples = load(Path(), "parents", 8192, num_samples=4)
     for example in examples:
-        prompt, operation = prompt_of(example), read_operation(prompt_of(example))
+        prompt = prompt_of(example)
+        operation = read_operation(prompt_of(example))
         assert operation is not None
         graph = networkx.DiGraph(EDGE.findall(prompt, prompt.rindex("edges:")))
         assert (

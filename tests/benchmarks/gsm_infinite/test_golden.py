@@ -81,7 +81,8 @@ def test_scores() -> None:
 
 def test_extraction() -> None:
     """The extractor gets the official prompt, and the variables of its reply are compared as in the official code."""
-    prompts, verdicts = [], []
+    prompts = []
+    verdicts = []
     for output, value, variables, reply in extractions():
         record = {"prediction": output, "value": value, "references": variables}
         prompts.append(JUDGEMENT.prompts(record))

@@ -85,7 +85,9 @@ print("GOLDEN" + json.dumps(results))
 def score(run: OutputRun) -> list[Scores]:
     """Return our scores of each judged answer."""
     (task,) = parse_entry([HELLOBENCH], run.entry).tasks
-    return [task.scores({"prediction": "", **each.record, **each.notes}) for each in run.outputs]
+    return [
+        task.scores({"prediction": "", **output.record, **output.notes}) for output in run.outputs
+    ]
 
 
 def compare(ours: list[Scores], theirs: Mapping[str, list[float]]) -> tuple[int, bool]:
@@ -105,11 +107,12 @@ def count_equal_prompts(folder: Path, root: DataRoot) -> tuple[int, int]:
     for path in READER.files(folder):
         task = HELLOBENCH.task(path.name.removesuffix("_results.jsonl"))
         prompts = {
-            each.id: task.prompt(each).user_turn
-            for each in load_examples(task, Settings(None), root)
+            example.id: task.prompt(example).user_turn
+            for example in load_examples(task, Settings(None), root)
         }
         for row in JsonLines(path, {"id": str, "instruction": str}):
-            equal, total = equal + (prompts.get(row["id"]) == row["instruction"]), total + 1
+            equal = equal + (prompts.get(row["id"]) == row["instruction"])
+            total = total + 1
     return equal, total
 
 
@@ -140,8 +143,10 @@ def main() -> None:
         equal_scores, has_equal_mean = compare(ours, official[str(path)])
         if equal_scores < len(ours) or not has_equal_mean:
             print(f"  differs: {path.relative_to(results)}: {len(ours) - equal_scores} scores")
-        same, total, equal = same + equal_scores, total + len(ours), equal + has_equal_mean
-        judged += sum("judge_score" in each for each in ours)
+        same = same + equal_scores
+        total = total + len(ours)
+        equal = equal + has_equal_mean
+        judged += sum("judge_score" in our for our in ours)
         means[run.model][path.name.removesuffix("_results.jsonl")] = official[str(path)]["whole"][0]
     print(f"{same} of {total} judged answers have equal scores ({total - judged} of them none)")
     print(f"{equal} of {len(runs)} files have equal means")

@@ -117,9 +117,10 @@ class TestOutputs:
         path = self.write_outputs(tmp_path / "m1", name, make_reply(1, 0, 1), make_reply(1))
         (run,) = READER.read(path, "")
         assert (run.entry, run.model) == (f"hellobench_words:task={name}", "m1")
-        assert [each.prediction for each in run.outputs] == ["Text 0.", "Text 1."]
+        assert [output.prediction for output in run.outputs] == ["Text 0.", "Text 1."]
         records = [
-            {"prediction": each.prediction, **each.record, **each.notes} for each in run.outputs
+            {"prediction": output.prediction, **output.record, **output.notes}
+            for output in run.outputs
         ]
         first, second = (BENCHMARK.task(name).scores(record) for record in records)
         assert (first["judge_score"], first["rescaled_score"]) == (
@@ -128,7 +129,7 @@ class TestOutputs:
         )
         assert "judge_score" not in second
         assert second["judge_score_strict"] == 0
-        assert [each.notes["jury"]["failed"] for each in run.outputs] == [0.0, 1.0]
+        assert [output.notes["jury"]["failed"] for output in run.outputs] == [0.0, 1.0]
 
     def test_an_import(self, tmp_path: Path) -> None:
         """`import` makes a run of a judged file, whose statistics are the official scores, without asking a judge."""

@@ -48,7 +48,8 @@ def test_instructions_are_sent_unchanged(examples: list[Example]) -> None:
 
 def test_requests_to_the_judge(examples: list[Example]) -> None:
     """The judge gets the official messages and options, also if texts have placeholders or are longer than its limit."""
-    annotator, prompts = ChecklistAnnotator.__new__(ChecklistAnnotator), []
+    annotator = ChecklistAnnotator.__new__(ChecklistAnnotator)
+    prompts = []
     for example, answer in zip(examples, make_answers(), strict=True):
         record = {**example.record, "question": example.fields["input"], "prediction": answer}
         (request,) = annotator.questions("chat", record).values()

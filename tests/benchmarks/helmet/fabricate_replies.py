@@ -76,11 +76,9 @@ def _random_answers(rng: random.Random) -> Iterator[str]:
 
 def summary_replies() -> list[Judged]:
     """Return a judge's replies on summaries."""
-    fluency, recall, precision = (
-        verdict(fluency="1"),
-        verdict(recall="3"),
-        verdict(precision="5", sentence_count="7"),
-    )
+    fluency = verdict(fluency="1")
+    recall = verdict(recall="3")
+    precision = verdict(precision="5", sentence_count="7")
     cases = [Judged(verdict(fluency=value), recall, precision, 4) for value in VALUES]
     cases += [Judged(verdict(fluency=value), verdict(recall="0"), precision, 0) for value in VALUES]
     cases += [

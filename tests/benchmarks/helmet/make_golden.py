@@ -44,7 +44,8 @@ OFFICIAL_NAMES = {
 
 def main() -> None:
     """Run the official code and write its results next to this file."""
-    official, tasks = Path(sys.argv[1]).resolve(), sys.argv[2:]
+    official = Path(sys.argv[1]).resolve()
+    tasks = sys.argv[2:]
     golden, cited = (
         json.loads((HERE / name).read_text()) for name in ("golden.json", "golden_citations.json")
     )
@@ -82,7 +83,8 @@ def case(table: dict[str, Any], key: str) -> dict[str, Any]:
     task, length, *arguments = key.split()
     given = dict(argument.split("=") for argument in arguments)
     name = OFFICIAL_NAMES.get(task, task)
-    row, labelled = table[name][length], name.startswith("icl_")
+    row = table[name][length]
+    labelled = name.startswith("icl_")
     no_shots = labelled or name.startswith("ruler_") or name.endswith("nocite")
     labels = f"_{given['labels']}" if "labels" in given else ""
     return {

@@ -89,7 +89,8 @@ def make_it_fast() -> None:
             return _method(self, *args, **options)
 
         setattr(datasets.Dataset, name, call)
-    decode, decoded = datasets.Dataset.__iter__, WeakKeyDictionary[Any, list[dict[str, Any]]]()
+    decode = datasets.Dataset.__iter__
+    decoded = WeakKeyDictionary[Any, list[dict[str, Any]]]()
 
     def iterate(self: Any) -> Iterator[dict[str, Any]]:
         if self.format["type"]:  # `map` and `filter` read such rows
@@ -153,7 +154,8 @@ def scores(
 
     results = []
     for record in records:
-        row, post_process = {"answer": record["references"]}, None
+        row = {"answer": record["references"]}
+        post_process = None
         if "qrels" in record:  # the metric's cutoffs depend on the number of documents
             ctxs = [
                 {"id": name, "label": label, "text": ""} for name, label in record["qrels"].items()
@@ -162,7 +164,8 @@ def scores(
                 json.dumps({"qid": "q", "query": "", "ctxs": ctxs}) + "\n"
             )
             ranked = data.load_msmarco_rerank("ranked.jsonl", "ranked.jsonl")
-            row, post_process = ranked["data"][0], ranked["post_process"]
+            row = ranked["data"][0]
+            post_process = ranked["post_process"]
         metrics, _ = (post_process or post_process_of(record["task"]))(
             {"output": record["prediction"]}, row
         )
@@ -174,7 +177,8 @@ def citations(records: list[dict[str, Any]]) -> list[dict[str, float]]:
     """Return the scores of eval_alce.py for answers with citations, as fractions of 1; what it skips is absent."""
     import eval_alce
 
-    remove, calls = eval_alce.remove_citations, []
+    remove = eval_alce.remove_citations
+    calls = []
     eval_alce.remove_citations = lambda text: calls.append(text) or remove(text)
     eval_alce.autoais_model = "the rule below"
     eval_alce._run_nli_autoais = lambda *pair: int(

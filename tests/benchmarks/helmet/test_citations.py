@@ -28,7 +28,8 @@ DOCUMENTS = [{"title": f"T{number}", "text": f"text {number}"} for number in ran
 class Rule:
     """A judge whose verdicts follow a digest of the passage and the claim, and who keeps the questions."""
 
-    name, official = "rule", True
+    name = "rule"
+    official = True
 
     def __init__(self, missing: int = 0):
         self.asked: list[Pair] = []
@@ -57,7 +58,8 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def test_scores(number: int) -> None:
     """The scores of correctness and citations of odd outputs are the official ones; what the official code skips is
     absent."""
-    record, expected = GOLDEN[number]["record"], GOLDEN[number]["metrics"]
+    record = GOLDEN[number]["record"]
+    expected = GOLDEN[number]["metrics"]
     task = HELMET.task("qampari" if "answers" in record else "asqa")
     judged = {
         **record,
@@ -157,7 +159,8 @@ def test_which_citations_count(prediction: str, cited: list[tuple[int, ...]]) ->
 
 def test_other_judges_have_other_names() -> None:
     """Only the official judge's scores have the official names and make the headline."""
-    task, rule = HELMET.task("asqa"), Rule()
+    task = HELMET.task("asqa")
+    rule = Rule()
     rule.official = False
     record: dict[str, Any] = {
         "prediction": "The lake is deep [1].",

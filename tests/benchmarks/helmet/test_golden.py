@@ -38,10 +38,8 @@ def test_prompts(case: str, mirror: DataRoot) -> None:
     # Prompts are digested one after the other, because all prompts of 128k are a gigabyte.
     for example in task.load(task, entry.settings, mirror):
         count += 1
-        prompt, references = (
-            task.prompt(example),
-            json.dumps(example.references, ensure_ascii=False),
-        )
+        prompt = task.prompt(example)
+        references = json.dumps(example.references, ensure_ascii=False)
         texts = prompt.user_turn, prompt.text("completion"), references
         for sha, text in zip(digests.values(), texts, strict=True):
             sha.update(hashlib.sha256(text.encode()).digest())

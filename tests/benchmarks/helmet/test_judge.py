@@ -131,7 +131,8 @@ def test_documents_cut_from_the_prompt_were_not_shown(
     from helm_longctx.judging import entailment
 
     class Yes:
-        name, official = "yes", True
+        name = "yes"
+        official = True
 
         def entails(self, pairs: list[Any]) -> list[bool]:
             """Return that every claim is supported."""

@@ -35,7 +35,9 @@ def rows(metric: str, task: str, **judges: list[float | None]) -> list[PerInstan
 def test_a_jury() -> None:
     """A task has alpha over all judges and, if its scores are grades, kappa for each pair, over the answers that both
     judges scored."""
-    a, b, c = [0, 1 / 3, 1, 1], [0, 2 / 3, 1, None], [1 / 3, 1 / 3, 1, 2 / 3]
+    a = [0, 1 / 3, 1, 1]
+    b = [0, 2 / 3, 1, None]
+    c = [1 / 3, 1 / 3, 1, 2 / 3]
     answers = rows("judge_score", "narrativeqa", a=a, b=b, c=c)
     summaries = rows("judge_f1", "infbench_sum", a=[0.1, 0.5, 0.9], b=[0.2, 0.5, 0.7])
     found = {

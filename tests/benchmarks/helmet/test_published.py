@@ -69,13 +69,14 @@ def test_categories_are_means_of_tasks() -> None:
     digit, and 56 more of a figure."""
     means = {
         (
-            each.model.removeprefix("published/"),
-            each.entry.removeprefix("helmet_"),
-            each.length,
-        ): each.interval.mean
-        for each in category_results(published_results(HELMET), HELMET)
+            category_result.model.removeprefix("published/"),
+            category_result.entry.removeprefix("helmet_"),
+            category_result.length,
+        ): category_result.interval.mean
+        for category_result in category_results(published_results(HELMET), HELMET)
     }
-    cells, printed = 0, list(read_csv(PRINTED, ["model", "length"]))
+    cells = 0
+    printed = list(read_csv(PRINTED, ["model", "length"]))
     printed += [
         dict(zip(printed[0], line.split(), strict=True)) for line in FIGURE.strip().splitlines()
     ]
@@ -91,9 +92,10 @@ def test_categories_are_means_of_tasks() -> None:
 def test_a_task_has_the_official_metrics_and_sample() -> None:
     """A published score of a task has its official sample size, and one of several metrics has each of them."""
     found = {
-        each.task: each
-        for each in published_results(HELMET)
-        if (each.model, each.length) == ("published/GPT-4o-08", STANDARD["128k"])
+        published_result.task: published_result
+        for published_result in published_results(HELMET)
+        if (published_result.model, published_result.length)
+        == ("published/GPT-4o-08", STANDARD["128k"])
     }
     assert {
         name: each.interval.n for name, each in found.items() if each.interval.n != 100
@@ -115,7 +117,8 @@ def test_ruler_scores_are_those_of_hundred_answers() -> None:
     """A score of RULER is a mean over 100 answers, each of which is right in a part of its words. Gemini's answers can be
     fewer, because some requests were refused, and so are those of GPT-4o mini in one task."""
     rows = [row for row in HELMET.published() if row.category == "ruler"]
-    fewer, cells = Counter[str](), 0
+    fewer = Counter[str]()
+    cells = 0
     for row in rows:
         for task, score in row.scores.items():
             name = task.removeprefix("ruler_")
@@ -138,7 +141,11 @@ def test_ruler_is_in_no_mean() -> None:
     """RULER's tasks have the published sample and are in no mean of HELMET; their mean over 13 tasks is the category's."""
     (board,) = published_boards([HELMET])
     place = ("published/GPT-4", STANDARD["128k"])
-    found = {each.entry: each for each in board.categories if (each.model, each.length) == place}
+    found = {
+        category.entry: category
+        for category in board.categories
+        if (category.model, category.length) == place
+    }
     assert 100 * found["helmet_ruler"].interval.mean == pytest.approx(77.980769, abs=1e-6)
     assert found["helmet_ruler"].interval.n == 1300
     (overall,) = [each for each in board.overalls if (each.model, each.length) == place]
@@ -170,7 +177,11 @@ def test_tasks_replace_their_category(tmp_path: Path) -> None:
     place = ("ProLong", "recall", STANDARD["8k"])
     add_rows(HELMET, tmp_path, [Published(*place, {"": 0.99})])
     write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"])
-    (row,) = [each for each in read_reference_rows(tmp_path, HELMET) if each.category == "recall"]
+    (row,) = [
+        reference_row
+        for reference_row in read_reference_rows(tmp_path, HELMET)
+        if reference_row.category == "recall"
+    ]
     assert row.scores == {
         "json_kv": 1.0,
         "ruler_niah_mk_2": 1.0,

@@ -65,7 +65,8 @@ def test_1m(task: Task) -> None:
 @pytest.mark.parametrize("official", [False, True])
 def test_more_demonstrations_than_there_are_are_refused(mirror: DataRoot, official: bool) -> None:
     """Too many demonstrations are refused, where the official code silently sends fewer."""
-    task, root = HELMET.task("json_kv"), mirror if official else EMPTY
+    task = HELMET.task("json_kv")
+    root = mirror if official else EMPTY
     assert examples(task, "8k", ",shots=2,num_samples=1", root)[0].source == (
         "official" if official else "generated"
     )

@@ -52,7 +52,9 @@ def makers(*chosen: Maker) -> pytest.MarkDecorator:
 
 SINGLE = makers(*[*NIAH.values()][:3])
 PLACED = makers(*(make for make in ANSWERS if make not in NO_DEPTH))
-UNITS, SEEDS, DEPTHS = st.integers(1, 300), st.integers(0, 10**6), st.floats(0, 1)
+UNITS = st.integers(1, 300)
+SEEDS = st.integers(0, 10**6)
+DEPTHS = st.floats(0, 1)
 
 
 def row_of(make: Maker, units: int = 100, seed: int = 0, depth: float = 0.5) -> Row:

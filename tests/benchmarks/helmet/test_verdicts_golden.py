@@ -25,7 +25,8 @@ from tests.benchmarks.helmet.fabricate_replies import (
 )
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_verdicts.json").read_text(encoding="utf-8"))
-ANSWERS, SUMMARIES = answer_replies(), summary_replies()
+ANSWERS = answer_replies()
+SUMMARIES = summary_replies()
 NAMES = ("judge_f1", "judge_recall", "judge_precision", "judge_fluency")
 BEYOND = verdict(fluency="1" + "0" * 400, correctness="0")
 LISTS = verdict(fluency="[1]"), verdict(fluency="[]")

@@ -12,7 +12,9 @@ from tests.support.fabricate import json_kv_rows, niah_rows, ruler_rows
 from tests.support.fabricate_words import words, write
 from tests.tasks import tokenizers
 
-ROWS, LENGTH, KV_LENGTH = 9, 8192, 32768
+ROWS = 9
+LENGTH = 8192
+KV_LENGTH = 32768
 CLASSES = {300: "short", 500: "medium"}
 """The numbers of tokens to which texts are cut in the tests; they replace the official numbers."""
 

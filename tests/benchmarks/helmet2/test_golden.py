@@ -73,7 +73,8 @@ def test_the_lexical_baseline_answers_graphs_and_choices(
     """The lexical baseline answers a graph in OpenAI's words and LongBench v2's question, although the prompts are
     HELMET's."""
     monkeypatch.setattr(tasks, "CLASSES", CLASSES)
-    walk, bfs = GRAPHWALKS.task("bfs"), BENCHMARK.task("bfs")
+    walk = GRAPHWALKS.task("bfs")
+    bfs = BENCHMARK.task("bfs")
     (graph,) = walk.load(walk, Settings(length=4096, num_samples=1), root)
     context, operation, question = graph.messages[0]["content"].partition("\n\nOperation:")
     prompt = bfs.template.render(

@@ -93,7 +93,8 @@ def score_cases() -> list[dict[str, Any]]:
 
 def _odd_outputs(rng: random.Random, label: Any) -> list[str]:
     texts = [str(text) for text in (label if isinstance(label, list) else [label])]
-    first, last = texts[0], texts[-1]
+    first = texts[0]
+    last = texts[-1]
     plain = [
         "", " ", "\n", first, last, first.lower(), first.upper(), f" {last}.", f"{last}: {first}", f"The answer is {last}",
         f"The answer is: {last}", f"The answer is:{last}", "The answer is:", "answer:", f"answer: {first}", f"Answer: {last}",

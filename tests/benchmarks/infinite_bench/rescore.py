@@ -53,7 +53,8 @@ print("GOLDEN" + json.dumps(results))
 
 def read_files(root: Path) -> tuple[dict[Path, OutputRun], dict[Path, str]]:
     """Return the outputs of each file, and the files that cannot be read with the reason."""
-    runs, refused = {}, {}
+    runs = {}
+    refused = {}
     for path in sorted(root.rglob("preds_*.jsonl")):
         renamed = path
         if path.name == STEP_BY_STEP:
@@ -80,7 +81,7 @@ def score(run: OutputRun) -> list[float]:
     """Return our score of each output."""
     task = find_task(run)
     records = (
-        {"prediction": each.prediction, "references": each.references} for each in run.outputs
+        {"prediction": output.prediction, "references": output.references} for output in run.outputs
     )
     return [task.scores(record)["longctx_score"] for record in records]
 
@@ -115,11 +116,10 @@ def main() -> None:
     means = {}
     same = total = equal = 0
     for path, run in runs.items():
-        ours, theirs = score(run), official[str(path)]
-        total, same = (
-            total + len(ours),
-            same + sum(a == b for a, b in zip(ours, theirs, strict=True)),
-        )
+        ours = score(run)
+        theirs = official[str(path)]
+        total = total + len(ours)
+        same = same + sum(a == b for a, b in zip(ours, theirs, strict=True))
         equal += ours == theirs
         means[path.parent.name, path.stem.removeprefix("preds_")] = 100 * sum(theirs) / len(theirs)
     print(f"{same} of {total} outputs and {equal} of {len(runs)} files have equal scores")

@@ -74,8 +74,8 @@ def test_questions_on_one_text_are_a_cluster(tmp_path: Path) -> None:
         write(tmp_path / find_source(name).path, rows)
         task = INFINITE_BENCH.task(name)
         groups[name] = [
-            each.group
-            for each in load_examples(task, Settings(None), DataRoot(tmp_path, mirror=True))
+            example.group
+            for example in load_examples(task, Settings(None), DataRoot(tmp_path, mirror=True))
         ]
     assert set(groups["longbook_qa_eng"]) == set(groups["longbook_choice_eng"])
     assert len(set(groups["longbook_qa_eng"])) == 1

@@ -30,7 +30,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ROWS)
 def test_prompts_and_answers(name: str, model: str, root: Path) -> None:
     """Every prompt, with its roles and system message, and every answer is the official one."""
-    task, settings = INFINITE_BENCH.task(name + SUFFIX[model]), Settings(None)
+    task = INFINITE_BENCH.task(name + SUFFIX[model])
+    settings = Settings(None)
     examples = list(load_examples(task, settings, DataRoot(root, mirror=True)))
     assert len(examples) == ROWS_OF_TASK
     prompts = [task.prompt(example, task.variant(settings).system) for example in examples]

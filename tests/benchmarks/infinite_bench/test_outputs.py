@@ -28,7 +28,7 @@ def test_the_folder_gives_the_model_and_the_prompts(tmp_path: Path, model: str, 
     )
     (run,) = READER.read(path, "")
     assert (run.entry, run.model) == (f"{entry}:task=code_run", model)
-    assert [(each.id, each.prediction, each.references) for each in run.outputs] == [
+    assert [(output.id, output.prediction, output.references) for output in run.outputs] == [
         ("code_run-0", "It is 5", ["5"]),
         ("code_run-1", "", ["-3"]),
     ]

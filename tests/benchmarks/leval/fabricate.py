@@ -9,7 +9,8 @@ from typing import Any
 from helm_longctx.benchmarks.leval.tasks import DATASETS, MEASURES, Dataset
 from tests.support.fabricate_words import words, write
 
-DOCUMENTS, QUESTIONS = 4, 5
+DOCUMENTS = 4
+QUESTIONS = 5
 RECORD = {"prediction": "The answer is 12. True"}
 ANSWERS = {
     "gsm100": ("The answer is 18.", "So 3 and\nThe answer is 1200. ", "2.5 The answer is 7"),

@@ -23,9 +23,10 @@ GOLDEN = read_golden(__file__)
 def test_requests(task: Task, tmp_path: Path) -> None:
     """Every message, budget and temperature is the official one."""
     settings = Settings(None, num_samples=1000)
-    variant, found = task.variant(settings), []
+    variant = task.variant(settings)
+    found = []
     for example in load_examples(task, settings, DataRoot(build_leval(tmp_path), mirror=True)):
-        messages = [dict(each) for each in task.prompt(example, variant.system).messages]
+        messages = [dict(message) for message in task.prompt(example, variant.system).messages]
         found.append(json.dumps([messages, task.output_tokens(settings), variant.temperature]))
     assert digest(found) == GOLDEN["asked"][task.name]
 

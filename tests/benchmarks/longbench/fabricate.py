@@ -84,7 +84,8 @@ def records() -> list[dict[str, Any]]:
 
 
 def _outputs(rng: random.Random, dataset: Dataset, row: dict[str, Any]) -> Iterator[str]:
-    right, language = row["answers"][0], "zh" if "chinese" in dataset.traits else "en"
+    right = row["answers"][0]
+    language = "zh" if "chinese" in dataset.traits else "en"
     words = right.split()
     rng.shuffle(words)
     yield from (

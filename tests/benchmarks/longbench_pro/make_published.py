@@ -24,7 +24,8 @@ def rows(output: Path) -> Iterator[tuple[str, str, str, str]]:
         for name, about in json.loads((output / "model_info.json").read_text()).items()
     }
     for path in sorted(output.glob("*/*_summary.json")):
-        thinks, model = not path.name.startswith("nonthinking"), path.parent.name
+        thinks = not path.name.startswith("nonthinking")
+        model = path.parent.name
         # Models that can think get the plain prompt, with their thinking on or off; only others get the other prompt.
         instructed = types[model] == "Instruct"
         shown = model + (" (thinking)" if thinks and not instructed else "")

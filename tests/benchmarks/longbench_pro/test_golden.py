@@ -30,7 +30,8 @@ LIMITS = {"bpe 99999": 99_999, "bpe 301": 301, "metaspace 150": 150, "metaspace 
 
 def ask(root: DataRoot, case: str, suffix: str) -> dict[str, tuple[str, bool]]:
     """Return the prompt of each question by id, and whether it was cut, as the adapter makes them."""
-    prompts, loaded = {}, tokenizer(case.split()[0])
+    prompts = {}
+    loaded = tokenizer(case.split()[0])
     for task in (BENCHMARK.task(name_of(secondary) + suffix) for secondary in TASKS):
         for length in SIZES:
             settings = Settings(length)

@@ -57,20 +57,16 @@ class Asked:
 def ask(root: DataRoot, case: str, mode: str) -> Iterator[Asked]:
     """Send each question in the same way as the adapter and the runner."""
     task = BENCHMARK.task(mode)
-    budget, temperature = (
-        task.output_tokens(Settings(None)),
-        task.variant(Settings(None)).temperature,
-    )
+    budget = task.output_tokens(Settings(None))
+    temperature = task.variant(Settings(None)).temperature
     window = LIMITS[case] + max(RESERVED, budget + CHAT_BUFFER)
     truncator = Truncator(window, lambda: tokenizer(case.split()[0]))
     for example in task.load(task, Settings(None), root):
         instance = to_instance(BENCHMARK, task, Settings(None), example, budget)
         sample = Sample.from_json(instance.extra_data)
         fitted = truncator.fit(instance.input.text, sample, budget, "chat")
-        requests, said = (
-            [fingerprint("user", fitted.prompt, temperature, budget)],
-            answer(fitted.prompt),
-        )
+        requests = [fingerprint("user", fitted.prompt, temperature, budget)]
+        said = answer(fitted.prompt)
         if sample.follow_up:
             second = FollowUp(**sample.follow_up)
             said, prompt = answer(second.prompt(said)), second.prompt(said)

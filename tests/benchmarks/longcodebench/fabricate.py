@@ -11,7 +11,8 @@ from typing import Any
 from helm_longctx.benchmarks.longcodebench.tasks import SAMPLES, source_of
 from tests.support.fabricate_words import words
 
-REPOSITORIES, QUESTIONS = 4, 10
+REPOSITORIES = 4
+QUESTIONS = 10
 RECORD = {"prediction": "Final Answer: B", "references": ["B"]}
 GOAL = (
     "You are going to be provided the content of a\nrepository and a question about it. Provide the answer to the "

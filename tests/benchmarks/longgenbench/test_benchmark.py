@@ -70,10 +70,8 @@ def test_scores() -> None:
 
 def test_a_missing_reply_is_no_zero() -> None:
     """A judge with a missing reply gives no score, and another judge's replies still count."""
-    whole, part = (
-        {"once 1": "yes", "once 3": "yes", "periodic 2": "yes"},
-        {"once 1": "yes", "once 3": None},
-    )
+    whole = {"once 1": "yes", "once 3": "yes", "periodic 2": "yes"}
+    part = {"once 1": "yes", "once 3": None}
     for replies in (None, part, {**whole, "once 3": ""}, "yes"):
         assert score(judge=replies).keys() == {"completion_rate", "checks_made"}
     found = score(jury={"replies": {"a/b": whole, "c/d": part}})

@@ -19,7 +19,8 @@ from helm_longctx.benchmarks.longgenbench_qa.tasks import (
 )
 from tests.support.fabricate_words import words, write
 
-ROWS, SUBJECT_ROWS = 80, 23
+ROWS = 80
+SUBJECT_ROWS = 23
 RECORD = {
     "prediction": "Answer_9:\nThe answer is 7.\n\nAnswer_10:\n4\n\n",
     "references": ["So 7.\n#### 7", "#### 5"],

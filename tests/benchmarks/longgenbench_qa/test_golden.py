@@ -48,7 +48,8 @@ def test_right_answers_of_gsm8k(root: DataRoot) -> None:
     """The numbers of questions and of right answers in odd texts are the official ones."""
     examples = list(load_examples(GSM8K, Settings(None), root))
     for seed, (_, asked, right) in enumerate(GOLDEN["gsm8k"]):
-        rng, counts = random.Random(seed), [0, 0]
+        rng = random.Random(seed)
+        counts = [0, 0]
         for example in examples:
             answers = tasks.find_answers(answer(rng, *[(35, 40), (0, 35), (35, 35)][seed % 3]))
             for place, count in enumerate(
@@ -67,8 +68,8 @@ def test_right_answers_of_mmlu(root: DataRoot) -> None:
             MMLU.scores({"prediction": answer(rng, 20, 24), "references": e.references})
             for e in examples
         ]
-        assert sum(each["accuracy"] for each in scores) * 20 == pytest.approx(right)
-        assert {each["answered"] for each in scores} == {1.0}
+        assert sum(score["accuracy"] for score in scores) * 20 == pytest.approx(right)
+        assert {score["answered"] for score in scores} == {1.0}
 
 
 def test_defects_and_their_remedies() -> None:
@@ -120,5 +121,5 @@ def test_samples(root: DataRoot) -> None:
     """The sample is 20 texts of 35 questions, and fewer if the file ends; a smaller one is the first texts."""
     assert (GSM8K.num_samples, MMLU.num_samples) == (20, 57)
     examples = list(load_examples(GSM8K, Settings(None), root))
-    assert [len(each.references) for each in examples] == [35, 35, 10]
+    assert [len(example.references) for example in examples] == [35, 35, 10]
     assert list(load_examples(GSM8K, Settings(None, num_samples=1), root)) == examples[:1]

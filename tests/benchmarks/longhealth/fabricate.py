@@ -17,7 +17,8 @@ from tests.benchmarks.mrcr.fabricate import encoding
 from tests.support.fabricate_words import words
 
 SEEDS = (1, 2, 3)
-PATIENTS, QUESTIONS = 4, 3
+PATIENTS = 4
+QUESTIONS = 3
 LIMITS = {
     **{"byte_level 3000": 3000, "byte_level 1500": 1500, "metaspace 3000": 3000},
     **{"tiktoken 3000": 3000, "tiktoken 16000": 16_000},

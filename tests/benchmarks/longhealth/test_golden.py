@@ -52,7 +52,8 @@ def test_prompts_and_accuracies(
     given = settings(case.split()[0])
     for seed in SEEDS:
         build_longhealth(tmp_path, seed)
-        messages, scores = [], []
+        messages = []
+        scores = []
         for example in load_examples(task, given, DataRoot(tmp_path, mirror=True)):
             system, user = task.prompt(example, task.variant(given).system).messages
             messages.append((system["content"], user["content"]))

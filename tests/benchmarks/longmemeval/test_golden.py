@@ -60,7 +60,8 @@ def test_prompts(root: DataRoot) -> None:
 
 def test_requests_to_the_judge(examples: list[Example]) -> None:
     """The judge gets the official prompt of each type of questions, and of abstention questions, with the official options."""
-    annotator, requests = LabelAnnotator.__new__(LabelAnnotator), list[JudgeRequest]()
+    annotator = LabelAnnotator.__new__(LabelAnnotator)
+    requests = list[JudgeRequest]()
     for record in make_records(examples):
         requests += annotator.questions("s", record).values()
     assert digest(request.prompt for request in requests) == GOLDEN["judge_prompts"]

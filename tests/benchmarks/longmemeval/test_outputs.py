@@ -46,7 +46,7 @@ def test_the_path_gives_the_run_entry(
     write(path, ROWS)
     (run,) = READER.read(path, "")
     assert (run.entry, run.model) == (f"{entry},judge=none", "gpt-4o")
-    assert [(each.id, each.prediction, each.notes) for each in run.outputs] == [
+    assert [(output.id, output.prediction, output.notes) for output in run.outputs] == [
         ("q3", "It is 7.", {}),
         ("q0_abs", "", {}),
     ]
@@ -68,7 +68,9 @@ def test_labels(tmp_path: Path) -> None:
     assert READER.files(tmp_path) == [judged]
     (run,) = READER.read(judged, "")
     assert run.entry == "longmemeval:task=s"
-    records = [{"prediction": each.prediction, **each.record, **each.notes} for each in run.outputs]
+    records = [
+        {"prediction": output.prediction, **output.record, **output.notes} for output in run.outputs
+    ]
     first, second = (BENCHMARK.task("s").scores(record) for record in records)
     assert first["longctx_score"] == first["judge_score_temporal_reasoning"] == 1
     assert (
@@ -77,7 +79,7 @@ def test_labels(tmp_path: Path) -> None:
         == second["judge_score_single_session_user"]
         == 0
     )
-    assert [each.group for each in run.outputs] == ["question q3", "question q0"]
+    assert [output.group for output in run.outputs] == ["question q3", "question q0"]
 
 
 def test_a_named_entry(tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ def _equations(rng: random.Random, folder: Path, name: str, size: int) -> dict[s
 def _trip(rng: random.Random, count: int) -> dict[str, Any]:
     """Return a trip that has a plan, which the search finds."""
     cities = rng.sample(CITIES, count)
-    day, constraints = 1, []
+    day = 1
+    constraints = []
     for number, city in enumerate(cities):
         days = rng.randint(2, 5)
         entry = [{"type": "duration", "city": city, "num_days": days}]

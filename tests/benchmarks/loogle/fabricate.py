@@ -11,7 +11,8 @@ from helm_longctx.benchmarks.loogle.tasks import CLOZE, ROWS, SUMMARY, read_verd
 from helm_longctx.tasks import Scores
 from tests.support.fabricate_words import words, write
 
-TEXTS, QUESTIONS = 16, 5
+TEXTS = 16
+QUESTIONS = 5
 RECORD = {"prediction": "{'<mask-0>': 'Ada Lovelace'}", "references": ['{"<mask-0>": "Ada"}']}
 REPLIES = ("True", "False", "true", "True.", "", "87", "-3", "101", "8 7", "1_0", " 42 ")
 NAMES = ("Ada", "Ada Lovelace", "Ben", "文", "St. Ives Bay")

@@ -58,7 +58,7 @@ def main() -> None:
                     "content"
                 ] == prompt and example.references == [reference]
     print(f"{equal} of {sum(map(len, prompts.values()))} prompts are equal")
-    scored = [each for each in outputs if each[3]]
+    scored = [output for output in outputs if output[3]]
     found = [BENCHMARK.task(t).score({"prediction": o, "references": [a]}) for t, a, o, _ in scored]
     same = sum(
         [scores[name] for name in SIMILARITY] == each[3]

@@ -23,7 +23,8 @@ GOLDEN = read_golden(__file__)
 @pytest.mark.parametrize("name", ROWS)
 def test_prompts(name: str, tmp_path: Path) -> None:
     """The prompts of all questions, their budgets and the reference answers are the official ones."""
-    task, root = BENCHMARK.task(name), DataRoot(build_loogle(tmp_path), mirror=True)
+    task = BENCHMARK.task(name)
+    root = DataRoot(build_loogle(tmp_path), mirror=True)
     found = []
     for example in load_examples(task, Settings(None), root):
         (reference,) = example.references
@@ -49,7 +50,8 @@ def test_scores() -> None:
 
 def test_judge() -> None:
     """The judge gets the official texts with the official settings, and its replies are read as in the official code."""
-    asked, verdicts = [], []
+    asked = []
+    verdicts = []
     for name, question, answer, output, reply in judged():
         own = BENCHMARK.task(name).judgement
         assert own is not None
@@ -73,7 +75,8 @@ def test_judge() -> None:
 
 def test_errors_and_groups(tmp_path: Path) -> None:
     """Questions on a text are a group, and a row of another form ends in one line."""
-    task, root = BENCHMARK.task("longdep_qa"), DataRoot(build_loogle(tmp_path), mirror=True)
+    task = BENCHMARK.task("longdep_qa")
+    root = DataRoot(build_loogle(tmp_path), mirror=True)
     examples = list(load_examples(task, Settings(None), root))
     assert [example.group for example in examples] == [
         group for row in range(0, len(examples), 5) for group in [examples[row].group] * 5

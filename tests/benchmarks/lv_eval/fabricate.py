@@ -242,7 +242,8 @@ def _metaspace() -> Tokenizer:
     )
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
-    spaces, strip = decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)
+    spaces = decoders.Replace("▁", " ")
+    strip = decoders.Strip(" ", 1, 0)
     tokenizer.decoder = decoders.Sequence([spaces, decoders.ByteFallback(), decoders.Fuse(), strip])
     return _with_special_tokens(tokenizer, ["<unk>", "<s>", "</s>"], first="<s>")
 

@@ -44,7 +44,8 @@ def _row(rng: random.Random) -> dict[str, Any]:
         (f"write a poem about {words(rng, 1)}", f"{words(rng, rng.randint(1, 9))} 詩")
         for _ in range(rng.randint(1, 5))
     ]
-    wanted, prefix = rng.randrange(len(turns)), f"{rng.getrandbits(40):x}Q"
+    wanted = rng.randrange(len(turns))
+    prefix = f"{rng.getrandbits(40):x}Q"
     pairs = [(("user", ask), ("assistant", text)) for ask, text in turns]
     messages = [{"role": role, "content": text} for pair in pairs for role, text in pair]
     messages.append({"role": "user", "content": f"Prepend {prefix} to the poem {wanted + 1}."})
@@ -94,7 +95,8 @@ def _outputs(rng: random.Random, prefix: str, text: str) -> Iterator[str]:
     yield prefix.lower() + text
 
 
-FORMATS, TOPICS = ("poem", "essay", "riddle"), ("tapirs", "rain", "clocks", "Ghent")
+FORMATS = ("poem", "essay", "riddle")
+TOPICS = ("tapirs", "rain", "clocks", "Ghent")
 ENCODING = '''
 """A small encoding in place of o200k_base: single bytes."""
 
@@ -140,7 +142,8 @@ def _conversation(rng: random.Random, needles: int, size: int) -> dict[str, Any]
         for ask, answer in zip(asked, texts, strict=True)
         for role, text in (("user", f"write a {ask}"), ("assistant", answer))
     ]
-    number, prefix = rng.randrange(needles), f"{rng.getrandbits(40):x}Q"
+    number = rng.randrange(needles)
+    prefix = f"{rng.getrandbits(40):x}Q"
     place = [place for place, ask in enumerate(asked) if ask == wanted][number]
     ordinal = {1: "1st", 2: "2nd", 3: "3rd"}.get(number + 1, f"{number + 1}th")
     order = f"Prepend {prefix} to the {ordinal} (1 indexed) {wanted}. Do not include any other text in your response."

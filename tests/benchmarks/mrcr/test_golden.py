@@ -30,7 +30,8 @@ def test_conversations(case: str, path: Path, monkeypatch: pytest.MonkeyPatch) -
     needles, label = case.split()
     count = encoding().encode
     monkeypatch.setattr(tasks, "o200k_counter", lambda: lambda text: len(count(text)))
-    task, root = BENCHMARK.task(f"{needles}needle"), DataRoot(path.parents[2], mirror=True)
+    task = BENCHMARK.task(f"{needles}needle")
+    root = DataRoot(path.parents[2], mirror=True)
     found = task.load(task, Settings(length=BINS[label]), root)
     rows = [
         [example.id, [[message["role"], message["content"]] for message in example.messages]]
@@ -47,7 +48,8 @@ def test_shuffled_sample(case: str, path: Path, monkeypatch: pytest.MonkeyPatch)
     needles, label = case.split()
     count = encoding().encode
     monkeypatch.setattr(tasks, "o200k_counter", lambda: lambda text: len(count(text)))
-    task, settings = HELMET2.tasks[0], Settings(length=BINS[label], seed=7, num_samples=4)
+    task = HELMET2.tasks[0]
+    settings = Settings(length=BINS[label], seed=7, num_samples=4)
     found = load_shuffled(task, settings, DataRoot(path.parents[2], mirror=True), int(needles))
     assert [int(example.id.removeprefix("mrcr-")) for example in found] == GOLDEN["shuffled"][case]
 

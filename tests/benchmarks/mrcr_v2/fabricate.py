@@ -16,11 +16,9 @@ from tests.support.fabricate_words import words
 ROWS = 6
 SEEDS = (1, 2, 3)
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-KINDS, TOPICS, STYLES = (
-    ("poem", "blog post"),
-    ("penguins", "The Myth of Sisyphus"),
-    ("formal", "archaic"),
-)
+KINDS = ("poem", "blog post")
+TOPICS = ("penguins", "The Myth of Sisyphus")
+STYLES = ("formal", "archaic")
 EXAMPLE = '======== EXAMPLE 1 ========\n\nUser: Write a riddle about lions in gothic style.\n\nAssistant: Roar, "he" said.\n\n'
 RECORD = {"answer": "AnsLake Vel and more"}
 
@@ -50,7 +48,9 @@ def _row(rng: random.Random, needles: int) -> dict[str, Any]:
     asked = [wanted] * needles + others
     rng.shuffle(asked)
     replies = [f'{words(rng, rng.randint(3, 30))}\n\n“{words(rng, 2)}”, "x"' for _ in asked]
-    prompt, place, number = EXAMPLE, 0, rng.randrange(needles)
+    prompt = EXAMPLE
+    place = 0
+    number = rng.randrange(needles)
     right = [at for at, triple in enumerate(asked) if triple == wanted][number]
     for at, ((kind, topic, style), reply) in enumerate(zip(asked, replies, strict=True)):
         place = len(prompt.split()) if at == right else place
@@ -82,7 +82,8 @@ def records() -> list[dict[str, str]]:
 
 
 def _outputs(rng: random.Random, answer: str) -> Iterator[str]:
-    secret, text = answer[:12], answer[12:]
+    secret = answer[:12]
+    text = answer[12:]
     shuffled = text.split()
     rng.shuffle(shuffled)
     for given in (

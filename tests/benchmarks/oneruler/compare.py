@@ -60,8 +60,11 @@ def main() -> None:
     parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--languages", default=",".join(language.code for language in LANGUAGES))
     arguments = parser.parse_args()
-    official, languages = arguments.official.resolve(), arguments.languages.split(",")
-    counter, equal, count = make_counter(tokenizer()), 0, 0
+    official = arguments.official.resolve()
+    languages = arguments.languages.split(",")
+    counter = make_counter(tokenizer())
+    equal = 0
+    count = 0
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         print(f"{make_mirror(official, root)} files have their SHA-256")

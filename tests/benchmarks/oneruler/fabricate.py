@@ -96,7 +96,8 @@ def _word(code: str, seed: str) -> str:
 
 def _book(code: str) -> str:
     rng = random.Random(code)
-    stop, space = _STOPS.get(code, "."), "" if code in ("zh", "ja") else " "
+    stop = _STOPS.get(code, ".")
+    space = "" if code in ("zh", "ja") else " "
     lines = []
     for number in range(SENTENCES):
         text = space.join(_word(code, f"{number} {n}") for n in range(rng.randint(2, 9)))

@@ -20,7 +20,8 @@ from helm_longctx.benchmarks.oneruler.tasks import LANGUAGES, LISTS, NEEDLES, NO
 from tests.benchmarks.oneruler.fabricate import build_oneruler, score_cases, tokenizer
 from tests.support.official import parse_folders, run_official, write_golden
 
-LENGTH, SAMPLES = 8000, 3
+LENGTH = 8000
+SAMPLES = 3
 
 OFFICIAL = """
 import contextlib, io, json, os, runpy, sys, types

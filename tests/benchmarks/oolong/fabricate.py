@@ -122,7 +122,8 @@ def _questions(
         if difference
         else "same frequency as"
     )
-    day, user = days.most_common(1)[0][0], users.most_common(1)[0][0]
+    day = days.most_common(1)[0][0]
+    user = users.most_common(1)[0][0]
     form = "Give your final answer in the form"
     user_form = f"{form} 'User: [X]', where [X] is the user ID."
     return [

@@ -69,7 +69,9 @@ def test_rows_are_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         ]
         assert len(downloads) == 4
         assert all(
-            find_synth_rows(1, "test", "x").commit in each for each in downloads if SYNTH in each
+            find_synth_rows(1, "test", "x").commit in download
+            for download in downloads
+            if SYNTH in download
         )
         with pytest.raises(InputError, match="0 rows, expected 400: it is not the release"):
             ensure(OOLONG.task("agnews").sources(4096), data, "fetch it")
@@ -139,9 +141,13 @@ def test_an_incomplete_date_is_wrong_on_every_day() -> None:
 
 def test_published_scores() -> None:
     """Published scores are of 400 questions; those of transcripts have no interval, since their number is not known."""
-    results = {(each.model, each.task, each.length): each for each in published_results(OOLONG)}
+    results = {
+        (published_result.model, published_result.task, published_result.length): published_result
+        for published_result in published_results(OOLONG)
+    }
     assert len(results) == 9 * (5 + 3)
-    synth, real = results["published/GPT-5", "", 8192], results["published/GPT-5", "dnd", 65536]
+    synth = results["published/GPT-5", "", 8192]
+    real = results["published/GPT-5", "dnd", 65536]
     assert 0.8 < synth.interval.low < synth.interval.mean == 0.8556
     assert (score_cell(synth).line, score_cell(real).line) == ("85.6 (81.8–88.7)", "58.7")
     cells = score_cell(synth, None), score_cell(real, None)

@@ -60,7 +60,8 @@ def test_the_default_is_the_input_of_the_cards(root: DataRoot) -> None:
 
 def test_scores() -> None:
     """Every odd output has the official score; where the official code fails, the score is 0."""
-    synth, real = OOLONG.task("agnews"), OOLONG.task("dnd")
+    synth = OOLONG.task("agnews")
+    real = OOLONG.task("dnd")
     for case, official in zip(score_cases(), GOLDEN["scores"], strict=True):
         record = {
             "prediction": case["output"],

@@ -48,10 +48,8 @@ def test_the_right_pairs(root: DataRoot) -> None:
         f"10000-{number}" for number in range(1, 21)
     ]
     assert len({example.group for example in examples}) == 2
-    labelled, sizes = (
-        {row[TEXT]: row[LABELLED_TEXT] for row in synth_rows(LENGTH, "validation")},
-        [],
-    )
+    labelled = {row[TEXT]: row[LABELLED_TEXT] for row in synth_rows(LENGTH, "validation")}
+    sizes = []
     for example, rule in zip(examples, RULES * 2, strict=True):
         assert "|| Label:" not in example.fields["context"]
         pairs = find_pairs(labelled[example.fields["context"]], rule)

@@ -56,10 +56,8 @@ def test_sentences_are_those_of_the_text_alone(essays, monkeypatch: pytest.Monke
 
 def test_key_words_are_in_alphabetical_order() -> None:
     """Pairs that are made one at a time equal the sorted pairs, also if one adjective begins with another one."""
-    adjectives, nouns = (
-        ["old", "old-fashioned", "ad hoc", "a", "blue", "old", "b"],
-        ["zoo", "age", "c-clamp", "f"],
-    )
+    adjectives = ["old", "old-fashioned", "ad hoc", "a", "blue", "old", "b"]
+    nouns = ["zoo", "age", "c-clamp", "f"]
     pairs = KeyWords(adjectives, nouns)
     assert [pairs[number] for number in range(pairs.count)] == sorted(
         {f"{a}-{n}" for a in adjectives for n in nouns}
@@ -68,7 +66,8 @@ def test_key_words_are_in_alphabetical_order() -> None:
 
 def test_key_words_of_the_package() -> None:
     """The package's pairs are in ascending order at 3000 random places."""
-    pairs, rng = key_words(), random.Random(5)
+    pairs = key_words()
+    rng = random.Random(5)
     places = sorted(rng.sample(range(pairs.count), 3000))
     found = [pairs[place] for place in places]
     assert found == sorted(found)
@@ -112,7 +111,9 @@ def test_scores() -> None:
 
 def test_variables_with_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two equal names end in an error after two drawn values, as in the official script, and end the generation."""
-    rng, names, drawn = random.Random(0), iter("AABCDE"), []
+    rng = random.Random(0)
+    names = iter("AABCDE")
+    drawn = []
     monkeypatch.setattr(rng, "choices", lambda *_, **__: next(names))
 
     def draw_value() -> str:

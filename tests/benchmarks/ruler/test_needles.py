@@ -43,7 +43,8 @@ def test_needles_are_in_the_text(tmp_path: Path, name: str, needles: int, answer
     """The text has as many needles as the name says, the answers are among them, and the budget has 32 tokens for each
     answer."""
     with punkt.installed(tmp_path / "nltk"):
-        root, task = DataRoot(build_sources(tmp_path), mirror=True), BENCHMARK.task(f"niah_{name}")
+        root = DataRoot(build_sources(tmp_path), mirror=True)
+        task = BENCHMARK.task(f"niah_{name}")
         settings = Settings(length=12288, num_samples=2, counter=counter("byte_level"))
         for example in task.load(task, settings, root):
             found = re.findall(r"magic numbers for (.+?) is: (\d+)", example.fields["context"])

@@ -90,17 +90,18 @@ def match_cases() -> list[tuple[str, list[str]]]:
     references = [["1234567890"], ["12", "34", "56"], ["The cat sat on the mat. A. x B. y"], ["Ada Lovelace", "Ada"], ["yes"], [""], [" \n"],
                   ["one two three four five six seven eight nine ten"], ["7654321", "1111111"], ["İstanbul ß"]]  # fmt: skip
     outputs = []
-    for each in references:
-        first, last = each[0], each[-1]
+    for reference in references:
+        first = reference[0]
+        last = reference[-1]
         mixed = [
             " ".join(rng.choices([*first.split(), "the", "a", "x"], k=rng.randint(1, 14)))
             for _ in range(25)
         ]
         outputs += [
-            ("", each), (first, each), (last.upper(), each), (f"{first}\n\n{last}", each), (f"{last}\n\nno", each), (f"x {first} y", each),
-            (f"Document 12: t\n{first}\n\nIt is {last}", each), (f"Document 12:\n{first}\n", each), (f"Document 1:\na\n\nDocument 2:\n{last}\n\n", each),
-            (" ".join(first.split()[:-1]), each), (" ".join(first.split()[1:]) + " x", each), (first.replace(" ", "\n\n"), each),
-            (first * 3, each), ("word " * 400 + last[:-1], each), ("\x01" + first + "\x1f", each), *((text, each) for text in mixed),
+            ("", reference), (first, reference), (last.upper(), reference), (f"{first}\n\n{last}", reference), (f"{last}\n\nno", reference), (f"x {first} y", reference),
+            (f"Document 12: t\n{first}\n\nIt is {last}", reference), (f"Document 12:\n{first}\n", reference), (f"Document 1:\na\n\nDocument 2:\n{last}\n\n", reference),
+            (" ".join(first.split()[:-1]), reference), (" ".join(first.split()[1:]) + " x", reference), (first.replace(" ", "\n\n"), reference),
+            (first * 3, reference), ("word " * 400 + last[:-1], reference), ("\x01" + first + "\x1f", reference), *((text, reference) for text in mixed),
         ]  # fmt: skip
     return outputs
 

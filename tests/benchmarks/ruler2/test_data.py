@@ -50,7 +50,8 @@ def test_the_data_sets_are_downloaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, root: DataRoot
 ) -> None:
     """The parquet files of both data sets are fetched from a server in the hub's form, and read like a mirror."""
-    repos, sources = {}, []
+    repos = {}
+    sources = []
     for source, rows in ((MMLU, mmlu_rows()), (HOTPOTQA, hotpotqa_rows())):
         files = {}
         for split in source.splits:
@@ -132,7 +133,8 @@ def test_samples_fill_the_length_and_know_where_the_evidence_is(root: DataRoot) 
     count = counter("byte_level")
     single = {"mk_niah_basic", "mk_niah_easy", "mk_niah_medium", "mk_niah_hard", "qa_basic"}
     for name in TASKS:
-        task, examples = RULER2.task(name), _load(name, root, 2)
+        task = RULER2.task(name)
+        examples = _load(name, root, 2)
         lengths = [count(task.prompt(example).text("chat")) for example in examples]
         assert 4800 < max(lengths) <= 6000, (name, lengths)
         assert [example.depth is not None for example in examples] == [name in single] * 2
@@ -170,7 +172,8 @@ def test_edits_are_counted(words: list[str], reference: list[str]) -> None:
     """The number of edits is the one that the usual table gives."""
     row = list(range(len(reference) + 1))
     for number, word in enumerate(words, 1):
-        before, row = row, [number]
+        before = row
+        row = [number]
         for place, other in enumerate(reference):
             row.append(min(before[place] + (word != other), before[place + 1] + 1, row[place] + 1))
     assert tasks.count_edits(words, reference) == row[-1]

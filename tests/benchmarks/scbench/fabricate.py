@@ -66,7 +66,8 @@ def rows(name: str, seed: int) -> list[dict[str, Any]]:
 
 
 def _row(rng: random.Random, name: str, number: int) -> dict[str, Any]:
-    is_code, mixed = "repoqa" in name, name in ("summary_with_needles", "repoqa_and_kv")
+    is_code = "repoqa" in name
+    mixed = name in ("summary_with_needles", "repoqa_and_kv")
     lang = list(_CODE)[(rng.randrange(3) * 2 + number) % len(_CODE)]
     turns = [
         _turn(rng, name, lang, turn)
@@ -125,7 +126,8 @@ class Replies:
     def reply(self, prompt: str) -> str:
         """Return the reply to the last question of a prompt."""
         question = max(self._answers, key=prompt.rfind)
-        answer, rng = self._answers[question], random.Random(question)
+        answer = self._answers[question]
+        rng = random.Random(question)
         text = " and ".join(answer) if isinstance(answer, list) else str(answer)
         return rng.choice(list(outputs(text)))
 
@@ -196,7 +198,8 @@ def score_cases() -> Iterator[tuple[str, Any, str]]:
         rng = random.Random(f"scores {name}")
         for number in range(4):
             turn = _turn(rng, name, "python", number)
-            kind, answer = turn.get("task", f"scbench_{name}"), turn["answer"]
+            kind = turn.get("task", f"scbench_{name}")
+            answer = turn["answer"]
             if kind == "scbench_choice_eng":
                 answer = [answer, "ABCD"[turn["options"].index(answer)]]
             if kind == "scbench_qa_eng":
@@ -261,7 +264,8 @@ class ChatTokenizer:
     eos_token_id = 0
 
     def __init__(self, markup: bool):
-        self.markup, self.tokenizer = markup, tokenizer()
+        self.markup = markup
+        self.tokenizer = tokenizer()
 
     def apply_chat_template(
         self, messages: Any, add_generation_prompt: bool, tokenize: bool

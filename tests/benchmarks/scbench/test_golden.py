@@ -59,7 +59,8 @@ def ask(task: Task, seed: int, length: int, folder: Path) -> Iterator[Asked]:
     (path,) = task.paths(None)
     data = rows(task.alias, seed)
     write(folder / path, data)
-    tokens, replies = tokenizer(), Replies(data)
+    tokens = tokenizer()
+    replies = Replies(data)
     truncator = Truncator(length + CHAT_BUFFER, lambda: tokens)
     start = ANSWER_STARTS.get(task.name, "")
     for example in task.load(task, Settings(None), DataRoot(folder, mirror=True)):
@@ -119,7 +120,8 @@ def test_requests_and_scores(mode: str, name: str, tmp_path: Path) -> None:
             == (length != WHOLE)
         )
         assert sum(each.has_room for each in asked) >= len(asked) / 5
-        found, wanted = official_scores(task, asked), golden["scores"]
+        found = official_scores(task, asked)
+        wanted = golden["scores"]
         if task.name == "repoqa_and_kv_apart":
             # Here the official code looks for the value among the names of a record's fields, so it never finds it.
             assert wanted.pop() == "0.000"

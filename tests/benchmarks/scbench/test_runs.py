@@ -31,7 +31,8 @@ from tests.runner import making
 from tests.support.fabricate_words import write
 
 ENTRY = "scbench_multi_turn:task=summary,model=longctx/lexical,model_deployment="
-LIMIT, OFFICIAL = 4000, 200 * 5
+LIMIT = 4000
+OFFICIAL = 200 * 5
 """A window, and the number of its tokens that the official code reserves for En.Sum."""
 
 

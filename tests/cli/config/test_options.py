@@ -36,9 +36,9 @@ def options_of(words: str) -> dict[str, tuple[list[str], str]]:
     for word in words.split():
         parser = parser.commands[word]
     return {
-        each.name: (each.opts, each.help)
-        for each in parser.params
-        if each.param_type_name == "option"
+        param.name: (param.opts, param.help)
+        for param in parser.params
+        if param.param_type_name == "option"
     }
 
 

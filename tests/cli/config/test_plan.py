@@ -296,14 +296,14 @@ def test_judges_judge_what_they_can(server: Server) -> None:
     rest = "models: [longctx/lexical]\njudge: {judges: [%s]}\ndry_run: true\n"
     jury = plan(entries + rest % "openai/gpt-4o-2024-05-13, openai/gpt-4.1-2025-04-14", server)
     names = "judge=openai/gpt-4o-2024-05-13+openai/gpt-4.1-2025-04-14"
-    assert [each.text for each in jury.entries] == [
+    assert [entry.text for entry in jury.entries] == [
         "helmet_cite:length=8k",
         f"helmet_summ:{names},length=8k",
         "aa_lcr:judge=none",
         "ruler:length=8k",
     ]
     nobody = plan(entries + rest % "none", server)
-    assert [each.text for each in nobody.entries][:2] == [
+    assert [entry.text for entry in nobody.entries][:2] == [
         "helmet_cite:judge=none,length=8k",
         "helmet_summ:judge=none,length=8k",
     ]
@@ -473,7 +473,8 @@ def test_a_deployment_that_no_mapping_made_is_kept() -> None:
     folder = Path("prod_env")
     with serve(lexical.answer, models={"tiny": Model()}) as own:
         plan(text % ", context: 32k", own)
-        asked, files = len(own.calls), find_entries(folder, "my/tiny")
+        asked = len(own.calls)
+        files = find_entries(folder, "my/tiny")
         del files["model_deployments.yaml"]["made_from"]
         add_entries(folder, files, replace=True)
         plan(text % "", own)

@@ -37,8 +37,10 @@ from tests.models.answers.records import ANSWERS
 from tests.support.fabricate import build_mirror
 from tests.support.fabricated import fabricated
 
-EXAMPLES, TOKENS = 2, 40
-HEAD, TAIL = 300, 900
+EXAMPLES = 2
+TOKENS = 40
+HEAD = 300
+TAIL = 900
 """Bytes of a message that the model reads."""
 MESSAGES = 4
 """Messages of a conversation that the model reads, from the end."""

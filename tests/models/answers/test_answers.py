@@ -14,7 +14,8 @@ from tests.models.answers.official import SUITES
 from tests.models.answers.records import read_records
 from tests.support.official import read_golden
 
-GOLDEN, RECORDS = read_golden(__file__), read_records()
+GOLDEN = read_golden(__file__)
+RECORDS = read_records()
 
 
 @pytest.mark.parametrize("text", ENTRIES)

@@ -87,7 +87,8 @@ def test_the_time_of_the_first_piece(kind: str, server: Server) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_gives_the_same_result(kind: str, server: Server) -> None:
     """`make_request` uses `body`, `route` and `result`, so a reply that arrives in another way has the same result."""
-    client, other = make(kind, server), make(kind, server)
+    client = make(kind, server)
+    other = make(kind, server)
     result = client.make_request(REQUEST)
     reply = json.loads(json.dumps(_reply(server, client.route(REQUEST), client.body(REQUEST))))
     parsed = other.result(REQUEST, reply)
@@ -320,7 +321,8 @@ def test_the_cache(kind: str, server: Server, tmp_path: Path) -> None:
     """The cache finds a reply by a digest of the prompt. A request with another prompt or another `random` is sent."""
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
     client = make(kind, server, cache)
-    first, again = client.make_request(REQUEST), client.make_request(REQUEST)
+    first = client.make_request(REQUEST)
+    again = client.make_request(REQUEST)
     assert (first.cached, again.cached) == (False, True)
     assert again.completions == first.completions
     assert again.request_time == first.request_time
@@ -339,8 +341,8 @@ def test_conversations_have_digests_of_their_own(server: Server) -> None:
         [("system", "a")],
     ]
     requests = [
-        replace(CHAT, messages=[{"role": role, "content": words} for role, words in each])
-        for each in turns
+        replace(CHAT, messages=[{"role": role, "content": words} for role, words in turn])
+        for turn in turns
     ]
     keys = [make("chat", server).cache_key(request)["sha256"] for request in requests]
     assert len(set(keys)) == len(keys)
@@ -419,10 +421,8 @@ def test_prompt_caching(server: Server, tmp_path: Path) -> None:
     for question in ("a", "b"):
         result = make("chat", server).make_request(replace(REQUEST, prompt=book + question))
     assert usage_of(result) == Usage(1301, cached_tokens=1280, output_tokens=50)
-    client, counts = (
-        make("anthropic", server, SqliteCacheConfig(str(tmp_path / "cache.sqlite"))),
-        [],
-    )
+    client = make("anthropic", server, SqliteCacheConfig(str(tmp_path / "cache.sqlite")))
+    counts = []
     for question in ("a", "b"):
         result = client.make_request(
             with_beginning(replace(REQUEST, prompt=book + question), len(book))
@@ -476,7 +476,8 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_connections(kind: str, server: Server) -> None:
     """Each thread has its own connections until it ends. They follow a change of the client's options."""
-    client, libraries = make(kind, server), []
+    client = make(kind, server)
+    libraries = []
 
     def ask() -> None:
         for timeout in (5, 5, 7):
@@ -500,7 +501,8 @@ def test_connections(kind: str, server: Server) -> None:
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a long prompt is sent, memory holds one further copy of it, which is the body."""
-    client, resident = make(kind, server), []
+    client = make(kind, server)
+    resident = []
     http = client._http
     reply = _reply(server, client.route(REQUEST), client.body(REQUEST))
 

@@ -43,7 +43,8 @@ from tests.models.apis.making import KINDS, REQUEST
 from tests.support.servers import hostile
 from tests.support.servers.hostile import WHOLE, Act, Hostile, attack
 
-KEY, HEADER = "sk-a-secret-key-0123456789", "a-secret-header-0123456789"
+KEY = "sk-a-secret-key-0123456789"
+HEADER = "a-secret-header-0123456789"
 SIZE = 1 << 26
 """Bytes of a bomb, of which 65,000 come over the network."""
 
@@ -137,7 +138,7 @@ def test_redirects_within_an_origin() -> None:
     """A redirect within the server is followed, for example to a path with a slash at its end."""
     with attack(hostile.redirect("/new/chat"), path="/v1") as server:
         result = make("chat", server).make_request(REQUEST)
-    assert [each.text for each in result.completions] == ["Yes"]
+    assert [completion.text for completion in result.completions] == ["Yes"]
     assert [KEY in seen and HEADER in seen for seen in server.seen] == [True, True]
 
 
@@ -289,7 +290,7 @@ def test_replies_to_clients_with_requests(act: Act, monkeypatch: pytest.MonkeyPa
         result = try_once(
             client.make_request, replace(REQUEST, model_deployment="hostile/judge")
         ).result
-    assert [each.text for each in result.completions] == ["Yes"], result.error
+    assert [completion.text for completion in result.completions] == ["Yes"], result.error
 
 
 def test_files_of_batches() -> None:
@@ -403,7 +404,7 @@ def test_a_compressed_reply_with_more_after_it(kind: str, after: bytes) -> None:
     body = gzip.compress(json.dumps(WHOLE[kind]).encode() + b" " * 200_000) + after
     with attack(hostile.send(body, **{"Content-Encoding": "gzip"})) as server:
         result = make(kind, server, timeout=5).make_request(REQUEST)
-    assert [each.text for each in result.completions] == ["Yes"], result.error
+    assert [completion.text for completion in result.completions] == ["Yes"], result.error
 
 
 def test_a_second_member_belongs_to_the_reply() -> None:

@@ -81,7 +81,8 @@ def test_anthropic(server: Server) -> None:
 
 def test_threads_learn_together(server: Server) -> None:
     """Each thread with a request in flight gets the error, and then its answer."""
-    server.models, server.delay = {"m": replace(OPENAI, refuses=("max_tokens",))}, 0.1
+    server.models = {"m": replace(OPENAI, refuses=("max_tokens",))}
+    server.delay = 0.1
     client = make("chat", server)
     with ThreadPoolExecutor(8) as pool:
         results = list(

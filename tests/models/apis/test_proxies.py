@@ -61,7 +61,7 @@ def test_this_machine_needs_no_proxy(kind: str, proxy: Hostile) -> None:
     for host in ("127.0.0.1", "localhost"):
         with attack(hostile.send(WHOLE[kind])) as server:
             result = make(kind, server.address.replace("127.0.0.1", host)).make_request(REQUEST)
-        assert [each.text for each in result.completions] == ["Yes"], result.error
+        assert [completion.text for completion in result.completions] == ["Yes"], result.error
         assert KEY in server.seen[0]
     assert proxy.seen == []
 
@@ -112,7 +112,8 @@ def impostor(tmp_path: Path) -> Iterator[str]:
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
+    key = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.now(timezone.utc)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
     signed = (

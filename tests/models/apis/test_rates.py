@@ -52,8 +52,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def starts(pace: Pace, clock: Clock, tokens: list[float]) -> list[float]:
     found = []
-    for each in tokens:
-        pace.wait(each)
+    for token in tokens:
+        pace.wait(token)
         found.append(clock.now)
     return found
 

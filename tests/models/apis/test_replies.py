@@ -626,7 +626,8 @@ def test_names_of_models(kind: str, stream: bool, caplog: pytest.LogCaptureFixtu
         ("", None),
         (None, None),
     ):
-        whole, events = {**WHOLE[kind], "model": sent}, hostile.events(kind, ["Yes"])
+        whole = {**WHOLE[kind], "model": sent}
+        events = hostile.events(kind, ["Yes"])
         start = (
             {**events[0], "message": {"model": sent}}
             if kind == "anthropic"

@@ -84,7 +84,7 @@ def test_a_run(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert facts["usage"]["reasoning_tokens"] == 3
     assert facts["usage"]["input_tokens"] > 1000
     _, predictions, _ = display(run)
-    assert [each["thinking_text"] for each in predictions] == ["Let me see."] * 3
+    assert [prediction["thinking_text"] for prediction in predictions] == ["Let me see."] * 3
     (tmp_path / "benchmark_output/runs/s").rename(tmp_path / "benchmark_output/runs/t")
     again = make_run(tmp_path, entry(name))
     assert len(server.calls) == 8

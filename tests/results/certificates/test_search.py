@@ -26,7 +26,9 @@ from helm_longctx.results.statistics.sequential import Decision
 from tests.support.certifying import KINDS, SERVERS, Curve, Server, ask_prompts, fixed_records
 from tests.support.endpoints import SimulatedModel
 
-CLAIM, WINDOW, SHORTEST = 1024 * 1024, 32 * 1024, 4096
+CLAIM = 1024 * 1024
+WINDOW = 32 * 1024
+SHORTEST = 4096
 
 DESIGN = Design(CLAIM, SHORTEST, KINDS)
 
@@ -67,7 +69,8 @@ def test_servers_are_found_out(server: Server) -> None:
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
 def test_servers_are_found_out_by_real_prompts(server: Server) -> None:
     """A certificate with prompts of up to 4k tokens, of which the server uses 2k, is right with the tasks' own scores."""
-    design, tokens = Design(4096, 1024, KINDS, most=40, texts=3, seed=11), list[int]()
+    design = Design(4096, 1024, KINDS, most=40, texts=3, seed=11)
+    tokens = list[int]()
     assert server.is_found_out(
         record_of(ask_prompts(SimulatedModel(server.see(2048)), tokens), design), 2048
     )
@@ -81,7 +84,8 @@ def test_a_loss_is_decided_for_models_with_any_score(score: float, loss: float) 
     The answers at both lengths are independent, which is the hardest case. `bench/decisions_certify.py` has the rates;
     here 10 seeds of each show that most are right and few are wrong.
     """
-    found, largest = list[bool | None](), 0
+    found = list[bool | None]()
+    largest = 0
     for seed in range(10):
         ask = answer_by(
             lambda block: score - loss * (block.length == CLAIM), Random(f"{score} {loss} {seed}")
@@ -154,7 +158,8 @@ def test_more_questions_at_the_shortest_length(kinds: int, is_paired: bool, asks
     def chance(block: Block) -> float:
         return (float(block.seed % 2) if is_paired else 0.9) * (block.kind in KINDS[:kinds])
 
-    ask, search = answer_by(chance, Random(4)), Search(DESIGN)
+    ask = answer_by(chance, Random(4))
+    search = Search(DESIGN)
     for answered in ask(search.next_blocks()):
         search.add(answered)
     assert ({block.length for block in search.next_blocks()} == {SHORTEST}) is asks
@@ -322,7 +327,9 @@ def test_the_least_values_are_those_of_the_extreme_scores(right: int) -> None:
 
 def test_a_search_asks_only_for_what_is_missing() -> None:
     """The same answers in the same order lead to the same questions, so that an interrupted certificate continues."""
-    ask, search, other = Curve(SERVERS[0], WINDOW, Random(5)).ask, Search(DESIGN), Search(DESIGN)
+    ask = Curve(SERVERS[0], WINDOW, Random(5)).ask
+    search = Search(DESIGN)
+    other = Search(DESIGN)
     while blocks := search.next_blocks():
         assert other.next_blocks() == blocks
         for answered in ask(blocks):
@@ -373,8 +380,8 @@ def test_a_kind_that_is_guessed_without_its_text_cannot_be_measured(
 
     def answer(blocks: Sequence[Block]) -> list[Answered]:
         return [
-            Answered(each, [_guess(random, each, guessed) for _ in range(each.count)])
-            for each in blocks
+            Answered(block, [_guess(random, block, guessed) for _ in range(block.count)])
+            for block in blocks
         ]
 
     random = Random(2)
@@ -421,7 +428,8 @@ def test_a_constant_answer_is_a_floor() -> None:
     def answer(blocks: Sequence[Block]) -> list[Answered]:
         reply = Reply(1.0, sent=100, floors={"null": 0.85, "lexical": 0.0})
         return [
-            Answered(each, [reply if each.has_text else Reply(0.0)] * each.count) for each in blocks
+            Answered(block, [reply if block.has_text else Reply(0.0)] * block.count)
+            for block in blocks
         ]
 
     kinds = record_of(answer, design)["kinds"]

@@ -17,26 +17,25 @@ from helm_longctx.tasks.task import MAIN_METRIC, Settings
 from tests.support.certifying import KINDS, ask_prompts
 from tests.support.searching import SEARCHES, SearchingModel
 
-SHORTEST, CLAIM = 4096, 32768
+SHORTEST = 4096
+CLAIM = 32768
 
 EACH_AND_ALL = [*((kind,) for kind in KINDS), KINDS]
 
 
 def read(search: str, kind: str, length: int, number: int) -> list[float]:
     """Return the scores of a search that reads real prompts of a kind."""
-    task, model = (
-        next(each for each in find_benchmark("fresh_text").tasks if each.name == kind),
-        SearchingModel(search, [kind]),
-    )
+    task = next(each for each in find_benchmark("fresh_text").tasks if each.name == kind)
+    model = SearchingModel(search, [kind])
     examples = task.load(task, Settings(length, seed=4, num_samples=number), DataRoot.find("."))
     return [
         task.scores(
             {
-                "prediction": model.answer(task.prompt(each).messages)[0],
-                "references": each.references,
+                "prediction": model.answer(task.prompt(example).messages)[0],
+                "references": example.references,
             }
         )[MAIN_METRIC]
-        for each in examples
+        for example in examples
     ]
 
 

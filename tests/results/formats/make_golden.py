@@ -74,7 +74,8 @@ def _helmet(official: Path) -> dict[str, Any]:
         tempfile.TemporaryDirectory() as folder,
         punkt.installed(Path(folder) / "nltk") as sentences,
     ):
-        root, output = build_mirror(Path(folder) / "mirror"), Path(folder) / "output"
+        root = build_mirror(Path(folder) / "mirror")
+        output = Path(folder) / "output"
         output.mkdir()
         (root / "data").symlink_to(root / "helmet")
         (root / "prompts").symlink_to(root / "helmet/prompts")

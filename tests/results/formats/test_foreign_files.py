@@ -61,7 +61,8 @@ def test_inspect_logs(suffix: str, tmp_path: Path) -> None:
     assert found["nq request_too_long"].score > 0
 
 
-TEXT, REASONING = {"type": "text", "text": "Paris"}, {"type": "reasoning", "reasoning": "Paris"}
+TEXT = {"type": "text", "text": "Paris"}
+REASONING = {"type": "reasoning", "reasoning": "Paris"}
 
 
 def answer_of(content: Any, reason: str = "stop", **more: Any) -> dict[str, Any]:
@@ -73,12 +74,10 @@ def answer_of(content: Any, reason: str = "stop", **more: Any) -> dict[str, Any]
     }
 
 
-SCORED, CUT, FAILED, REFUSED = (
-    "longctx_score",
-    "output_truncated",
-    "request_failed",
-    "request_refused",
-)
+SCORED = "longctx_score"
+CUT = "output_truncated"
+FAILED = "request_failed"
+REFUSED = "request_refused"
 ENDINGS: dict[str, tuple[Any, str, float]] = {
     "text": (answer_of("Paris"), SCORED, 1),
     "text without a reason": (answer_of("Paris", "unknown"), SCORED, 1),
@@ -189,7 +188,8 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
 
 def test_tables_of_others(tmp_path: Path) -> None:
     """A table needs few columns, and scores without answers become published results."""
-    answers, table = tmp_path / "my_answers.csv", tmp_path / "scores.csv"
+    answers = tmp_path / "my_answers.csv"
+    table = tmp_path / "scores.csv"
     answers.write_text(
         "model,task,length,references,answer\nmine,nq,8k,Paris | Paname,Paname!\nmine,nq,8k,Rome,Oslo\n"
     )
@@ -282,7 +282,8 @@ MALFORMED: list[tuple[str, str | bytes, str]] = [
 @pytest.mark.parametrize(("name", "content", "message"), MALFORMED)
 def test_malformed_files(name: str, content: str | bytes, message: str, tmp_path: Path) -> None:
     """A malformed file gives one line with the file and the row, and nothing is written, not even what a good file holds."""
-    good, path = tmp_path / f"good_{HELMET_NAME}".replace("good_", "a/"), tmp_path / name
+    good = tmp_path / f"good_{HELMET_NAME}".replace("good_", "a/")
+    path = tmp_path / name
     good.parent.mkdir()
     good.write_text(helmet_file())
     path.write_bytes(content.encode() if isinstance(content, str) else content)

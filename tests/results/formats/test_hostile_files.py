@@ -229,7 +229,8 @@ def place(folder: Path, name: str, content: str | bytes | Callable[[], str]) -> 
 
 def import_file(path: Path, folder: Path) -> Iterable[Path]:
     """Import a file, and return the runs that it becomes."""
-    is_table, scores = path.suffix == ".csv", path.name == "scores.csv"
+    is_table = path.suffix == ".csv"
+    scores = path.name == "scores.csv"
     return import_files(
         [path],
         folder / "runs/s",

@@ -121,7 +121,8 @@ def test_folder_names() -> None:
         "_",
         "_",
     ]
-    long, other = folder_name("文" * 300), folder_name("文" * 301)
+    long = folder_name("文" * 300)
+    other = folder_name("文" * 301)
     assert long != other
     assert max(len(long.encode()), len(other.encode())) <= LONGEST_NAME
 

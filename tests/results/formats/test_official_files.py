@@ -98,7 +98,9 @@ def test_helmets_outputs_have_the_official_scores(suite: Path) -> None:
 def test_citations_without_verdicts_are_published_scores(suite: Path) -> None:
     """Averages of citations have no verdicts in the outputs, so they are shown as published scores without instances."""
     published = [
-        each for each in read_results(suite, [HELMET], keep_answers=False) if each.is_published
+        result
+        for result in read_results(suite, [HELMET], keep_answers=False)
+        if result.is_published
     ]
     found = {each.task: each.interval.mean for each in published}
     assert found.keys() == {"asqa", "qampari"}
@@ -138,9 +140,9 @@ def test_runs_are_complete(suite: Path) -> None:
     assert [find_incomplete_files(run) for run in runs] == [[]] * len(runs)
     results = read_results(suite, BENCHMARKS)
     by_category = {
-        each.entry: each
-        for each in category_results(results, HELMET)
-        if "published" not in each.model
+        category_result.entry: category_result
+        for category_result in category_results(results, HELMET)
+        if "published" not in category_result.model
     }
     assert by_category["helmet_summ"].judges == {"openai/gpt-4o-2024-05-13"}
     assert 0 <= by_category["helmet_summ"].interval.mean <= 1

@@ -128,7 +128,7 @@ def test_tables_of_others_are_not_unquoted(tmp_path: Path) -> None:
     path = tmp_path / "answers.csv"
     path.write_text("task,length,references,answer\nnq,8k,x,'-x'\n")
     (run,) = find_readers(BENCHMARKS)["csv"].read(path, "")
-    assert [each.prediction for each in run.outputs] == ["'-x'"]
+    assert [output.prediction for output in run.outputs] == ["'-x'"]
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
@@ -137,7 +137,7 @@ def test_tables_of_others_are_not_unquoted(tmp_path: Path) -> None:
 def test_lm_eval(entry: str, data: st.DataObject) -> None:
     """Samples of lm-evaluation-harness have all answers but no failed requests, because the harness has no such thing."""
     answers = data.draw(outputs(entry))
-    answered = [each for each in answers if each.prediction is not None]
+    answered = [answer for answer in answers if answer.prediction is not None]
     if not answered:
         return
     with TemporaryDirectory() as name:
@@ -160,7 +160,8 @@ def test_lm_eval_keeps_models_apart(tmp_path: Path) -> None:
     list(export_suite("lm-eval", tmp_path / "runs/a", BENCHMARKS, tmp_path / "out"))
     import_files([tmp_path / "out"], tmp_path / "runs/b", BENCHMARKS)
     found = {
-        each.model: each.interval.mean for each in read_results(tmp_path / "runs/b", BENCHMARKS)
+        result.model: result.interval.mean
+        for result in read_results(tmp_path / "runs/b", BENCHMARKS)
     }
     assert found == means
     assert len({path.name.casefold() for path in (tmp_path / "out").iterdir()}) == len(means)

@@ -47,8 +47,9 @@ def test_two_depths_are_tested(
     found = plan(*depths)
     assert found
     assert found.visible_drop == visible_drop(min(clusters), GOAL.noise, len(clusters), GOAL.power)
-    level, outcomes = ONE_SIDED / len(clusters), changed_outcomes(GOAL.noise)
-    alarms = [power_to_fail(((1.0, each),), outcomes, 0.0, level) for each in clusters]
+    level = ONE_SIDED / len(clusters)
+    outcomes = changed_outcomes(GOAL.noise)
+    alarms = [power_to_fail(((1.0, cluster),), outcomes, 0.0, level) for cluster in clusters]
     assert found.false_alarm == pytest.approx(sum(alarms))
 
 
@@ -56,4 +57,7 @@ def test_the_power_is_divided_among_the_lengths() -> None:
     """Each of two lengths needs as many questions as one length with the square root of the power."""
     samples = [TaskSample("e", "t", length, 200, 200) for length in (8192, 16384)]
     (alone,) = plan_lengths(samples[:1], replace(GOAL, power=GOAL.power**0.5))
-    assert [each.needed for each in plan_lengths(samples, GOAL)] == [alone.needed, alone.needed]
+    assert [plan_length.needed for plan_length in plan_lengths(samples, GOAL)] == [
+        alone.needed,
+        alone.needed,
+    ]

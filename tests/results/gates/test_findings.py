@@ -32,7 +32,7 @@ def pair(
 
 
 def kinds(pairs: list[AnswerPair]) -> list[tuple[str, int]]:
-    return [(each.kind, each.requests) for each in find_differences(pairs)]
+    return [(difference.kind, difference.requests) for difference in find_differences(pairs)]
 
 
 def counted(*counts: tuple[int, int]) -> list[AnswerPair]:
@@ -123,7 +123,7 @@ def test_agreement() -> None:
     (length,), orders = agreements(pairs)
     assert (length.part, length.answers, length.equal, length.equal_tokens) == ("8k", 2, 0.5, 0.75)
     assert (length.equal_scores, length.difference) == (0.5, -0.5)
-    assert [(each.part, each.answers, each.difference) for each in orders] == [
+    assert [(order.part, order.answers, order.difference) for order in orders] == [
         ("base first", 1, 0.0),
         ("candidate first", 1, -1.0),
     ]

@@ -20,7 +20,8 @@ from helm_longctx.results.statistics.noninferiority import Verdict, decide_drops
 
 def pairs(wins: int, losses: int, ties: int, weight: float = 1.0, name: str = "") -> Pairs:
     """Return a task with so many instances on which the candidate is better, worse and equal."""
-    a, b = [1] * wins + [0] * losses + [1] * ties, [0] * wins + [1] * losses + [1] * ties
+    a = [1] * wins + [0] * losses + [1] * ties
+    b = [0] * wins + [1] * losses + [1] * ties
     return Pairs(a, b, [f"{name} {number}" for number in range(len(a))], weight)
 
 

@@ -25,7 +25,8 @@ def gate(**parts: tuple[int, int, int]) -> Gate:
     """Return a gate whose parts have so many instances on which the candidate is better, worse and equal."""
     pairs: dict[str, Sequence[Pairs]] = {}
     for name, (wins, losses, ties) in parts.items():
-        a, b = [1] * wins + [0] * losses + [1] * ties, [0] * wins + [1] * losses + [1] * ties
+        a = [1] * wins + [0] * losses + [1] * ties
+        b = [0] * wins + [1] * losses + [1] * ties
         pairs[name] = [Pairs(a, b, range(len(a)), 1.0)]
     drops = decide_drops(
         pairs, 0.05, 0.8, depths=[name for name in pairs if not name.startswith("8")]

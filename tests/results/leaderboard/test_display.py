@@ -51,7 +51,8 @@ def test_long_texts_are_elided_and_linked(tmp_path: Path, words: list[str]) -> N
     run = write_run(tmp_path / "runs/s", ENTRY, prompts)
     instances, predictions, requests = display(run)
     for number, (prompt, answer) in enumerate(prompts):
-        text, sent = instances[number]["input"]["text"], requests[number]["request"]["prompt"]
+        text = instances[number]["input"]["text"]
+        sent = requests[number]["request"]["prompt"]
         assert f"<mark>[evidence, depth {10 * number}%: {answer}]</mark>" in text
         assert f"[evidence, depth {10 * number}%: {answer}]" in sent
         assert len(text) < 2 * LIMIT
@@ -69,7 +70,8 @@ def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
     """Display files of short runs have the content that HELM gives them, with statistics, notes and thoughts."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(3, 5_000))
     states = json.loads((run / "scenario_state.json").read_text())
-    first, last = states["request_states"][0], states["request_states"][2]
+    first = states["request_states"][0]
+    last = states["request_states"][2]
     first["annotations"] = {"judge": {"verdicts": {"score": float("nan")}}}
     first["result"]["completions"][0]["thinking"] = {"text": "Let me see."}
     states["request_states"][1]["annotations"] = {"judge": {"text": "\ud800"}}
@@ -81,10 +83,8 @@ def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
     }
     (run / "scenario_state.json").write_text(json.dumps(states, indent=2))
     (tmp_path / "schema.yaml").write_text(yaml.safe_dump(make_schema(all_sections([HELMET]))))
-    spec, schema = (
-        from_json((run / "run_spec.json").read_text(), RunSpec),
-        read_schema(str(tmp_path / "schema.yaml")),
-    )
+    spec = from_json((run / "run_spec.json").read_text(), RunSpec)
+    schema = read_schema(str(tmp_path / "schema.yaml"))
     write_display(run, spec, schema, skip_completed=False)
     ours = [(run / name).read_text() for name in OUTPUTS]
     write_run_display_json(str(run), spec, schema, False)

@@ -35,7 +35,7 @@ def test_models_of_the_same_last_name(tmp_path: Path, monkeypatch: pytest.Monkey
     table = json.loads((suite / "groups/helmet_recall_8k.json").read_text())[0]
     assert {row[0]["value"] for row in table["rows"]} == {"my/x", "other/x", "y"}
     models = json.loads((suite / "schema.json").read_text())["models"]
-    assert {each["name"]: each["display_name"] for each in models} == {
+    assert {model["name"]: model["display_name"] for model in models} == {
         "my/x": "my/x",
         "other/x": "other/x",
         "my/y": "y",
@@ -104,7 +104,8 @@ def test_sets(folders: dict[str, list[int | None]], sets: dict[str, str]) -> Non
 
 def test_folder_for_each_length(tmp_path: Path) -> None:
     """A set with a folder for each length is one board with a curve, and HELM's pages have all its lengths."""
-    suite, lengths = tmp_path / "runs/s", ("8k", "32k")
+    suite = tmp_path / "runs/s"
+    lengths = ("8k", "32k")
     entries = [f"any_jsonl:path=data/law-{length},length={length}" for length in lengths]
     write_suite(
         suite,

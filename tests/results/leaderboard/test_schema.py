@@ -50,7 +50,8 @@ def test_a_benchmark_that_is_one_column() -> None:
 
 def test_names_come_back() -> None:
     """Headings show judges and folders as the user gave them, also with `--` and with more than 60 characters."""
-    judge, folder = "vllm/a--b" + "c" * 70, "data/my--questions" + "d" * 70
+    judge = "vllm/a--b" + "c" * 70
+    folder = "data/my--questions" + "d" * 70
     groups = make_groups(
         f"helmet_summ:length=8k,judge={judge}", f"any_jsonl:path={folder},length=8k"
     )

@@ -58,7 +58,9 @@ def test_templates_are_parsed_in_one_thread_at_a_time(
             / "run_spec.json"
         )
         path.write_text(path.read_text().replace('"method": "longctx"', '"method": "generation"'))
-    write, inside, most = display.write_run_display_json, [], []
+    write = display.write_run_display_json
+    inside = []
+    most = []
 
     def watched(*arguments: Any, **options: Any) -> None:
         inside.append(1)
@@ -89,10 +91,8 @@ def test_tables_are_those_of_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     new = [path for path in ours if path not in stock and not path.endswith(PAGES_RECORD)]
     assert all("/prompts/" in path or "/groups/" in path for path in new)
     # On the page of a category, HELM's heading of the mean is another, and ours has columns of tasks.
-    mine, others = (
-        numbers(ours),
-        {key: value for key, value in numbers(stock).items() if key[-1] != "Score"},
-    )
+    mine = numbers(ours)
+    others = {key: value for key, value in numbers(stock).items() if key[-1] != "Score"}
     assert {key: mine[key] for key in others} == others
     assert len(others) >= 10
     pages = [path for path in stock if Path(path).name in OUTPUTS]

@@ -101,7 +101,8 @@ def _answers(
     arguments: dict[str, Any], trials: int, model: str, skill: float, instances: int, text: str
 ) -> Iterator[tuple[Any, Any]]:
     benchmark = benchmark_of(arguments["entry"])
-    category, length = benchmark.entries[arguments["entry"]], arguments.get("length")
+    category = benchmark.entries[arguments["entry"]]
+    length = arguments.get("length")
     chosen = arguments.get(benchmark.task_argument)
     rng = random.Random(f"{arguments['entry']} {length} {model}")
     named = [task for task in (*category.tasks, *category.variants) if task.argument == str(chosen)]
@@ -117,7 +118,9 @@ def _answers(
 def _answer(
     task: Task, number: int, repeat: int, is_right: bool, fails: bool, extra: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    name, answer, depth = f"{task.name}-{number}", f"Pier {number} {extra}", DEPTHS[number % 6]
+    name = f"{task.name}-{number}"
+    answer = f"Pier {number} {extra}"
+    depth = DEPTHS[number % 6]
     question = f"Which harbour? {number // 6}"
     prompt = f"{'fog on the water. ' * 300}{answer}{' lamps and few were there.' * 300}\n{question}"
     sample = Sample("official", 50, 50, question=question, depth=depth, input_tokens=7000)

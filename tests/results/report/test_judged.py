@@ -49,12 +49,12 @@ def test_correlations_are_over_the_same_answers(board: Board) -> None:
             for each in table.rows
             if each[2].text == title
         )
-        pairs = [(values["judge_score"], values[name]) for each in answers for values in each]
+        pairs = [(values["judge_score"], values[name]) for answer in answers for values in answer]
         assert row["Over answers"].value == pytest.approx(spearmanr(pairs).statistic)
         assert row["Answers"].value == len(pairs)
         means = [
-            [fmean(values[metric] for values in each) for metric in ("judge_score", name)]
-            for each in answers
+            [fmean(values[metric] for values in answer) for metric in ("judge_score", name)]
+            for answer in answers
         ]
         assert row["Over models"].value == pytest.approx(spearmanr(means).statistic)
         assert row["Models"].value == 4

@@ -207,7 +207,8 @@ def test_floors_are_lines_and_rows_apart(own: Board) -> None:
     assert isinstance(table, Table)
     by_model = rows_by_model(table)
     assert by_model["longctx/null"]["Rank"].value is None
-    best, floor = by_model["acme/one"], by_model["longctx/null"]
+    best = by_model["acme/one"]
+    floor = by_model["longctx/null"]
     assert best["Above floor"].value == pytest.approx(
         (best["Overall"].value or 0) - (floor["Overall"].value or 0)
     )
@@ -249,7 +250,7 @@ def test_answers_to_questions_alone_are_floors(board_of: Callable[..., Board]) -
         alone: True,
     }
     assert [each.model for each in board.ranking(8 * K, "nq")] == ["acme/one"]
-    assert [each.model for each in board.floors("nq", 8 * K)] == [alone]
+    assert [floor.model for floor in board.floors("nq", 8 * K)] == [alone]
 
 
 def test_own_floors_do_not_hide_published_models() -> None:
@@ -261,7 +262,11 @@ def test_own_floors_do_not_hide_published_models() -> None:
     (board,) = make_boards([floor], [ruler], published=True)
     assert board.main_part(32 * K) == OVERALL
     answer, _ = blocks_of(
-        next(each for each in leaderboard_sections(board) if each.choice == "32k")
+        next(
+            leaderboard_section
+            for leaderboard_section in leaderboard_sections(board)
+            if leaderboard_section.choice == "32k"
+        )
     )
     assert "has the highest overall score of the published models" in answer.verdict
 

@@ -121,9 +121,9 @@ def test_each_task_has_a_map_of_its_depths(own: Board, board_of: MakeBoard) -> N
             result = own.score(str(row["model"]), task, 16 * 1024)
             assert result
             found = [
-                each.score
-                for each in result.answers
-                if row["depth"] == f"{each.depth:.0%}".replace("%", " %")
+                answer.score
+                for answer in result.answers
+                if row["depth"] == f"{answer.depth:.0%}".replace("%", " %")
             ]
             scores = [score for score in found if score is not None]
             assert (row["n"], row["score"]) == (len(scores), pytest.approx(fmean(scores)))

@@ -20,20 +20,24 @@ K = 1024
 @pytest.fixture(scope="module")
 def section(published: Board) -> Section:
     """Return the section of HELMET's published results at 128k."""
-    (found,) = (each for each in model_sections(published) if each.choice == "128k")
+    (found,) = (
+        model_section
+        for model_section in model_sections(published)
+        if model_section.choice == "128k"
+    )
     return found
 
 
 def table(section: Section, end: str) -> dict[str, dict[str, Cell]]:
     """Return a table's cells by the first cell of the row and by column."""
     (found,) = (
-        each for each in section.blocks if isinstance(each, Table) and each.name.endswith(end)
+        block for block in section.blocks if isinstance(block, Table) and block.name.endswith(end)
     )
     return {row[0].text: dict(zip(found.header, row, strict=True)) for row in found.rows}
 
 
 def figure(section: Section) -> Figure:
-    (found,) = (each for each in section.blocks if isinstance(each, Figure))
+    (found,) = (block for block in section.blocks if isinstance(block, Figure))
     return found
 
 
@@ -143,8 +147,8 @@ def test_readers_choose_models(section: Section) -> None:
 def test_pages_without_properties(own: Board, mixed: Board) -> None:
     """A benchmark without properties of models has no page, and the user's models are not on the page."""
     assert model_sections(own) == []
-    for each in model_sections(mixed):
-        assert not {"acme/one", "acme/two"} & table(each, "-table").keys()
+    for model_section in model_sections(mixed):
+        assert not {"acme/one", "acme/two"} & table(model_section, "-table").keys()
     assert all(
         not math.isnan(row["Score"].value or 0)
         for row in table(model_sections(mixed)[0], "-table").values()

@@ -72,7 +72,8 @@ def test_a_score_that_is_not_comparable_has_a_mark(tmp_path: Path) -> None:
 
 def test_intervals_are_drawn(tmp_path: Path) -> None:
     """An interval is drawn only if it is known."""
-    known, unknown = mean("a", "8k", 0.5)._replace(low=0.4, high=0.6), mean("a", "16k", 0.5)
+    known = mean("a", "8k", 0.5)._replace(low=0.4, high=0.6)
+    unknown = mean("a", "16k", 0.5)
     ends = [(row["low"], row["high"]) for row in length_plot([known, unknown])["datasets"]["rows"]]
     assert ends == [(0.4, 0.6), (None, None)]
     rules = []

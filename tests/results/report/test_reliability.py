@@ -23,7 +23,11 @@ RECALL = "helmet_recall:task=json_kv"
 
 def cells(board: Board, choice: str) -> dict[str, dict[str, Cell]]:
     """Return the cells of the table at a length, by task and column."""
-    (section,) = (each for each in reliability_sections(board) if each.choice == choice)
+    (section,) = (
+        reliability_section
+        for reliability_section in reliability_sections(board)
+        if reliability_section.choice == choice
+    )
     (table,) = section.blocks
     assert isinstance(table, Table)
     return {

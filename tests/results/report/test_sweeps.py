@@ -30,12 +30,16 @@ def blocks(section: Section) -> tuple[Figure, dict[str, Table]]:
     """Return the plot, and the tables by title."""
     figure, *tables = section.blocks
     assert isinstance(figure, Figure)
-    return figure, {each.title: each for each in tables if isinstance(each, Table)}
+    return figure, {table.title: table for table in tables if isinstance(table, Table)}
 
 
 def test_curves_have_the_scores_of_the_tasks(board: Board) -> None:
     """Each model has a point for each level of each sweep, which has the score of the level's task."""
-    figure, tables = blocks(next(each for each in sweep_sections(board) if each.choice == "8k"))
+    figure, tables = blocks(
+        next(
+            sweep_section for sweep_section in sweep_sections(board) if sweep_section.choice == "8k"
+        )
+    )
     names = {"acme/one": "acme/one", "acme/two": "acme/two", "longctx/lexical": "lexical"}
     found: dict[Any, Any] = {(row["model"], row["part"], row["level"]): row for row in figure.rows}
     assert len(found) == len(figure.rows) == 3 * (5 + 5 + 5 + 3)
@@ -57,7 +61,9 @@ def test_curves_have_the_scores_of_the_tasks(board: Board) -> None:
 
 def test_drop_is_from_the_easiest_to_the_hardest_level(board: Board) -> None:
     """The drop is from the easiest to the hardest of the levels that the model has."""
-    (section,) = (each for each in sweep_sections(board) if each.choice == "32k")
+    (section,) = (
+        sweep_section for sweep_section in sweep_sections(board) if sweep_section.choice == "32k"
+    )
     _, tables = blocks(section)
     assert list(tables) == ["Keys", "Values"]
     ((_, first, middle, last, drop, effective),) = tables["Values"].rows

@@ -99,7 +99,8 @@ def cases(kind: str, clusters: int, size: int) -> Iterator[Case]:
 
 def coverage(case: Case, rounds: int, seed: int) -> float:
     """Return the share of the rounds in which the interval contains the expected value."""
-    random, groups = np.random.default_rng(seed), case.groups
+    random = np.random.default_rng(seed)
+    groups = case.groups
     found = (mean_interval(case.draw(random), groups) for _ in range(rounds))
     return sum(interval.low <= case.mean <= interval.high for interval in found) / rounds
 
@@ -116,7 +117,8 @@ def coverage_of_tasks(case: Case, tasks: int, rounds: int, seed: int) -> float:
     """Return the share of the rounds in which the interval of the mean over tasks with shared clusters contains the expected value."""
     random = np.random.default_rng(seed)
     whole = case._replace(size=case.size * tasks)
-    groups, hits = [str(number // case.size) for number in range(case.clusters * case.size)], 0
+    groups = [str(number // case.size) for number in range(case.clusters * case.size)]
+    hits = 0
     for _ in range(rounds):
         parts = np.split(whole.draw(random).reshape(case.clusters, -1), tasks, axis=1)
         interval = mean_over_tasks([part.ravel() for part in parts], [groups] * tasks)
@@ -126,14 +128,16 @@ def coverage_of_tasks(case: Case, tasks: int, rounds: int, seed: int) -> float:
 
 def false_positives(case: Case, rounds: int, seed: int) -> float:
     """Return the share of the rounds in which two equally good models are told apart."""
-    random, groups = np.random.default_rng(seed), case.groups
+    random = np.random.default_rng(seed)
+    groups = case.groups
     found = (compare_pairs(case.draw(random), case.draw(random), groups) for _ in range(rounds))
     return sum(comparison.p_value < 0.05 for comparison in found) / rounds
 
 
 def effect_coverage(case: Case, rounds: int, seed: int) -> float:
     """Return the share of the rounds in which the interval of a difference contains the true one, 15 points or nearly the mean."""
-    random, groups = np.random.default_rng(seed), case.groups
+    random = np.random.default_rng(seed)
+    groups = case.groups
     worse = case._replace(mean=max(case.mean - 0.15, case.mean / 4))
     found = (
         compare_pairs(case.draw(random), worse.draw(random), groups).effect for _ in range(rounds)
@@ -157,7 +161,8 @@ class Field(NamedTuple):
 
     def family_error(self, rounds: int, seed: int) -> float:
         """Return the share of the rounds in which any two equally good models are told apart."""
-        random, errors = np.random.default_rng(seed), 0
+        random = np.random.default_rng(seed)
+        errors = 0
         for _ in range(rounds):
             decisions = find_differences(self._comparisons(self._draw(random)))
             errors += any(
@@ -168,7 +173,8 @@ class Field(NamedTuple):
 
     def rank_coverage(self, rounds: int, seed: int) -> float:
         """Return the share of the rounds in which the ranges of all models contain their true ranks."""
-        random, hits = np.random.default_rng(seed), 0
+        random = np.random.default_rng(seed)
+        hits = 0
         first = [1 + sum(other > chance for other in self.chances) for chance in self.chances]
         last = [sum(other >= chance for other in self.chances) for chance in self.chances]
         for _ in range(rounds):

@@ -50,7 +50,8 @@ def test_many_differences_agree_with_scipy() -> None:
     from scipy.stats import permutation_test
 
     random = np.random.default_rng(0)
-    a, b = random.random(200), random.random(200) + 0.05
+    a = random.random(200)
+    b = random.random(200) + 0.05
     expected = permutation_test(
         (a - b,), np.mean, permutation_type="samples", n_resamples=9999, random_state=1
     ).pvalue
@@ -97,7 +98,8 @@ INTERVALS = st.tuples(
 @given(INTERVALS, INTERVALS)
 def test_published_scores_agree_with_their_interval(one: Interval, other: Interval) -> None:
     """The p-value of two published scores is below 0.05 if and only if the interval of their difference excludes 0."""
-    result, reverse = compare_intervals(one, other), compare_intervals(other, one)
+    result = compare_intervals(one, other)
+    reverse = compare_intervals(other, one)
     assert (result.p_value < 0.05) == (result.effect.low > 0 or result.effect.high < 0)
     assert result.p_value == pytest.approx(reverse.p_value)
     assert result.effect.low == pytest.approx(-reverse.effect.high)
@@ -161,7 +163,8 @@ def test_the_test_is_not_too_cautious(case: Case) -> None:
 
 def test_clusters_make_a_test_less_sure() -> None:
     """The same difference at six depths of a question counts as one difference."""
-    a, b = np.ones(30), np.array([0] * 4 + [1] * 26)
+    a = np.ones(30)
+    b = np.array([0] * 4 + [1] * 26)
     alone = compare_pairs(a, b)
     copied = compare_pairs(np.tile(a, 6), np.tile(b, 6), list(range(30)) * 6)
     assert copied.p_value == pytest.approx(alone.p_value)
@@ -171,7 +174,8 @@ def test_clusters_make_a_test_less_sure() -> None:
 
 def test_models_that_never_differ() -> None:
     """Models that never differ have the effect 0, and its interval is narrower with more instances."""
-    few, many = compare_pairs([1] * 10, [1] * 10), compare_pairs([1] * 1000, [1] * 1000)
+    few = compare_pairs([1] * 10, [1] * 10)
+    many = compare_pairs([1] * 1000, [1] * 1000)
     assert few.p_value == many.p_value == 1
     assert few.effect.low < many.effect.low < 0 < many.effect.high
     assert math.isnan(compare_pairs([], []).effect.mean)
@@ -216,7 +220,8 @@ def test_intervals_of_differences_cover(kind: str, clusters: int, size: int) -> 
 
 def test_few_small_differences_do_not_show_the_large_ones() -> None:
     """Ten small differences prove nothing about the mean, and hundreds do."""
-    few, many = compare_pairs([0.01] * 10, [0.0] * 10), compare_pairs([0.01] * 400, [0.0] * 400)
+    few = compare_pairs([0.01] * 10, [0.0] * 10)
+    many = compare_pairs([0.01] * 400, [0.0] * 400)
     assert few.effect.low < 0 < few.effect.high < 0.2
     assert many.effect.low > 0
 

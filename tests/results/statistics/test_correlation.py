@@ -71,13 +71,15 @@ def test_many_models_have_the_p_values_of_scipy() -> None:
     from scipy.stats import spearmanr
 
     random = np.random.default_rng(1)
-    x, y = random.random(20), random.random(20)
+    x = random.random(20)
+    y = random.random(20)
     assert spearman(x, y).p_value == pytest.approx(spearmanr(x, y).pvalue)
 
 
 def test_the_interval_covers() -> None:
     """About 95 % of intervals contain the rank correlation of two normal columns for which it is known."""
-    random, r = np.random.default_rng(0), 0.7
+    random = np.random.default_rng(0)
+    r = 0.7
     expected = 6 / math.pi * math.asin(r / 2)
     hits = 0
     for _ in range(400):
@@ -126,7 +128,8 @@ def test_clusters_count_as_one_pair() -> None:
     random = np.random.default_rng(5)
     x = random.random(20)
     y = x + random.random(20)
-    alone, copies = spearman(x, y), spearman(np.tile(x, 4), np.tile(y, 4), clusters=20)
+    alone = spearman(x, y)
+    copies = spearman(np.tile(x, 4), np.tile(y, 4), clusters=20)
     assert copies.n == 80
     assert (copies.rho, copies.p_value, copies.low, copies.high) == pytest.approx(
         (alone.rho, alone.p_value, alone.low, alone.high)
@@ -138,7 +141,9 @@ def test_clusters_count_as_one_pair() -> None:
 @pytest.mark.parametrize("curve", [(1.0, 0.83, 0.8), (0.86, 0.84, 0.84), (0.95, 0.7, 0.5)])
 def test_the_true_effective_length_is_possible(score: float, curve: tuple[float, ...]) -> None:
     """The lengths that are possible contain the true one, 8k, in at least 92 % of 200 samples, and not all of them."""
-    random, found, sizes = np.random.default_rng(3), 0, 0
+    random = np.random.default_rng(3)
+    found = 0
+    sizes = 0
     for _ in range(200):
         chances = zip((4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True)
         intervals = {

@@ -10,14 +10,17 @@ from scipy.stats import binom
 
 from helm_longctx.results.statistics.sequential import DeadlineTest, Outcomes, collect_outcomes
 
-MOST, ERROR = 57, 0.05
+MOST = 57
+ERROR = 0.05
 
 
 def rate(
     expected: Outcomes, threshold: float, chance: float, rounds: int = 400
 ) -> tuple[float, float]:
     """Return how often right and wrong answers are found to be above a threshold, and the mean number of answers."""
-    random, found, counts = np.random.default_rng(1), 0, 0
+    random = np.random.default_rng(1)
+    found = 0
+    counts = 0
     for row in random.random((rounds, MOST)) < chance:
         test = DeadlineTest(expected, -threshold, MOST, ERROR)
         for answer in row:
@@ -63,10 +66,8 @@ def test_a_wrong_expectation_costs_no_certainty() -> None:
 @given(values=st.lists(st.floats(-0.3, 0.7), max_size=70))
 def test_the_wealth_is_never_negative_and_a_decision_stays(values: list[float]) -> None:
     """Any values within their bounds leave a wealth of at least 0, and nothing changes after the decision or the end."""
-    test, was_above = (
-        DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR),
-        False,
-    )
+    test = DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR)
+    was_above = False
     for value in values:
         test.add(value, -0.3)
         assert test.share >= 0
@@ -78,7 +79,8 @@ def test_the_wealth_is_never_negative_and_a_decision_stays(values: list[float]) 
 def test_the_soonest_decision() -> None:
     """The number of further values that can decide is right, and counting changes nothing."""
     test = DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR)
-    share, needed = test.share, test.count_until_sure(0.7, -0.3, MOST)
+    share = test.share
+    needed = test.count_until_sure(0.7, -0.3, MOST)
     assert (test.share, test.count) == (share, 0)
     for number in range(needed):
         assert not test.is_above, number

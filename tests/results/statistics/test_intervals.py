@@ -87,7 +87,8 @@ def test_tasks_with_the_same_errors() -> None:
     scores = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0] * 3)
     groups = [f"book {number}" for number in range(30)]
     others = [f"other {group}" for group in groups]
-    one, twice = mean_interval(scores, groups), mean_over_tasks([scores, scores], [groups, groups])
+    one = mean_interval(scores, groups)
+    twice = mean_over_tasks([scores, scores], [groups, groups])
     assert (twice.mean, twice.low, twice.high) == pytest.approx(
         (one.mean, one.low, one.high), abs=0.025
     )
@@ -105,8 +106,8 @@ def test_errors_of_means() -> None:
     of_text = np.repeat(random.normal(size=200), 4)
     tasks = [of_text + 0.1 * random.normal(size=800) for _ in range(2)]
     clusters = [cluster_errors(task, groups) for task in tasks]
-    errors = [math.sqrt(sum(error**2 for error in each.values())) for each in clusters]
-    both = [sum(each[group] for each in clusters) / 2 for group in clusters[0]]
+    errors = [math.sqrt(sum(error**2 for error in cluster.values())) for cluster in clusters]
+    both = [sum(cluster[group] for cluster in clusters) / 2 for group in clusters[0]]
     assert error_of_means(errors, clusters) == pytest.approx(
         math.sqrt(sum(error**2 for error in both)), rel=0.01
     )
@@ -210,7 +211,8 @@ def test_equal_tasks_are_one_sample() -> None:
 
 def test_a_weighted_mean() -> None:
     """A mean with the weight 0 changes nothing, and weights move the mean and its interval."""
-    one, other = mean_interval([1] * 70 + [0] * 30), mean_interval([1] * 20 + [0] * 80)
+    one = mean_interval([1] * 70 + [0] * 30)
+    other = mean_interval([1] * 20 + [0] * 80)
     assert mean_of_means([one, other], weights=[0.5, 0.5]) == mean_of_means([one, other])
     first = mean_of_means([one, other], weights=[0.9, 0.1])
     assert first.mean == pytest.approx(0.65)
@@ -269,7 +271,8 @@ def test_small_tasks_without_an_error_do_not_make_the_interval_narrow() -> None:
 def test_shared_texts_never_make_an_interval_narrower() -> None:
     """Tasks whose errors nearly cancel in each text have the interval of independent tasks: such a ratio is mostly chance."""
     groups = [f"book {number}" for number in range(40)]
-    one, other = np.array([1.0, 0.0] * 20), np.array([0.1, 0.9] * 20)
+    one = np.array([1.0, 0.0] * 20)
+    other = np.array([0.1, 0.9] * 20)
     intervals = [mean_interval(each, groups) for each in (one, other)]
     assert mean_over_tasks([one, other], [groups, groups]) == mean_of_means(intervals)
     errors = [standard_error(each, groups) for each in (one, other)]

@@ -25,8 +25,12 @@ from helm_longctx.results.statistics.comparison import (
 )
 def test_all_looks_together_have_the_error(first: float, sizes: tuple[int, ...]) -> None:
     """A random walk passes some bound as often as the error that is spent, for any sizes of the sample."""
-    random, rounds, error = np.random.default_rng(1), 200_000, 0.025
-    walk, passed, before = np.zeros(rounds), np.zeros(rounds, bool), 0
+    random = np.random.default_rng(1)
+    rounds = 200_000
+    error = 0.025
+    walk = np.zeros(rounds)
+    passed = np.zeros(rounds, bool)
+    before = 0
     for place, size in enumerate(sizes):
         walk += random.normal(size=rounds) * np.sqrt(size - before)
         before = size
@@ -69,7 +73,8 @@ def test_a_comparison_after_looks_agrees_with_its_interval(
     """After looks, the p-value is below 0.05 if and only if the interval excludes 0, and it is larger than without looks."""
     a = np.repeat([1.0, 0.0, 0.5], [wins, 2, 60 - wins - 2])
     part = Pairs(a, np.where(a == 0.5, 0.5, 1 - a), range(60), 1.0)
-    found, once = compare_parts([part], looks), compare_parts([part])
+    found = compare_parts([part], looks)
+    once = compare_parts([part])
     assert (found.p_value < 0.05) == (found.effect.low > 0)
     assert found.p_value > once.p_value
     assert found.effect.low < once.effect.low

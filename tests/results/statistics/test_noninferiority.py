@@ -30,7 +30,8 @@ Scores = list[tuple[int, int]]
 
 def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
     """Return one task with so many instances on which the candidate is better, worse and equal."""
-    a, b = [1] * wins + [0] * losses + [1] * ties, [0] * wins + [1] * losses + [1] * ties
+    a = [1] * wins + [0] * losses + [1] * ties
+    b = [0] * wins + [1] * losses + [1] * ties
     return [Pairs(a, b, range(len(a)), 1.0)]
 
 
@@ -86,7 +87,9 @@ def test_parts_are_adjusted_for_their_number() -> None:
 
 def test_verdicts_are_combined() -> None:
     """One worse part decides, and each part must be no worse."""
-    no, yes, open_ = Verdict.NO_WORSE, Verdict.WORSE, Verdict.UNDECIDED
+    no = Verdict.NO_WORSE
+    yes = Verdict.WORSE
+    open_ = Verdict.UNDECIDED
     assert combine_verdicts([no, no]) is no
     assert combine_verdicts([no, open_]) is open_
     assert combine_verdicts([no, open_, yes]) is yes
@@ -117,7 +120,8 @@ def test_each_side_has_its_own_error() -> None:
 
 def find_missing(wins: int, losses: int, ties: int, margin: float) -> tuple[int, float]:
     """Return the advised size, and how often it decides in simulations with the shares of the sample."""
-    n, random = wins + losses + ties, np.random.default_rng(1)
+    n = wins + losses + ties
+    random = np.random.default_rng(1)
     drop = decide_drops({"": pairs(wins, losses, ties)}, margin, 0.8)[""]
     assert drop.verdict is Verdict.UNDECIDED
     drawn = [
@@ -162,7 +166,9 @@ def test_errors_at_the_margin_are_exact(margin: float, more: float) -> None:
 
 def look_again(random: np.random.Generator, drop: float, margin: float, looks: int) -> Verdict:
     """Look at a sample that grows by half, until the gate decides."""
-    shares, counts, sizes = [0.02, 0.02 + drop, 0.96 - drop], np.zeros(3, dtype=int), [0]
+    shares = [0.02, 0.02 + drop, 0.96 - drop]
+    counts = np.zeros(3, dtype=int)
+    sizes = [0]
     while len(sizes) <= looks:
         sizes.append(150 if len(sizes) == 1 else sizes[-1] * 3 // 2)
         counts = counts + random.multinomial(sizes[-1] - sizes[-2], shares)
@@ -196,7 +202,9 @@ def test_looking_again_keeps_the_error() -> None:
 )
 def test_the_power_is_that_of_the_decision(cells: Cells, changed: float, margin: float) -> None:
     """The planned probability to pass agrees with verdicts on samples that are drawn answer by answer."""
-    random, passed, level = np.random.default_rng(5), 0, level_of_look((1,), 0.025)
+    random = np.random.default_rng(5)
+    passed = 0
+    level = level_of_look((1,), 0.025)
     for _ in range(300):
         parts = []
         for task, (weight, size) in enumerate(cells):
@@ -247,7 +255,8 @@ def test_a_drop_at_a_depth_is_found() -> None:
 
 def test_the_visible_drop_is_found() -> None:
     """The drop that a sample is said to see at a depth is suspect about as often as the power says."""
-    random, drop = np.random.default_rng(6), visible_drop(120, 0.05, 3, 0.8)
+    random = np.random.default_rng(6)
+    drop = visible_drop(120, 0.05, 3, 0.8)
     found = 0
     for _ in range(60):
         parts = {
@@ -300,7 +309,8 @@ def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(ratio: tuple[int, .
 @pytest.mark.parametrize("sizes", [(0.5, *[0.05] * 10), (0.8, *[0.02] * 10)])
 def test_large_clusters_limit_the_statistic(sizes: tuple[float, ...]) -> None:
     """If half of the answers are in one cluster, small clusters reject at no higher level than few equal ones could."""
-    shares, margin = np.array(sizes), 0.05
+    shares = np.array(sizes)
+    margin = 0.05
     # The sum of each cluster is as far above the margin as the others', though the scores in the large one are small.
     clusters = Clusters(margin * shares + 0.95 * shares.min(), shares, np.ones((1, len(sizes))))
     assert margin_statistics(clusters, margin, SCORES)[0] == pytest.approx(

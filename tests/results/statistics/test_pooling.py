@@ -18,19 +18,22 @@ def test_the_strengths_are_those_of_a_logistic_regression() -> None:
     random = np.random.default_rng(0)
     table = random.random((4, 60)).round(1) + np.array([[0.0], [0.1], [0.2], [0.3]])
     found = pool({str(model): row for model, row in enumerate(table)}, range(60))
-    rows, wins = [], []
+    rows = []
+    wins = []
     for i, j in combinations(range(4), 2):
         rows.append([(model == i) - (model == j) for model in range(1, 4)])
         wins.append([(table[k] > table[other]).sum() + PRIOR / 3 for k, other in ((i, j), (j, i))])
     fit = sm.GLM(np.array(wins), np.array(rows), family=sm.families.Binomial()).fit()
-    strengths = np.array([each.mean for each in found.strengths.values()])
+    strengths = np.array([strength.mean for strength in found.strengths.values()])
     assert strengths[1:] - strengths[0] == pytest.approx(fit.params, abs=1e-4)
     assert strengths.sum() == pytest.approx(0, abs=1e-6)
 
 
 def test_equal_models_are_seldom_told_apart() -> None:
     """Equal models seldom get different ranks, with a fifth of the scores missing and questions of different difficulty."""
-    random, wrong, covered = np.random.default_rng(1), 0, 0
+    random = np.random.default_rng(1)
+    wrong = 0
+    covered = 0
     for _ in range(200):
         difficulty = random.random(150)
         scores = {
@@ -48,7 +51,8 @@ def test_missing_suites() -> None:
     """Two models without a common instance are ranked by means of a third one, although one answered only hard questions."""
     nan = [math.nan] * 200
     random = np.random.default_rng(2)
-    easy, hard = random.random((2, 200)) < 0.9, random.random((2, 200)) < 0.4
+    easy = random.random((2, 200)) < 0.9
+    hard = random.random((2, 200)) < 0.4
     scores = {
         "only easy": [*(easy[0] * 0.5), *nan],
         "both": [*(easy[1] * 0.6), *(hard[1] * 0.4)],

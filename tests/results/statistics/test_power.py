@@ -111,7 +111,8 @@ def test_a_planned_comparison_in_pairs_has_its_power(name: str, task: Task) -> N
 
 def test_small_differences_have_their_power() -> None:
     """Differences of continuous scores are found in at least four of five comparisons, and not much more often."""
-    random, n = np.random.default_rng(8), 150
+    random = np.random.default_rng(8)
+    n = 150
     draw = lambda mean: np.clip(random.normal(mean, 0.04, n), -1, 1)  # noqa: E731
     spread = paired_spread(draw(0.0), np.zeros(n), range(n))
     difference = detectable_difference([Sample(spread, n, n)])
@@ -135,7 +136,8 @@ def test_the_spread_of_pairs() -> None:
 def test_a_difference_from_a_published_mean() -> None:
     """A difference that is found in 80 % of cases is larger than the half width, and smaller from an exact mean."""
     own = mean_interval([1] * 80 + [0] * 20)
-    exact, published = Interval(0.8, math.nan, math.nan, 0), mean_interval([1] * 400 + [0] * 100)
+    exact = Interval(0.8, math.nan, math.nan, 0)
+    published = mean_interval([1] * 400 + [0] * 100)
     ends = [detectable_from(own, each) for each in (exact, published, own)]
     assert ends == sorted(ends)
     assert own.mean - own.low < ends[0] < 0.16
@@ -156,7 +158,8 @@ def test_a_paired_difference_solves_its_equation(
     Two pseudo-observations are as large as the others, and of right and wrong answers k is 1 / v.
     """
     normal = NormalDist()
-    z, q = normal.inv_cdf(0.975), normal.inv_cdf(POWER + 0.02)
+    z = normal.inv_cdf(0.975)
+    q = normal.inv_cdf(POWER + 0.02)
     a = z**2 * (1 + 2 * (kurtosis or 1 / variance) / n) / n
     # (d - b)² = a (v + d²), of which the larger root is the difference.
     b = q * math.sqrt(variance / n)

@@ -59,7 +59,8 @@ def test_ranges_contain_the_true_ranks(models: int, rounds: int, is_shared: bool
 
 def test_comparisons_of_a_family_are_decided_together() -> None:
     """Comparisons that are decided together are one family, paired or by intervals, and each makes the other's p-values larger."""
-    a, b = [1] * 60, [1] * 48 + [0] * 12
+    a = [1] * 60
+    b = [1] * 48 + [0] * 12
     paired = compare_pairs(a, b)
     published = compare_intervals(mean_interval(a), mean_interval([1] * 50 + [0] * 10))
     decisions = find_differences(

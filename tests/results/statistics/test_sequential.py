@@ -41,7 +41,8 @@ def test_more_values_never_change_a_decision(values: np.ndarray, threshold: floa
 @given(values=SCORES_OF_ANY_KIND, cut=st.integers(0, 60))
 def test_intervals_shrink(values: np.ndarray, cut: int) -> None:
     """The interval of more values lies in the interval of the first ones, and both are in 0…1."""
-    first, whole = sequential_interval(values[:cut]), sequential_interval(values)
+    first = sequential_interval(values[:cut])
+    whole = sequential_interval(values)
     assert 0 <= first.low <= whole.low + 1e-9
     assert whole.high - 1e-9 <= first.high <= 1
 
@@ -50,7 +51,8 @@ def test_intervals_shrink(values: np.ndarray, cut: int) -> None:
 @given(values=SCORES_OF_ANY_KIND, threshold=st.floats(0.05, 0.95))
 def test_the_interval_excludes_what_the_test_rejects(values: np.ndarray, threshold: float) -> None:
     """An end of the interval passes the threshold if and only if the test with half of the error decides so."""
-    interval, found = sequential_interval(values, 0.1), decide(values, threshold, 0.05)
+    interval = sequential_interval(values, 0.1)
+    found = decide(values, threshold, 0.05)
     if interval.low > threshold + 1e-9:
         assert found is not Decision.OPEN
     if found is Decision.ABOVE:
@@ -75,7 +77,8 @@ def test_scores_and_their_complements_decide_alike(values: np.ndarray, threshold
 @given(values=SCORES_OF_ANY_KIND)
 def test_both_ends_of_an_interval_are_alike(values: np.ndarray) -> None:
     """The interval of complements is the mirrored interval, so the upper end has the error of the lower one."""
-    interval, mirrored = sequential_interval(values), sequential_interval(1 - values)
+    interval = sequential_interval(values)
+    mirrored = sequential_interval(1 - values)
     assert mirrored.low == pytest.approx(1 - interval.high, abs=1e-6)
     assert mirrored.high == pytest.approx(1 - interval.low, abs=1e-6)
     assert interval.low <= interval.high
@@ -93,7 +96,8 @@ def test_the_error_is_kept_with_looks_after_each_score(mean: float, kind: str) -
 
     The same looks with an interval for a fixed size are wrong in more than 15 % of the rounds.
     """
-    random, rounds = np.random.default_rng(round(1000 * mean)), 1000
+    random = np.random.default_rng(round(1000 * mean))
+    rounds = 1000
     draws = random.random((rounds, 300))
     if kind == "right or wrong":
         draws = (draws < mean).astype(float)
@@ -156,7 +160,8 @@ def test_no_fewer_scores_can_decide(values: np.ndarray, threshold: float) -> Non
 def test_an_interval_becomes_narrow() -> None:
     """Sampling can stop when the interval is narrow enough; scores that vary less need fewer of them."""
     random = np.random.default_rng(3)
-    binary, graded = (random.random(3000) < 0.5).astype(float), random.uniform(0.45, 0.55, 3000)
+    binary = (random.random(3000) < 0.5).astype(float)
+    graded = random.uniform(0.45, 0.55, 3000)
     early, interval, narrow = map(sequential_interval, (binary[:500], binary, graded[:150]))
     assert early.high - early.low > 0.1
     assert interval.high - interval.low <= 0.1

@@ -74,7 +74,8 @@ def test_all_questions_have_no_noise() -> None:
 
 def test_an_agreement_is_the_mean_of_thirty_draws() -> None:
     """The agreement of a subset is the mean over 30 draws of its questions, each with the noise of right and wrong answers."""
-    scores, share = made(noisy=0.02), 0.05
+    scores = made(noisy=0.02)
+    share = 0.05
     reference = scores.table.mean(axis=(1, 2))
     random = np.random.default_rng(7)
     # 50 of 1,000 questions are asked.

@@ -129,7 +129,8 @@ def test_waiting_sends_again(folder: Folder, server: BatchServer) -> None:
 
 def test_a_full_queue(tmp_path: Path, server: BatchServer) -> None:
     """Batches that OpenAI refuses for its limit of enqueued tokens are sent when others have ended."""
-    server.most_open, server.polls = 1, 1
+    server.most_open = 1
+    server.polls = 1
     folder = Folder(tmp_path, ENTRY + register("openai", server))
     folder.submit(batch_size=6)
     assert folder.batches.wait()
@@ -166,7 +167,8 @@ def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> No
             lost.append(moment)
             raise ConnectionError
 
-    server.moment, server.polls = lose, 1
+    server.moment = lose
+    server.polls = 1
     with pytest.raises(
         InputError,
         match="no batch can be created" if step == "upload" else "it is not known whether",
@@ -186,10 +188,8 @@ def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> No
 def test_another_runs_batch_of_the_same_size(tmp_path: Path, server: BatchServer) -> None:
     """Anthropic's batches have no metadata. A batch is recognized by its results, and until then nothing is sent again."""
     deployment = register("anthropic", server)
-    folder, other = (
-        Folder(tmp_path, ENTRY + deployment),
-        Folder(tmp_path / "b", ENTRY.replace("4k", "5k") + deployment),
-    )
+    folder = Folder(tmp_path, ENTRY + deployment)
+    other = Folder(tmp_path / "b", ENTRY.replace("4k", "5k") + deployment)
     server.polls = 3
 
     def lose(moment: str) -> None:

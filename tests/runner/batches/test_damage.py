@@ -31,7 +31,8 @@ def retype(line: bytes) -> bytes:
     return json.dumps({"custom_id": row["custom_id"], "response": [1], "result": [1]}).encode()
 
 
-MALFORMED, TEMPORARY = {"malformed": 1}, {"temporary": 1}
+MALFORMED = {"malformed": 1}
+TEMPORARY = {"temporary": 1}
 
 LINES: dict[str, tuple[Spoil, dict[str, int]]] = {
     "no JSON": (lambda lines: [lines[0][:-9], *lines[1:]], MALFORMED),
@@ -171,7 +172,8 @@ def test_a_wrong_address(parts: Folder, server: BatchServer) -> None:
     """A wrong address answers with status 404, which says nothing about batches. They stay open until the user gives them up."""
 
     class Elsewhere:
-        openai, address = f"{server.openai}/wrong", f"{server.address}/wrong"
+        openai = f"{server.openai}/wrong"
+        address = f"{server.address}/wrong"
 
     protocol = parts._entry.rpartition("/")[2]
     register(protocol, Elsewhere)
@@ -198,10 +200,8 @@ def test_errors_that_can_be_repaired(parts: Folder, server: BatchServer) -> None
 def test_a_damaged_record(tmp_path: Path, server: BatchServer) -> None:
     """The other runs of the suite are collected if the record of one is damaged."""
     deployment = register("openai", server)
-    damaged, other = (
-        Folder(tmp_path, ENTRY + deployment),
-        Folder(tmp_path, ENTRY.replace("4k", "5k") + deployment),
-    )
+    damaged = Folder(tmp_path, ENTRY + deployment)
+    other = Folder(tmp_path, ENTRY.replace("4k", "5k") + deployment)
     for each in (damaged, other):
         each.submit()
     (damaged.run / "batches.jsonl").write_text("7\n")

@@ -106,7 +106,9 @@ def test_the_same_as_the_direct_way(
             lost.remove(moment)
             raise ConnectionError
 
-    server.answer, server.fate, server.moment = answer, fate, lose
+    server.answer = answer
+    server.fate = fate
+    server.moment = lose
     with pytest.raises(InputError, match="it is not known whether a batch was created"):
         folder.ask()
     folder.ask()

@@ -71,8 +71,8 @@ def test_any_lines(protocol: str, values: list[bytes]) -> None:
     outcomes = read(b"\n".join([good, *lines, good]), protocol)
     assert len(outcomes) == sum(bool(line.strip()) for line in lines) + 2
     assert outcomes[0].reply == outcomes[-1].reply == {"x": 1}
-    assert all(isinstance(each.name, str | None) for each in outcomes)
-    assert all((each.reply is None) == isinstance(each.error, str) for each in outcomes)
+    assert all(isinstance(outcome.name, str | None) for outcome in outcomes)
+    assert all((outcome.reply is None) == isinstance(outcome.error, str) for outcome in outcomes)
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 7))

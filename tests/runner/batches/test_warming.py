@@ -22,7 +22,8 @@ from tests.support.servers.faults import Fault
 from tests.support.servers.models import Model, PromptCache
 
 ENTRY = "lv_eval:dataset=hotpotwikiqa_mixup,length=16k,style=chat,model=longctx/lexical,model_deployment="
-QUESTIONS, WORDS = 8, 12_000
+QUESTIONS = 8
+WORDS = 12_000
 PRICE = {"input": 3, "cached_input": 0.3, "cache_write": 3.75, "output": 15}
 HALF = {name: price / 2 for name, price in PRICE.items()}
 HALF_HOUR = 1800.0
@@ -51,7 +52,9 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def folder_of(
     path: Path, protocol: str, server: BatchServer, monkeypatch: pytest.MonkeyPatch, price: Any
 ) -> Folder:
-    server.models, server.seconds_before, server.cache = {"m": Model()}, HALF_HOUR, PromptCache()
+    server.models = {"m": Model()}
+    server.seconds_before = HALF_HOUR
+    server.cache = PromptCache()
     name = register(protocol, server, model="m")
     (path / "prices.yaml").write_text(json.dumps({name: price}))
     monkeypatch.setenv(PRICES, str(path / "prices.yaml"))
@@ -142,7 +145,8 @@ def test_the_estimate_of_a_batch_with_a_cache(
     folder = folder_of(tmp_path, "anthropic", server, monkeypatch, {**PRICE, "batch": HALF})
     runner = LongContextRunner(**runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 1))
     found = estimate_run(runner, folder.spec, {}, Rate())
-    shared, output = found.prompt_tokens.cache_writes, found.output_tokens.typical / QUESTIONS
+    shared = found.prompt_tokens.cache_writes
+    output = found.output_tokens.typical / QUESTIONS
     rest = found.prompt_tokens.total / QUESTIONS - shared
     direct_cost = 3 * rest + 2 * 3 * shared + 15 * output
     batch_cost = (3 * rest + 0.3 * shared + 15 * output) / 2

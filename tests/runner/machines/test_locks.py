@@ -80,7 +80,8 @@ def test_no_shard_starts_while_the_run_is_made(
 @pytest.mark.parametrize("has_answers", [True, False])
 def test_a_shard_that_fails_leaves_only_answers(has_answers: bool, tmp_path: Path) -> None:
     """Without answers the run has no folder, because HELM's summarizer warns of folders without results."""
-    run, answers = tmp_path / "run", tmp_path / "run/shards/a.jsonl"
+    run = tmp_path / "run"
+    answers = tmp_path / "run/shards/a.jsonl"
 
     def fail() -> None:
         with lock_shard(run, SHARD):

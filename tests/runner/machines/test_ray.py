@@ -28,7 +28,8 @@ from tests.support.shards import read_all, run_path
 
 ray: Any = pytest.importorskip("ray")
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,model=longctx/lexical,model_deployment=test/killed"
-ASKED, KILLED = Path("asked"), Path("killed")
+ASKED = Path("asked")
+KILLED = Path("killed")
 
 
 class KilledClient(Client):

@@ -90,7 +90,8 @@ class Model:
 
     def __init__(self) -> None:
         self.asked = 0
-        self.reached, self.resume = threading.Event(), threading.Event()
+        self.reached = threading.Event()
+        self.resume = threading.Event()
 
     def __call__(self, prompt: str) -> str:
         """Return the answer to a prompt."""

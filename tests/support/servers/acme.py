@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-KEY, OTHER_KEY = "acme-00112233445566778899", "acme-ffeeddccbbaa99887766"
+KEY = "acme-00112233445566778899"
+OTHER_KEY = "acme-ffeeddccbbaa99887766"
 """The key that the server accepts, and one that it quotes in an error."""
 
 

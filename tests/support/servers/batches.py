@@ -82,7 +82,9 @@ class BatchServer(Server):
         self.files: dict[str, bytes] = {}
         self.paid: Counter[str] = Counter()
         self.fate: Callable[[str, int], Fate] = lambda prompt, before: None
-        self.polls, self.most_open, self.seconds_before = 0, 1000, 0.0
+        self.polls = 0
+        self.most_open = 1000
+        self.seconds_before = 0.0
         self.moment: Callable[[str], None] = lambda name: None
         self.spoil: Callable[[str, bytes], bytes] = lambda name, lines: lines
         self.gone: set[str] = set()
@@ -107,10 +109,8 @@ class BatchServer(Server):
                 sum(each.state == "in_progress" for each in self.batches.values()) >= self.most_open
             )
             if is_full:
-                batch.state, batch.error = (
-                    "failed",
-                    "Enqueued token limit reached for m in organization o.",
-                )
+                batch.state = "failed"
+                batch.error = "Enqueued token limit reached for m in organization o."
             self.batches[batch.id] = batch
         assert len({name for name, _, _ in requests}) == len(requests)
         # The requests are answered later, all at the same time, so none of them finds what another one writes.
@@ -140,7 +140,8 @@ class BatchServer(Server):
         prompt = PROTOCOLS[path].prompt(body)
         with self._lock:
             before, self._seen[prompt] = self._seen[prompt], self._seen[prompt] + 1
-        fate, fault = self.fate(prompt, before), self.plan(prompt, before)
+        fate = self.fate(prompt, before)
+        fault = self.plan(prompt, before)
         if fate:
             return None if fate == "missing" else {"paid": 0, "fate": fate}
         if refusal := self.decline(path, body):
@@ -150,10 +151,8 @@ class BatchServer(Server):
                 "error": {"type": refusal.kind, "message": refusal.message},
             }
         if fault in STATUS:
-            kind, message = (
-                ("invalid_request_error" if STATUS[fault] == 400 else "api_error"),
-                _MESSAGES.get(fault),
-            )
+            kind = "invalid_request_error" if STATUS[fault] == 400 else "api_error"
+            message = _MESSAGES.get(fault)
             return {
                 "paid": 0,
                 "status": STATUS[fault],
@@ -190,7 +189,10 @@ class _BatchHandler(_Handler):
 
     def _step(self, step: Callable[..., Body | list[Body]], *arguments: Any) -> None:
         name = step.__name__.strip("_")
-        if self.service.gone & {name, *(each for each in arguments if isinstance(each, str))}:
+        if self.service.gone & {
+            name,
+            *(argument for argument in arguments if isinstance(argument, str)),
+        }:
             return self._send(
                 json.dumps({"error": {"type": "not_found_error", "message": "Not found"}}),
                 None,

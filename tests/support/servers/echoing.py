@@ -17,7 +17,8 @@ Scorer = Callable[[str], tuple[list[str], list[float]]]
 def copying(text: str) -> tuple[list[str], list[float]]:
     """Score a text by a model that only copies: what came after the same word before has the probability 0.9."""
     tokens = re.findall(r"\s?\w+|\s?[^\w\s]|\s", text)
-    logprobs, after = [], {}
+    logprobs = []
+    after = {}
     for before, token in zip(["", *tokens], tokens, strict=False):
         logprobs.append(math.log(0.9 if after.get(before) == token else 0.001 * (1 + len(token))))
         after[before] = token
@@ -47,7 +48,10 @@ class EchoServer:
     def __init__(
         self, way: str, score: Scorer = copying, is_shifted: bool = False, splits: bool = False
     ):
-        self.way, self.score, self.is_shifted, self.splits = way, score, is_shifted, splits
+        self.way = way
+        self.score = score
+        self.is_shifted = is_shifted
+        self.splits = splits
         self.bodies: list[dict[str, Any]] = []
         self.answered: list[str] = []
         server = self

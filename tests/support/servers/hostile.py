@@ -109,7 +109,8 @@ def bomb(size: int, reply: dict[str, Any], status: int = 200, encoding: str = "g
 def stream(events: list[Any], again: Any = None, pause: float = 0.0) -> Act:
     """Return an action that sends one event again and again, and then a stream of events."""
 
-    first, last = _event(again), b"".join(map(_event, events))
+    first = _event(again)
+    last = b"".join(map(_event, events))
 
     def act(handler: Handler) -> None:
         _head(handler, 200, {"Content-Type": "text/event-stream"})

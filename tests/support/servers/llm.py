@@ -91,7 +91,10 @@ class Server:
 
     def __init__(self, answer: Answer, plan: Plan, models: Mapping[str, Model] | None = None):
         self.calls: list[Call] = []
-        self.answer, self.plan, self.models, self.delay = answer, plan, models, 0.0
+        self.answer = answer
+        self.plan = plan
+        self.models = models
+        self.delay = 0.0
         self.accepts: Callable[[str], bool] = lambda key: True
         self.cache = PromptCache()
         self._asked: Counter[str] = Counter()
@@ -140,12 +143,14 @@ class Server:
 
     def decline(self, path: str, body: Body) -> Refusal | None:
         """Return why the server or the model refuses a body, whatever the plan; None if it does not."""
-        protocol, model = PROTOCOLS[path], self._model(body)
+        protocol = PROTOCOLS[path]
+        model = self._model(body)
         if model is None:
             return protocol.unknown_model(body["model"])
         if refusal := protocol.refuse_parameter(body, model) if self.models is not None else None:
             return refusal
-        prompt, answer = count_tokens(protocol.prompt(body)), self._limit(path, body) or 0
+        prompt = count_tokens(protocol.prompt(body))
+        answer = self._limit(path, body) or 0
         is_too_long = model.context is not None and prompt + answer > model.context
         return protocol.too_long(model.context or 0, prompt, answer) if is_too_long else None
 
@@ -166,7 +171,8 @@ class Server:
 
     def _answer(self, call: Call) -> Reply:
         """Return the answer, cut at its limit, after the model's reasoning, which counts as a part of it."""
-        protocol, model = PROTOCOLS[call.path], self._model(call.body) or Model()
+        protocol = PROTOCOLS[call.path]
+        model = self._model(call.body) or Model()
         readable, written = protocol.prefixes(call.body, model)
         cached = self.cache.read(
             readable
@@ -238,7 +244,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send the list of models, or one of them, in the protocol of the client's headers."""
-        names, anthropic = list(self.service.models or {}), "anthropic-version" in self.headers
+        names = list(self.service.models or {})
+        anthropic = "anthropic-version" in self.headers
         _, _, name = self.path.partition("/v1/models/")
         if name and name not in names:
             protocol = PROTOCOLS["/v1/messages" if anthropic else "/v1/chat/completions"]
@@ -268,16 +275,20 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(json.dumps(content), call.fault)
 
     def _error(self, call: Call, status: int) -> None:
-        kind, code, extra = "api_error", None, {}
+        kind = "api_error"
+        code = None
+        extra = {}
         message = _MESSAGES.get(call.fault, "It went wrong.").format(key=call.key)
         if status == 429:
-            kind, code = "rate_limit_error", "rate_limit_exceeded"
+            kind = "rate_limit_error"
+            code = "rate_limit_exceeded"
         if call.fault is Fault.NO_QUOTA:
             kind = code = "insufficient_quota"
         if call.fault is Fault.RATE_LIMIT:
             extra = {"Retry-After": RETRY_AFTER}
         if call.fault is Fault.OVERLOADED and call.path == "/v1/messages":
-            kind, status = "overloaded_error", 529
+            kind = "overloaded_error"
+            status = 529
         error = PROTOCOLS[call.path].error(Refusal(status, kind, message, code=code))
         self._send(json.dumps(error), None, status, **extra)
 
@@ -292,7 +303,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if fault is Fault.CUT:
-            content, self.close_connection = content[: len(content) // 2], True
+            content = content[: len(content) // 2]
+            self.close_connection = True
         self.wfile.write(content)
 
     def _stream(self, call: Call) -> None:

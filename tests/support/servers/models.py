@@ -76,7 +76,9 @@ def count_tokens(text: str) -> int:
 
 def prefixes(model: str, pieces: Iterable[str]) -> list[Prefix]:
     """Return all prefixes of a prompt of these pieces, each up to the end of a piece."""
-    hasher, found, size = hashlib.sha256(model.encode()), [], 0
+    hasher = hashlib.sha256(model.encode())
+    found = []
+    size = 0
     for piece in pieces:
         hasher.update(piece.encode("utf-8", "surrogatepass"))
         size += len(piece)
@@ -101,7 +103,8 @@ class PromptCache:
     def __init__(self) -> None:
         self._kept: dict[bytes, tuple[float, float]] = {}
         self._lock = threading.Lock()
-        self.seconds_ahead, self.is_frozen = 0.0, False
+        self.seconds_ahead = 0.0
+        self.is_frozen = False
 
     def read(self, found: Sequence[Prefix]) -> int:
         """Return the tokens of the longest prefix that is kept."""

@@ -32,7 +32,8 @@ class Cloud:
     """
 
     def __init__(self, backend: Server):
-        self.backend, self.never = backend, False
+        self.backend = backend
+        self.never = False
         self.seen: Counter[tuple[str, int]] = Counter()
         self.keys: set[str] = set()
         self.replies: dict[str, requests.Response] = {}

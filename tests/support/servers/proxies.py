@@ -105,13 +105,16 @@ class NoisyModel:
     """
 
     def __init__(self, skill: Mapping[int, float], noise: float, seed: int):
-        self._skill, self._noise = dict(sorted(skill.items())), noise
-        self._random, self._lock = random.Random(seed), threading.Lock()
+        self._skill = dict(sorted(skill.items()))
+        self._noise = noise
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
 
     def __call__(self, prompt: str) -> str:
         """Return the answer to a prompt."""
         with self._lock:
-            is_new, chance = self._random.random() < self._noise, self._random.random()
+            is_new = self._random.random() < self._noise
+            chance = self._random.random()
         skill = [
             share for tokens, share in self._skill.items() if tokens <= len(prompt) / CHARACTERS
         ][-1]
@@ -144,7 +147,8 @@ def run_proxy(address: str, proxy: Proxy, seed: int = 0) -> Iterator[str]:
         proxy: what it changes.
         seed: seed of the answers that it spoils.
     """
-    noise, lock = random.Random(seed), threading.Lock()
+    noise = random.Random(seed)
+    lock = threading.Lock()
 
     def change_reply(reply: dict[str, Any]) -> dict[str, Any]:
         with lock:

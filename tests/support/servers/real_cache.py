@@ -136,7 +136,8 @@ class Model:
         torch.set_num_threads(1)
         self.folder = find_model(SMOLLM2)
         self.tokenizer: Any = AutoTokenizer.from_pretrained(self.folder)
-        self.replies, self._memory = replies or Replies(), memory
+        self.replies = replies or Replies()
+        self._memory = memory
         self._loaded: dict[tuple[int, bool], Any] = {}
         self._kept: OrderedDict[str, Any] = OrderedDict()
 
@@ -168,7 +169,8 @@ class Model:
         import torch
         from transformers import DynamicCache
 
-        model, size = self._load(build), len(run.tokens)
+        model = self._load(build)
+        size = len(run.tokens)
         layers = range(past.shape[1]) if past is not None else ()
         cache = DynamicCache(
             [(past[0, layer][None], past[1, layer][None]) for layer in layers] or None
@@ -197,7 +199,7 @@ class Model:
                             numbers[..., place, :], build.cache_bits, GROUP
                         )
         parts = ([getattr(layer, name)[0] for layer in cache.layers] for name in ("keys", "values"))
-        found = torch.stack([torch.stack(each) for each in parts])
+        found = torch.stack([torch.stack(part) for part in parts])
         return found[..., before:, :], torch.cat(logits) if every else logits[-1]
 
     def keys_and_values(self, build: Build, run: Run) -> Any:
@@ -244,8 +246,10 @@ class Model:
         from torch.nn.functional import pad
         from transformers import DynamicCache
 
-        model, found = self._load(build), [self.keys_and_values(build, run)[1:] for run in runs]
-        logits, pasts = torch.cat([each[0] for each in found]), [each[1] for each in found]
+        model = self._load(build)
+        found = [self.keys_and_values(build, run)[1:] for run in runs]
+        logits = torch.cat([each[0] for each in found])
+        pasts = [each[1] for each in found]
         longest = max(each.shape[-2] for each in pasts)
         # Shorter rows have empty places before them, which no token sees.
         past = torch.stack(
@@ -285,7 +289,8 @@ class Model:
                 past_key_values=cache,
                 use_cache=True,
             )
-            logits, at = model.lm_head(output.last_hidden_state[:, 0]).float(), at + 1
+            logits = model.lm_head(output.last_hidden_state[:, 0]).float()
+            at = at + 1
         return [
             {"text": self.tokenizer.decode(tokens), "content": content}
             for tokens, content in zip(answers, contents, strict=True)
@@ -362,8 +367,13 @@ class RealCachedServer(ModelServer):
         drops_system: bool = False,
         worse: Build | None = None,
     ):
-        self.model, self.build, self.fault, self.capacity = model, build or Build(), fault, capacity
-        self.drops_middle, self.drops_system, self.worse = drops_middle, drops_system, worse
+        self.model = model
+        self.build = build or Build()
+        self.fault = fault
+        self.capacity = capacity
+        self.drops_middle = drops_middle
+        self.drops_system = drops_system
+        self.worse = worse
         self.requests = 0
         self._blocks: OrderedDict[int, Part] = OrderedDict()
         self._stale: dict[int, Part] = {}
@@ -372,7 +382,8 @@ class RealCachedServer(ModelServer):
 
     def see(self, tokens: Sequence[int], build: Build, salt: int = 0) -> tuple[Run, int]:
         """Return the run of a prompt after what is in the cache, and the number of cached tokens; fill the cache."""
-        keys, key = [], hash(build)
+        keys = []
+        key = hash(build)
         for start in range(0, len(tokens) - BLOCK + 1, BLOCK):
             key = hash((key, *tokens[start : start + BLOCK]))
             keys.append(key)
@@ -381,7 +392,7 @@ class RealCachedServer(ModelServer):
         hits = next((place for place in range(most) if keys[place] not in known), most)
         past = [known[each] for each in keys[:hits]]
         if self.fault == "wrong block" and 2 < hits < most - 1:
-            others = (each[hits - 1] for each in reversed(self._prompts) if hits - 1 in each)
+            others = (prompt[hits - 1] for prompt in reversed(self._prompts) if hits - 1 in prompt)
             past[-1] = next((part for other, part in others if other != keys[hits - 1]), past[-1])
         if self.fault == "dropped" and hits > 2:
             past.pop()
@@ -442,7 +453,9 @@ class RealCachedServer(ModelServer):
     def change(self, messages: Sequence[dict[str, str]]) -> list[dict[str, str]]:
         """Return the messages of a chat as far as the stack in front of the model passes them on."""
         kept = [
-            dict(each) for each in messages if not (self.drops_system and each["role"] == "system")
+            dict(message)
+            for message in messages
+            if not (self.drops_system and message["role"] == "system")
         ]
         for each in kept:
             quarter = len(each["content"]) // 4

@@ -142,7 +142,8 @@ def write_questions(folder: Path, number: int) -> str:
     chance = random.Random(0)
     with (folder / "questions.jsonl").open("w") as file:
         for _ in range(number):
-            names, values = chance.sample(WORDS, 5), chance.sample(range(10, 100), 5)
+            names = chance.sample(WORDS, 5)
+            values = chance.sample(range(10, 100), 5)
             facts = [
                 f"The number of the {name} is {value}."
                 for name, value in zip(names, values, strict=True)

@@ -70,8 +70,13 @@ class FaultyProxy:
         worse: Upstream | None = None,
         late: float = 0.0,
     ):
-        self.cache, self.upstream, self.worse, self.late = cache, upstream, worse, late
-        self.requests, self._seen, self.chance = 0, Counter[str](), Random(0)
+        self.cache = cache
+        self.upstream = upstream
+        self.worse = worse
+        self.late = late
+        self.requests = 0
+        self._seen = Counter[str]()
+        self.chance = Random(0)
 
     def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply to a chat; equal requests have replies of their own, each of which is recorded once."""
@@ -106,7 +111,8 @@ class FaultyProxy:
                 self.send_json(200, {"object": "list", "data": [{"id": NAME, "object": "model"}]})
 
             def do_POST(self) -> None:  # noqa: N802 (http.server's name)
-                body, chance = self.read_body(), proxy.chance.random() if proxy.late else 1.0
+                body = self.read_body()
+                chance = proxy.chance.random() if proxy.late else 1.0
                 with suppress(ConnectionError):
                     if not self.path.endswith("/chat/completions"):
                         self.send_json(404, {"error": {"message": "not found"}})

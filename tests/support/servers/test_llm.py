@@ -57,7 +57,8 @@ def ask_anthropic(server: Server, retries: int = 0) -> Any:
 
 
 def stream_openai(server: Server) -> tuple[str, str | None]:
-    text, finish = "", None
+    text = ""
+    finish = None
     for chunk in chat(server).chat.completions.create(model="m", messages=QUESTION, stream=True):
         text += chunk.choices[0].delta.content or ""
         finish = chunk.choices[0].finish_reason or finish
@@ -173,7 +174,8 @@ def test_a_page_instead_of_an_answer(server: Server) -> None:
 def test_odd_answers(fault: Fault, of_openai: Any, of_anthropic: Any, server: Server) -> None:
     """Refusals and cut or empty answers look whole to a client, and only their finish reason can tell."""
     server.plan = faults.always(fault)
-    choice, message = ask_openai(server).choices[0], ask_anthropic(server)
+    choice = ask_openai(server).choices[0]
+    message = ask_anthropic(server)
     assert (choice.message.content, choice.finish_reason) == of_openai
     assert ("".join(block.text for block in message.content), message.stop_reason) == of_anthropic
     assert (choice.message.refusal is not None) == (fault is Fault.REFUSED)

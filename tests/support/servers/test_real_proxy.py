@@ -62,7 +62,9 @@ def write_register(seed: int, start: int = 0) -> str:
 @pytest.mark.parametrize("fault", ["", "wrong block", "dropped"])
 def test_a_partial_hit(model: Model, fault: str) -> None:
     """A wrong block is a piece of another prompt, a dropped one is missing, and both only after a hit."""
-    first, other, asked = write_register(1), write_register(2), write_register(3, start=12)
+    first = write_register(1)
+    other = write_register(2)
+    asked = write_register(3, start=12)
     shared = write_register(1, start=12)
     with serve_echo() as upstream:
         proxy = FaultyProxy(RealCachedServer(model, fault=fault), upstream)
@@ -85,6 +87,6 @@ def test_a_router_and_a_dropped_turn(model: Model) -> None:
     with serve_echo() as upstream, serve_echo("worse") as worse:
         proxy = FaultyProxy(RealCachedServer(model, drops_system=True), upstream, worse)
         replies = [proxy.answer({"messages": turns, "max_tokens": 9}) for _ in range(10)]
-    assert {each["model"] for each in replies} == {NAME}
-    texts = [each["choices"][0]["message"]["content"] for each in replies]
+    assert {reply["model"] for reply in replies} == {NAME}
+    texts = [reply["choices"][0]["message"]["content"] for reply in replies]
     assert texts == 2 * [*(4 * ["echo 1 Hello."]), "worse 1 Hello."]

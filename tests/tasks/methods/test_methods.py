@@ -70,7 +70,8 @@ def test_facts_come_first(tmp_path: Path) -> None:
     found = entry(f"{KV},method=retrieve_reason")
     task = found.tasks[0]
     for before, after in zip(load(KV, tmp_path), load(found.description, tmp_path), strict=True):
-        plain, first = task.prompt(before), task.prompt(after)
+        plain = task.prompt(before)
+        first = task.prompt(after)
         assert first.user_turn == plain.user_turn + FACTS
         assert first.context == plain.context
         assert after.follow_up

@@ -99,7 +99,7 @@ def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float |
     print(f"All data: {folder}")
     return (
         1
-        if differing or any(each.differs for each in builds)
+        if differing or any(build.differs for build in builds)
         else 3
         if open_cells(cells) or not cells
         else 0
@@ -130,7 +130,8 @@ def _search(
             *([cell.kind] if cell.kind != PLAIN else []),
             *(["spread"] if is_spread else []),
         ]
-        first, count = seed + SEEDS * (1 + is_spread), QUESTIONS
+        first = seed + SEEDS * (1 + is_spread)
+        count = QUESTIONS
         if shared is not None:
             # Prompts of other steps with the same seeds would be in the cache.
             parts += [shared, tried]
@@ -168,7 +169,8 @@ def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> No
     )
     for length in plan.lengths:
         print(f"{length_label(length)}: {each} requests, {each * length / 1e6:,.1f}M prompt tokens")
-    tokens, count = sum(plan.lengths) * each, len(plan.lengths)
+    tokens = sum(plan.lengths) * each
+    count = len(plan.lengths)
     print(
         f"Together: {each * count} requests, {tokens / 1e6:,.1f}M prompt tokens if nothing is cached."
     )

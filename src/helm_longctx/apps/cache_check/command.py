@@ -85,7 +85,9 @@ def cache_check(
     from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Server
     from helm_longctx.config.plan import make_plan, use_settings
 
-    lengths = [parse_length(each, "cache-check: --length") for each in split_names([length])]
+    lengths = [
+        parse_length(split_name, "cache-check: --length") for split_name in split_names([length])
+    ]
     fields = _read_fields(cold)
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) != 1:

@@ -41,7 +41,8 @@ def write_script(
     state = STATES[cell.state]
     if state.siblings or cell.example is None:
         return None
-    steps, copies = list(_list_steps(cell, boundary)), dict[int, str]()
+    steps = list(_list_steps(cell, boundary))
+    copies = dict[int, str]()
     name = f"reproduce-{'-'.join(re.findall('[A-Za-z]+', cell.name))}-{cell.length}"
     bodies = folder / name
     bodies.mkdir(parents=True, exist_ok=True)

@@ -55,20 +55,20 @@ def cache_blocks(cells: Sequence[Cell], replies: Sequence[Reply], model: str) ->
 
 def describe_builds(builds: Sequence[Build]) -> Iterator[str]:
     """Yield a sentence for each build behind the address whose answers are worse than the other builds'."""
-    for each in builds:
-        if each.differs:
+    for build in builds:
+        if build.differs:
             yield (
-                f"Several builds answer at this address, and {each.name} is worse: {each.right} of its {each.n} cold"
-                f" answers are right, and {each.other_right} of {each.other_n} of the others (p {each.p_value:.2g})."
+                f"Several builds answer at this address, and {build.name} is worse: {build.right} of its {build.n} cold"
+                f" answers are right, and {build.other_right} of {build.other_n} of the others (p {build.p_value:.2g})."
             )
 
 
 def open_cells(cells: Sequence[Cell]) -> list[Cell]:
     """Return the cells that say nothing: too few answers, or a cache that was not used."""
     return [
-        each
-        for each in cells
-        if not each.differs and (each.n < needed_wins(len(cells)) or each.was_not_warm)
+        cell
+        for cell in cells
+        if not cell.differs and (cell.n < needed_wins(len(cells)) or cell.was_not_warm)
     ]
 
 
@@ -93,19 +93,19 @@ def _row(cell: Cell) -> list[TableCell]:
 
 
 def _verdict(cells: Sequence[Cell], model: str) -> str:
-    differing = [each for each in cells if each.differs]
+    differing = [cell for cell in cells if cell.differs]
     if not differing:
         undecided = open_cells(cells)
         if undecided:
             names = ", ".join(f"{each.name} at {length_label(each.length)}" for each in undecided)
             return f"It is open whether the answers of {model} depend on its cache. Nothing is known about: {names}."
-        lengths = ", ".join(dict.fromkeys(length_label(each.length) for each in cells))
+        lengths = ", ".join(dict.fromkeys(length_label(cell.length) for cell in cells))
         return f"No state of the cache changes the answers of {model} ({lengths})."
     first = differing[0]
     states = ", ".join(dict.fromkeys(each.name for each in differing))
     text = f"The answers of {model} depend on its cache: {states}; the shortest length is {length_label(first.length)}."
     kinds = list(dict.fromkeys(each.kind for each in differing))
-    if fine := [kind for kind in dict.fromkeys(each.kind for each in cells) if kind not in kinds]:
+    if fine := [kind for kind in dict.fromkeys(cell.kind for cell in cells) if kind not in kinds]:
         text += f" It was seen only in texts of these kinds: {', '.join(kinds)}; not in: {', '.join(fine)}."
     places = [name for name, share in zip(PLACES, first.lost, strict=True) if share >= _LOST]
     return f"{text} Values are lost most at: {', '.join(places)}." if places else text
@@ -113,8 +113,8 @@ def _verdict(cells: Sequence[Cell], model: str) -> str:
 
 def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
     notes = []
-    cached = {each.cached_tokens for each in replies if each.cached_tokens}
-    if all(each.cached is None for each in cells):
+    cached = {reply.cached_tokens for reply in replies if reply.cached_tokens}
+    if all(cell.cached is None for cell in cells):
         notes.append(
             "The server does not say how many tokens it read from its cache, so a warm request may have been cold."
         )
@@ -130,16 +130,16 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
             f" --tie {LEAST_TIE:g} counts them. If all states do by about as much, the server rounds what it caches."
         )
-    is_exact = any(each.copy for each in replies)
-    noise = max((each.noise for each in cells if each.n), default=0.0)
-    if noise and any(each.logprobs for each in replies) and not is_exact:
+    is_exact = any(reply.copy for reply in replies)
+    noise = max((cell.noise for cell in cells if cell.n), default=0.0)
+    if noise and any(reply.logprobs for reply in replies) and not is_exact:
         notes.append(
             f"Cold answers to copies of a prompt differ by {noise:.2g} nats for each token, so changes of much less are"
             " not seen; --cold asks for cold answers to the same prompts."
         )
     if any(
-        each.state == COLD and each.cached_tokens and each.cached_tokens > each.length / 2
-        for each in replies
+        reply.state == COLD and reply.cached_tokens and reply.cached_tokens > reply.length / 2
+        for reply in replies
     ):
         why = (
             "so --cold does not keep requests away from the cache"
@@ -147,10 +147,10 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
             else "so its counts are wrong"
         )
         notes.append(f"The server says that it read cold prompts from its cache, too, {why}.")
-    if not any(each.logprobs for each in replies):
+    if not any(reply.logprobs for reply in replies):
         notes.append("The server gives no log-probabilities, so only texts are compared.")
-    if failed := sum(bool(each.failure) for each in replies):
-        reasons = ", ".join(sorted({each.failure for each in replies if each.failure}))
+    if failed := sum(bool(reply.failure) for reply in replies):
+        reasons = ", ".join(sorted({reply.failure for reply in replies if reply.failure}))
         notes.append(
             f"{failed} questions have no answer ({reasons}); run the command again to ask them again."
         )

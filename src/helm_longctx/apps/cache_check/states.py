@@ -30,13 +30,15 @@ from helm_longctx.runner.sending import find_client
 
 ANSWERS = "answers.jsonl"
 
-COLD, CONTROL = "cold", "cold again"
+COLD = "cold"
+CONTROL = "cold again"
 """The reference, and another copy of the same question. How far these two differ is the server's own noise."""
 
 BEGINNING = "same beginning"
 """The state in which only the beginning of a prompt is in the cache."""
 
-SIBLINGS, OTHERS = 7, 4
+SIBLINGS = 7
+OTHERS = 4
 """Questions that are sent together with one, and other prompts that come between two equal ones."""
 
 PROBE_LINES = 24
@@ -117,7 +119,9 @@ class Server:
         max_tokens: int,
         cold_fields: Mapping[str, Any] | None = None,
     ):
-        self.deployment, self.local_path, self.max_tokens = deployment, local_path, max_tokens
+        self.deployment = deployment
+        self.local_path = local_path
+        self.max_tokens = max_tokens
         self.cold_fields = cold_fields or {}
         self.client = self.connect()
 
@@ -147,7 +151,8 @@ class Server:
         A prompt is sent twice. Fields work if the server says that it read the second one from its cache, and nothing
         of the same prompt with the fields.
         """
-        reply, prompt = Reply(0, seed, "probe"), Question(seed, PROBE_LINES).prompt("probe")
+        reply = Reply(0, seed, "probe")
+        prompt = Question(seed, PROBE_LINES).prompt("probe")
 
         def count_cached(fields: Mapping[str, Any]) -> int | None:
             found = self.ask(prompt, reply, self.connect_cold(fields))
@@ -170,7 +175,9 @@ class Server:
 
     def ask(self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None) -> Reply:
         """Return a reply with the answer, or with the reason why there is none."""
-        start, request, client = time.monotonic(), self.request(prompt), client or self.client
+        start = time.monotonic()
+        request = self.request(prompt)
+        client = client or self.client
         try:
             body = client.ask(request)
         except Exception as error:  # the packages have their own errors
@@ -178,7 +185,8 @@ class Server:
         result = client.result(request, body)
         if failure := failure_of(result):
             return replace(reply, failure=failure.value)
-        text, usage = result.completions[0].text, usage_of(result)
+        text = result.completions[0].text
+        usage = usage_of(result)
         return replace(
             reply,
             text=text,
@@ -245,7 +253,8 @@ class State:
 
     def ask(self, server: Server, question: Question, reply: Reply) -> Reply:
         """Bring the server into the state, and return the reply to the question."""
-        state, tokens = reply.copy or reply.state, self.siblings * reply.length
+        state = reply.copy or reply.state
+        tokens = self.siblings * reply.length
         for make in self.before:
             if self.aborts:
                 server.abort(make(question, state))
@@ -344,8 +353,8 @@ def ask_states(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ANSWERS
     with lock_run(folder):
-        replies = [each for each in read_replies(path) if not each.failure]
-        done = {each.name for each in replies}
+        replies = [reply for reply in read_replies(path) if not reply.failure]
+        done = {reply.name for reply in replies}
         with path.open("a", encoding="utf-8") as file:
             for each in tqdm(
                 [e for e in plan if e.name not in done], "Questions", unit="question", disable=None

@@ -124,15 +124,15 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
     """
     states = [state for state in STATES if state not in (COLD, CONTROL)]
     groups: dict[tuple[int, str], list[Reply]] = defaultdict(list)
-    for each in replies:
-        groups[each.length, each.kind].append(each)
+    for reply in replies:
+        groups[reply.length, reply.kind].append(reply)
     cells = [
         _judge(rows, state, tie)
         for _, rows in sorted(
             groups.items(), key=lambda each: (each[0][0], list(TEXTS).index(each[0][1]))
         )
         for state in states
-        if any(each.state == state for each in rows)
+        if any(row.state == state for row in rows)
     ]
     p_values = holm([each.p_value for each in cells])
     return [replace(cell, p_value=p_value) for cell, p_value in zip(cells, p_values, strict=True)]
@@ -144,7 +144,7 @@ def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
     Args:
         cells: what was judged with the tie.
     """
-    if not any(each.copy for each in replies):
+    if not any(reply.copy for reply in replies):
         return []
     pairs = zip(cells, judge(replies, LEAST_TIE), strict=True)
     return [small for cell, small in pairs if small.differs and not cell.differs]
@@ -182,13 +182,13 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
         tie: see `judge`.
     """
     answers = {
-        (each.state, each.seed): each
-        for each in replies
-        if not each.failure and each.copy in ("", state)
+        (reply.state, reply.seed): reply
+        for reply in replies
+        if not reply.failure and reply.copy in ("", state)
     }
     triples = [
         (answers[COLD, seed], answers[CONTROL, seed], answers[state, seed])
-        for seed in dict.fromkeys(each.seed for each in replies if each.state == state)
+        for seed in dict.fromkeys(reply.seed for reply in replies if reply.state == state)
         if all((name, seed) in answers for name in (COLD, CONTROL, state))
     ]
     noise = np.array([distance(second, first) for first, second, _ in triples])
@@ -216,7 +216,7 @@ def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cel
         if each.prompt_tokens and each.cached_tokens is not None
     ]
     changes = gaps + lost
-    in_state = [each for each in replies if each.state == state]
+    in_state = [reply for reply in replies if reply.state == state]
     return Cell(
         length=replies[0].length,
         state=state,
@@ -281,19 +281,15 @@ class Build(NamedTuple):
 
 def judge_builds(replies: Sequence[Reply]) -> list[Build]:
     """Compare the cold answers of builds behind one address, by Fisher's exact test; empty if there is one build."""
-    cold = [each for each in replies if each.state in (COLD, CONTROL) and not each.failure]
-    asked, right = (
-        Counter(each.build for each in cold),
-        Counter(each.build for each in cold if all(each.found)),
-    )
+    cold = [reply for reply in replies if reply.state in (COLD, CONTROL) and not reply.failure]
+    asked = Counter(each.build for each in cold)
+    right = Counter(each.build for each in cold if all(each.found))
     found = []
     for name in asked if len(asked) > 1 else ():
-        n, good, others, others_good = (
-            asked[name],
-            right[name],
-            len(cold) - asked[name],
-            right.total() - right[name],
-        )
+        n = asked[name]
+        good = right[name]
+        others = len(cold) - asked[name]
+        others_good = right.total() - right[name]
         table = [[good, n - good], [others_good, others - others_good]]
         p_value = float(fisher_exact(table, alternative="less").pvalue)
         found.append(Build(name, n, good, others, others_good, p_value))

@@ -92,7 +92,8 @@ def find_where(
         ask, ask_shared: ask more questions about texts of the same kind.
         tie: see `judge`.
     """
-    state, paid = worst.state, {each.length: list(replies) for each in cells}
+    state = worst.state
+    paid = {each.length: list(replies) for each in cells}
     own = sorted((each for each in cells if each.name == worst.name), key=lambda each: each.length)
     worst = next(each for each in own if each.differs)
     without = max((each.length for each in own if each.length < worst.length), default=0)
@@ -129,7 +130,7 @@ def find_where(
 
 def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | None:
     """Return the first and the last depth at which most values are lost in a state that were found without it."""
-    answers = {(each.state, each.seed): each for each in replies if not each.failure}
+    answers = {(reply.state, reply.seed): reply for reply in replies if not reply.failure}
     size = lines_for(cell.length, cell.kind)
     lost: dict[float, list[bool]] = defaultdict(list)
     for name, seed in answers:

@@ -83,12 +83,10 @@ class CertificateRunner(LongContextRunner):
         **arguments: Any,
     ):
         super().__init__(**arguments)
-        self.entries, self.model, self.folder, self.baseline_length = (
-            entries,
-            model,
-            folder,
-            baseline_length,
-        )
+        self.entries = entries
+        self.model = model
+        self.folder = folder
+        self.baseline_length = baseline_length
         self.asked: list[str] = []
         self._start = time.monotonic()
 
@@ -127,12 +125,12 @@ class CertificateRunner(LongContextRunner):
             sender = make_sender(self.executor.context, self.model)
             asking = Asking(sender, journal, spending, len(questions))
             try:
-                pending = [PendingRequest(each.request) for each in questions]
+                pending = [PendingRequest(question.request) for question in questions]
                 states: list[RequestState | None] = [*ask_all(pending, asking, self.parallelism)]
             except InputError as error:
                 if not self.limit.is_reached:
                     raise
-                states = [asking.recall(each.request) for each in questions]
+                states = [asking.recall(question.request) for question in questions]
                 raise LimitReachedError(
                     str(error), self._group(blocks, questions, states)
                 ) from error
@@ -174,7 +172,8 @@ class CertificateRunner(LongContextRunner):
         about: dict[str, Any] = {"prompt": question.request.digest, "sent": estimate_tokens(text)}
         if failure := failure_of(result):
             return Reply(None, failure.value, refused=failure is Failure.TOO_LONG, **about)
-        usage, prices = usage_of(result), find_prices(self.model)
+        usage = usage_of(result)
+        prices = find_prices(self.model)
         if question.is_first and block.has_text and (count := load_deployment_counter(self.model)):
             about["tokenized"] = count(text)
         scores = question.task.scores(scored_record(state, question.request.sample))
@@ -194,7 +193,8 @@ class CertificateRunner(LongContextRunner):
 
     def _floors(self, question: _Question) -> dict[str, float]:
         """Return the scores of the baselines, which read the prompt in this process."""
-        request, scores = question.request.whole(), {}
+        request = question.request.whole()
+        scores = {}
         for name, client in _BASELINES.items():
             state = replace(question.request.state, result=client.make_request(request))
             scores[name] = question.task.scores(scored_record(state, question.request.sample))[
@@ -204,7 +204,8 @@ class CertificateRunner(LongContextRunner):
 
     def describe(self) -> dict[str, Any]:
         """Return the endpoint, versions, prices, run entries and hashes, as JSON data without secrets."""
-        deployment, prices = get_model_deployment(self.model), find_prices(self.model)
+        deployment = get_model_deployment(self.model)
+        prices = find_prices(self.model)
         arguments = deployment.client_spec.args or {}
         benchmarks = [benchmark_of(split_entry(entry)[0]) for entry in self.entries.values()]
         journal = self.folder / NAME
@@ -223,8 +224,8 @@ class CertificateRunner(LongContextRunner):
                 "crfm-helm": metadata.version("crfm-helm"),
                 "python": platform.python_version(),
                 **{
-                    each.name: f"{each.revision}, comparability {each.comparability}"
-                    for each in benchmarks
+                    benchmark.name: f"{benchmark.revision}, comparability {benchmark.comparability}"
+                    for benchmark in benchmarks
                 },
             },
             "entries": list(self.asked),

@@ -69,7 +69,8 @@ def plan_lengths(
     Args:
         budgets: the output budget of each kind, in tokens.
     """
-    kinds, first = len(budgets), design.first
+    kinds = len(budgets)
+    first = design.first
     above, _ = plan_tests(
         [[(1.0, 1.0)] * first * design.texts] * kinds, design.loss, design.most, design.error
     )
@@ -85,7 +86,8 @@ def plan_lengths(
             design.most,
         ),
     }
-    budget, plans = math.ceil(sum(budgets.values()) / kinds), []
+    budget = math.ceil(sum(budgets.values()) / kinds)
+    plans = []
     for length, (fewest, most) in counts.items():
         usage = Usage(input_tokens=max(length, 1), output_tokens=budget)
         of_one = prices.dollars(usage) or 0.0 if prices else None
@@ -126,7 +128,9 @@ def questions_for(score: float, loss: float, error: float) -> int | None:
 KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
 """The run entries of the kinds, by name."""
 
-DESIGN, RECORD, PAGE = "design.json", "certificate.json", "index.html"
+DESIGN = "design.json"
+RECORD = "certificate.json"
+PAGE = "index.html"
 
 
 Loss = Annotated[
@@ -205,10 +209,8 @@ def certify(
     The command can be interrupted and repeated: no answer is paid for twice.
     """
     kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
-    longest, least = (
-        parse_length(claim, "certify: --claim"),
-        parse_length(shortest, "certify: --shortest"),
-    )
+    longest = parse_length(claim, "certify: --claim")
+    least = parse_length(shortest, "certify: --shortest")
     if longest < 2 * least:
         raise bad_argument(
             "certify", "--claim", claim, f"at least twice the shortest length, {shortest}"
@@ -317,7 +319,8 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     budgets = dict(
         zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True)
     )
-    plans, rows = plan_lengths(design, budgets, prices), []
+    plans = plan_lengths(design, budgets, prices)
+    rows = []
     for each in plans:
         dollars = [f"${value:,.2f}" for value in each.dollars] if each.dollars else ["unknown"] * 2
         length = length_label(each.length) if each.length else "no text"

@@ -18,7 +18,9 @@ from helm_longctx.tasks.sample import is_cut
 HALF = 0.5
 """A part of the text counts as used if what stands there is found in more than half of the answers."""
 
-START, MIDDLE, END = "at_start", "at_middle", "at_end"
+START = "at_start"
+MIDDLE = "at_middle"
+END = "at_end"
 
 ENDS = (START, MIDDLE, END)
 """The places that findings are about. They are asked until they are decided."""
@@ -63,7 +65,8 @@ class Diagnosis:
     """
 
     def __init__(self, search: Search, kind: KindAnswers):
-        self._search, self._kind = search, kind
+        self._search = search
+        self._kind = kind
         self._error = search.design.error / len(PLACES)
 
     @property
@@ -86,7 +89,8 @@ class Diagnosis:
     @property
     def places(self) -> list[Place]:
         """How often each place was found; empty if there are no answers."""
-        rows, places = self._rows(), []
+        rows = self._rows()
+        places = []
         cells = sorted((self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length)
         for number, name in enumerate(PLACES) if rows else ():
             found = {
@@ -101,7 +105,8 @@ class Diagnosis:
 
     def next_blocks(self) -> list[Block]:
         """Return what to ask next: at the shortest of the lengths that are not effective, which costs least."""
-        rows, cells = self._rows(), self.cells
+        rows = self._rows()
+        cells = self.cells
         length = cells[-1].length if cells else 0
         if not cells or self._is_effective(length) or self._search.tests[length].next_count:
             return []
@@ -109,7 +114,7 @@ class Diagnosis:
         left = min(self._search.most_at(length), self._search.design.most - start)
         columns = [[row[PLACES.index(name)] for row in rows] for name in ENDS]
         count = max(
-            (count_until_decision(each, HALF, max(left, 1), self._error) for each in columns),
+            (count_until_decision(column, HALF, max(left, 1), self._error) for column in columns),
             default=0,
         )
         numbers = range(start, start + max(0, min(count, left)))
@@ -161,7 +166,8 @@ def token_ratio(replies: Sequence[Reply]) -> float | None:
 
 def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
     """Return a word and a sentence about the parts that are not used; None if all are, or if it is open."""
-    lost, found = Decision.BELOW, Decision.ABOVE
+    lost = Decision.BELOW
+    found = Decision.ABOVE
     ends = places.get(START), places.get(END)
     if ends == (lost, found):
         return "end_only", "Only the end of the text is used: what stands at its start is not found"
@@ -219,7 +225,8 @@ def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
 
 
 def _record_cell(cell: Cell) -> dict[str, Any]:
-    found, counted = cell.interval, [reply.counted for reply in cell.replies if reply.counted]
+    found = cell.interval
+    counted = [reply.counted for reply in cell.replies if reply.counted]
     dollars = [reply.dollars for reply in cell.replies if not reply.failure]
     return {
         "length": cell.length,
@@ -235,7 +242,7 @@ def _record_cell(cell: Cell) -> dict[str, Any]:
         "cut_answers": sum(reply.is_cut for reply in cell.replies),
         "sent_tokens": median(reply.sent for reply in cell.replies) if cell.replies else None,
         "counted_tokens": median(counted) if counted else None,
-        "dollars_per_request": fmean(each for each in dollars if each is not None)
+        "dollars_per_request": fmean(dollar for dollar in dollars if dollar is not None)
         if dollars and None not in dollars
         else None,
     }
@@ -283,7 +290,8 @@ class Outcome:
 
     def record(self) -> dict[str, Any]:
         """Return the certificate as JSON data, without what depends on the machine."""
-        design, searches = self.search.design, list(self.search.kinds.values())
+        design = self.search.design
+        searches = list(self.search.kinds.values())
         blocks = [block for each in searches for block in all_blocks(each)]
         replies = [reply for block in blocks for reply in block.replies]
         dollars = [reply.dollars for reply in replies if not reply.failure]
@@ -303,7 +311,7 @@ class Outcome:
             "claim": design.claim,
             "holds": self.holds,
             "accepted": max((cell.length for cell in cells if cell.scores), default=None),
-            "findings": [asdict(each) for each in self.findings],
+            "findings": [asdict(finding) for finding in self.findings],
             "stands_on": [each.kind for each in self.search.measured],
             "all_kinds": all(
                 each in self.search.measured and each.effective == self.search.design.claim
@@ -330,7 +338,7 @@ class Outcome:
             ),
             "dollars": None
             if None in dollars
-            else sum(each for each in dollars if each is not None),
+            else sum(dollar for dollar in dollars if dollar is not None),
             "cut_answers": sum(reply.is_cut for reply in replies),
             "models": dict(Counter(reply.model for reply in replies if reply.model)),
             "design": {**asdict(design), "lengths": design.lengths},
@@ -343,7 +351,8 @@ class Outcome:
 
 def run(design: Design, ask: Ask) -> Outcome:
     """Ask until everything is decided."""
-    search, stop = Search(design), ""
+    search = Search(design)
+    stop = ""
     while not stop:
         diagnosis = _diagnose(search)
         # The search has ended when the diagnosis asks.
@@ -353,7 +362,8 @@ def run(design: Design, ask: Ask) -> Outcome:
         try:
             answered: Sequence[Answered] = ask(blocks)
         except LimitReachedError as error:
-            answered, stop = error.answered, str(error)
+            answered = error.answered
+            stop = str(error)
         for each in answered:
             search.add(each)
     return Outcome(search, _diagnose(search), stop)
@@ -363,6 +373,6 @@ def _diagnose(search: Search) -> Diagnosis | None:
     """Return the diagnosis by the kind that asks for something at several places."""
     kinds = search.measured if search.tests else []
     placed = next(
-        (each for each in kinds if any(reply.places for reply in each.base.replies)), None
+        (kind for kind in kinds if any(reply.places for reply in kind.base.replies)), None
     )
     return Diagnosis(search, placed) if placed else None

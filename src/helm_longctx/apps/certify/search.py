@@ -165,7 +165,8 @@ class KindAnswers:
     """
 
     def __init__(self, design: Design, kind: str):
-        self.design, self.kind = design, kind
+        self.design = design
+        self.kind = kind
         self.base = Cell(design.shortest)
         self.without_text: list[Answered] = []
         self.cells: dict[int, Cell] = {}
@@ -190,7 +191,8 @@ class KindAnswers:
     def cell(self, length: int) -> Cell:
         """Return the answers at a length above the shortest."""
         if length not in self.cells:
-            error, ends = self.design.error_at(length) / len(self.design.kinds), self.base_interval
+            error = self.design.error_at(length) / len(self.design.kinds)
+            ends = self.base_interval
             self.cells[length] = Cell(
                 length, ends.high - self.design.loss, ends.low, (error, KIND_SHARE * error)
             )
@@ -250,7 +252,7 @@ class KindAnswers:
         """The mean scores of the baselines at the shortest length, by name."""
         floors = [reply.floors for reply in self.base.replies if reply.floors]
         return {
-            name: fmean(each[name] for each in floors) for name in (floors[0] if floors else ())
+            name: fmean(floor[name] for floor in floors) for name in (floors[0] if floors else ())
         }
 
     @property
@@ -299,7 +301,9 @@ class LengthTest:
     """
 
     def __init__(self, design: Design, length: int, kinds: Sequence[KindAnswers], most: int):
-        self.length, self.kinds, self.most = length, {each.kind: each for each in kinds}, most
+        self.length = length
+        self.kinds = {each.kind: each for each in kinds}
+        self.most = most
         self.losses: list[float] = []
         self.asked = 0
         self._loss = design.loss
@@ -333,7 +337,7 @@ class LengthTest:
     def decision(self) -> Decision:
         """Whether the length is effective: above if the mean loss is less than allowed, and no kind is lost."""
         cells = [
-            each.cells[self.length] for each in self.kinds.values() if self.length in each.cells
+            kind.cells[self.length] for kind in self.kinds.values() if self.length in kind.cells
         ]
         if self._is_refused or any(cell.decision is Decision.BELOW for cell in cells):
             return Decision.BELOW
@@ -354,9 +358,10 @@ class LengthTest:
     def next_count(self) -> int:
         """Number of questions to ask next; 0 if the length is decided or has its largest number."""
         if self._next_count is None:
-            self._next_count, left = 0, self.most - self.asked
+            self._next_count = 0
+            left = self.most - self.asked
             if left > 0 and self.decision is Decision.OPEN:
-                mean = fmean(each.base_interval.mean for each in self.kinds.values())
+                mean = fmean(kind.base_interval.mean for kind in self.kinds.values())
                 above, below = self.tests
                 right = above.count_until_sure(1 - mean + self._loss, self._loss - mean, left)
                 self._next_count = below.count_until_sure(mean, mean - 1, right)
@@ -385,12 +390,13 @@ class Search:
     @cached_property
     def measured(self) -> list[KindAnswers]:
         """The kinds that can be measured. Read it when the shortest length is answered."""
-        return [each for each in self.kinds.values() if each.is_measurable]
+        return [kind for kind in self.kinds.values() if kind.is_measurable]
 
     @cached_property
     def order(self) -> list[tuple[KindAnswers, int]]:
         """The questions at a length, in order: the kinds are drawn, so each question is about any kind."""
-        random, numbers = Random(f"kinds {self.design.seed}"), Counter[str]()
+        random = Random(f"kinds {self.design.seed}")
+        numbers = Counter[str]()
         drawn = [
             random.choice(self.measured) for _ in range(self.design.most if self.measured else 0)
         ]
@@ -402,7 +408,8 @@ class Search:
 
     def next_blocks(self) -> list[Block]:
         """Return what to ask next; empty at the end."""
-        design, kinds = self.design, list(self.kinds.values())
+        design = self.design
+        kinds = list(self.kinds.values())
         if not any(each.base.answered for each in kinds):
             empty = [
                 Block(each.kind, design.shortest, each.question(SEEDS - 1), NO_TEXT, False)
@@ -496,7 +503,8 @@ class Search:
         for length, test in self.tests.items():
             if test.next_count:
                 return length
-        lengths, claim = self.design.lengths, self.design.claim
+        lengths = self.design.lengths
+        claim = self.design.claim
         if claim not in self.tests:
             return claim
         if self.tests[claim].decision is not Decision.BELOW:
@@ -511,7 +519,8 @@ class Search:
 
     def _each_kind(self) -> list[Block]:
         """Return more questions of the kinds that are still open at an effective claim."""
-        claim, blocks = self.design.claim, list[Block]()
+        claim = self.design.claim
+        blocks = list[Block]()
         for kind in self.measured if self.decision is Decision.ABOVE else ():
             cell = kind.cell(claim)
             left = min(self.design.most, SEEDS - 1) - len(cell.replies)
@@ -534,10 +543,8 @@ def find_shifts(kinds: Sequence[KindAnswers]) -> dict[str, float]:
     As the kinds are drawn with equal chances, the mean loss is the same. It is 0 if the kinds differ much.
     """
     means = {each.kind: each.base_interval.mean for each in kinds}
-    of_kinds, within = (
-        np.var([*means.values()]),
-        np.mean([np.var(each.base.scores) for each in kinds]),
-    )
+    of_kinds = np.var([*means.values()])
+    within = np.mean([np.var(each.base.scores) for each in kinds])
     if of_kinds > KIND_VARIANCE * (of_kinds + within):
         return dict.fromkeys(means, 0.0)
     return {kind: fmean(means.values()) - mean for kind, mean in means.items()}

@@ -90,7 +90,8 @@ def write_certificate(record: Record, path: Path) -> None:
 
 def describe_name(record: Record) -> str:
     """Return what a certificate stands on, such as `recall only`."""
-    kinds, every = record["stands_on"], len(record["kinds"])
+    kinds = record["stands_on"]
+    every = len(record["kinds"])
     if not kinds:
         return "no kind can be measured"
     if len(kinds) < every:
@@ -100,8 +101,10 @@ def describe_name(record: Record) -> str:
 
 def describe_verdict(record: Record) -> str:
     """Return the answer to the question whether the claim holds, with what it stands on, in sentences."""
-    claim, model = length_label(record["claim"]), record.get("model", "the model")
-    kinds, shortest = record["stands_on"], length_label(record["design"]["shortest"])
+    claim = length_label(record["claim"])
+    model = record.get("model", "the model")
+    kinds = record["stands_on"]
+    shortest = length_label(record["design"]["shortest"])
     if record["holds"] is None:
         return f"It is open whether {model} uses {claim}: {_describe_open(record)}."
     left_out = [kind["name"] for kind in record["kinds"] if kind["name"] not in kinds]
@@ -120,7 +123,8 @@ def describe_verdict(record: Record) -> str:
 
 def _describe_open(record: Record) -> str:
     """Return the reason why the claim is open."""
-    shortest, tests = length_label(record["design"]["shortest"]), record["lengths"]
+    shortest = length_label(record["design"]["shortest"])
+    tests = record["lengths"]
     if record["stop"] and not tests:
         return f"not all questions at {shortest} were asked"
     if not record["stands_on"]:
@@ -149,7 +153,8 @@ def _describe_lost(record: Record) -> str:
     ]
     what = f"{_join(lost)} {'is' if len(lost) == 1 else 'are'} lost there, and " if lost else ""
     what = f"{what}{_describe_loss(claim)}" if claim["n"] else "it refuses prompts of this length"
-    low, high = record["effective"], record["not_effective"]
+    low = record["effective"]
+    high = record["not_effective"]
     lengths = record["design"]["lengths"]
     is_known = lengths.index(high) == lengths.index(low) + 1
     known = (

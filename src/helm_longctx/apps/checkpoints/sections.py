@@ -120,7 +120,10 @@ def find_curves(board: Board) -> Iterator[Curve]:
                         pairings = []  # they share no question, or their answers were not kept
                     # Of means only the overall one is compared.
                     place = ("all", "") if part == OVERALL else ("task", part)
-                    trend = next((each for each in pairings if (each.by, each.part) == place), None)
+                    trend = next(
+                        (pairing for pairing in pairings if (pairing.by, pairing.part) == place),
+                        None,
+                    )
                     yield Curve(family, part, length, scores, board.floor(part, length), trend)
 
 
@@ -171,7 +174,8 @@ def _draw_curves(board: Board, name: str, family: str, found: Sequence[Curve]) -
 
 def _row(board: Board, curve: Curve) -> list[Cell]:
     first, *_, last = curve.scores.values()
-    start, change = curve.start, curve.trend and curve.trend.comparison.effect
+    start = curve.start
+    change = curve.trend and curve.trend.comparison.effect
     earlier, latest = curve.trend_steps
     return [
         Cell(board.titles[curve.part]),

@@ -78,7 +78,7 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
         return None
     scores = {each.model: each for each in (*ranking, *board.without_rank(length, part))}
     # Published models without a rank have no task in common with the user's.
-    compared = [each for each in scores.values() if each in ranking or not each.is_published]
+    compared = [score for score in scores.values() if score in ranking or not score.is_published]
     names = {
         model: add_mark(show_model(model), scores[model].caveats)
         for model in shown_models(compared)
@@ -109,7 +109,8 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
         return None
     rows = []
     for (one, other), each in pairs.items():
-        found, effect = each.comparison, each.comparison.effect
+        found = each.comparison
+        effect = each.comparison.effect
         counts = f"{found.wins} wins, {found.losses} losses, {found.ties} ties"
         rows.append(
             {
@@ -131,10 +132,8 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
         " on ties, is for all pairs of its family."
     )
     text = "(datum.tied ? '= ' : '') + format(100 * datum.difference, '+.1f')"
-    shares, p_values = (
-        dict.fromkeys(("difference", "low", "high"), "+.1%"),
-        dict.fromkeys(("p", "adjusted p"), ".2~g"),
-    )
+    shares = dict.fromkeys(("difference", "low", "high"), "+.1%")
+    p_values = dict.fromkeys(("p", "adjusted p"), ".2~g")
     formats = {**shares, **p_values, "instances": None}
     spec = matrix(list(names.values()), "difference", largest, text, formats, "+.0%")
     return Figure(f"{name}-matrix", "Who is better than whom", about, spec, rows)
@@ -191,7 +190,8 @@ def _methods(
         caveat_kinds(caveat for score in found for caveat in score.caveats)
         for found in scores.values()
     ]
-    points, order = borda(table), kemeny(table)
+    points = borda(table)
+    order = kemeny(table)
     rows = [
         [
             model_cell(board, model),
@@ -280,7 +280,11 @@ def shared_blocks(
         for row in standings
     ]
     ranking = text_table("Ranking (rank with its 95 % interval)", names, rows)
-    every = {(each.one, each.other): each.decision for each in pairings if each.by == "all"}
+    every = {
+        (pairing.one, pairing.other): pairing.decision
+        for pairing in pairings
+        if pairing.by == "all"
+    }
     both_ways = add_reverses(every)
 
     def show_difference(decision: Decision | None) -> str:
@@ -300,15 +304,15 @@ def shared_blocks(
     columns = ["by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties"]
     parts = [
         (
-            *(each.by, each.part, interval_text(found.effect, signed_percent)),
+            *(pairing.by, pairing.part, interval_text(found.effect, signed_percent)),
             *(
                 p_text(found.p_value),
-                p_text(each.adjusted),
+                p_text(pairing.adjusted),
                 *map(str, (found.wins, found.losses, found.ties)),
             ),
         )
-        for each in pairings
-        for found in (each.comparison,)
+        for pairing in pairings
+        for found in (pairing.comparison,)
     ]
     return [
         ranking,
@@ -319,7 +323,7 @@ def shared_blocks(
 
 def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     """Return a table of what the methods of a model gain, and one of what a question and a point cost."""
-    names = [each.method.removeprefix("method=") for each in gains]
+    names = [gain.method.removeprefix("method=") for gain in gains]
     model = gains[0].model
     scores = [
         (
@@ -445,7 +449,8 @@ def _show_methods(gains: Sequence[Gain]) -> dict[str, Any]:
 
 
 def _show(table: SharedTable, instances: int, address: str) -> dict[str, list[dict[str, Any]]]:
-    models, pairings = table.models, table.pairings()
+    models = table.models
+    pairings = table.pairings()
     standings = table.standings(pairings)
     title = " and ".join(board.title for board in table.boards)
     print(f"{title}: {len(table.items)} instances that all {len(models)} models answered")
@@ -463,15 +468,17 @@ def _show(table: SharedTable, instances: int, address: str) -> dict[str, list[di
         )
     print_blocks(shared_blocks(models, pairings, standings))
     contrasts = table.contrasts(*models, instances, address) if len(models) == 2 else []
-    for each in contrasts:
-        item = each.item
+    for contrast in contrasts:
+        item = contrast.item
         at = f" at {label(item.length)}" if item.length is not None else ""
         print(
-            f"{item.task or item.entry}{at}, {item.instance}: {percent(each.one)} and {percent(each.other)}"
+            f"{item.task or item.entry}{at}, {item.instance}: {percent(contrast.one)} and {percent(contrast.other)}"
         )
-        print(*(f"  {link}" for link in each.links), sep="\n")
+        print(*(f"  {link}" for link in contrast.links), sep="\n")
     return {
-        "standings": [asdict(each) for each in standings],
-        "pairings": [{**asdict(each), "better": each.better} for each in pairings],
-        "differences": [{**each._asdict(), "item": each.item._asdict()} for each in contrasts],
+        "standings": [asdict(standing) for standing in standings],
+        "pairings": [{**asdict(pairing), "better": pairing.better} for pairing in pairings],
+        "differences": [
+            {**contrast._asdict(), "item": contrast.item._asdict()} for contrast in contrasts
+        ],
     }

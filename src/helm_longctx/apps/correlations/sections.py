@@ -207,9 +207,11 @@ def model_sections(board: Board, length: int | None) -> Section | None:
     name = f"models-{board.file_name}-{label(length)}".rstrip("-")
     scatter = _property_plot(board, part, length, scores, name)
     about = "The search finds models by any property, such as YaRN, MoE or base."
-    unknown, rows = Cell(DASH, note=UNKNOWN), []
+    unknown = Cell(DASH, note=UNKNOWN)
+    rows = []
     for row in scores:
-        texts, found = row.texts, row.properties
+        texts = row.texts
+        found = row.properties
         window = number_cell(found.window, count) if found.window else unknown
         size = Cell(found.parameters, found.active) if found.parameters else unknown
         rest = [
@@ -356,7 +358,7 @@ def _judged_answers(
             rows[model] += result.answers
     answers = [row.values for each in rows.values() for row in each]
     values = {
-        name: {each[name] for each in answers if name in each}
+        name: {answer[name] for answer in answers if name in answer}
         for name in shares.intersection(task.metrics)
     }
     # A metric that is the same for all answers has no correlation.

@@ -81,7 +81,7 @@ def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
     def mean(score: Result, name: str, otherwise: float | None = None) -> float | None:
         # The score is a mean over tasks, and so are its costs.
         statistics = [task.statistics.get(name) for task in score.task_results]
-        values = [each.interval.mean if each else otherwise for each in statistics]
+        values = [statistic.interval.mean if statistic else otherwise for statistic in statistics]
         return None if None in values else fmean(value or 0.0 for value in values)
 
     fields = ("billed_prompt_tokens", "cached_tokens", "output_tokens", "cost", "request_seconds")
@@ -248,12 +248,12 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
     else:
         return None
     name = f"costs-{board.file_name}-{label(length)}".rstrip("-")
-    whole = [each for each in costs if not each.is_stream]
+    whole = [cost for cost in costs if not cost.is_stream]
     ways = {
         "tokens": find_frontier(whole, lambda each: each.tokens),
         "dollars": find_frontier(whole, lambda each: each.dollars),
     }
-    rows = [(each, [way for way, best in ways.items() if each in best]) for each in costs]
+    rows = [(cost, [way for way, best in ways.items() if cost in best]) for cost in costs]
     figures = []
     for way, best in ways.items():
         points = [
@@ -353,15 +353,15 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         ),
     )
     rows = [
-        (each.score.model, compacted)
-        for each in costs
+        (cost.score.model, compacted)
+        for cost in costs
         for compacted in find_accuracies(
-            answer for task in each.score.task_results for answer in task.answers
+            answer for task in cost.score.task_results for answer in task.answers
         )
     ]
     about = "The columns at the right have the scores by the depth of the evidence in the stream, with their number."
     title = "Score by how often the evidence was compacted, and by its depth in the stream"
-    compacting = [each for each in costs if each.compactions is not None]
+    compacting = [cost for cost in costs if cost.compactions is not None]
     return [
         *(
             [tabulate(f"{name}-retained", "What compactions leave", sizes, compacting)]
@@ -391,10 +391,10 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
         ),
     )
     rows = [
-        (each.score.model, point)
-        for each in costs
+        (cost.score.model, point)
+        for cost in costs
         for point in find_points(
-            answer for task in each.score.task_results for answer in task.answers
+            answer for task in cost.score.task_results for answer in task.answers
         )
     ]
     return (

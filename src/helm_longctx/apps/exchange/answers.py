@@ -54,7 +54,8 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
     found: dict[str, str] = {}
     runs: dict[tuple[str, str], list[ForeignAnswer]] = defaultdict(list)
     for answer in answers:
-        own, length = entry or answer.fields.get("entry"), answer.fields.get(LENGTH)
+        own = entry or answer.fields.get("entry")
+        length = answer.fields.get(LENGTH)
         length = length if is_whole(length) else None
         key = f"{answer.task} {length} {answer.fields.get('entry')}"
         if key not in found:
@@ -69,7 +70,7 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
             found[key] = own
         runs[found[key], answer.model].append(answer)
     return [
-        OutputRun(own, model, [_output(own, each) for each in rows], [each.place for each in rows])
+        OutputRun(own, model, [_output(own, row) for row in rows], [row.place for row in rows])
         for (own, model), rows in runs.items()
     ]
 
@@ -90,7 +91,8 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
             if fields.get(name) is not None
         }
     )
-    prefix, notes = record.pop("answer_prefix", ""), record.pop("notes", {})
+    prefix = record.pop("answer_prefix", "")
+    notes = record.pop("notes", {})
     references = record.pop("references", None)
     if references is None:
         # A sample that a program did not reach has no references.

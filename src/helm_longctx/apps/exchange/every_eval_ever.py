@@ -55,7 +55,8 @@ def write_logs(
         results = [each for each in group if each.result.has_score]
         if not results:
             continue
-        run, about = results[0].run.name, results[0].entry.benchmark.name
+        run = results[0].run.name
+        about = results[0].entry.benchmark.name
         developer, _, model = results[0].result.model.rpartition("/")
         # The data set needs a name of this form. It is the same for each export of a run.
         name = str(uuid.UUID(bytes=hashlib.sha256(run.encode()).digest()[:16], version=4))
@@ -95,7 +96,8 @@ def write_logs(
 
 
 def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, Any]:
-    benchmark, model = results[0].entry.benchmark, results[0].result.model
+    benchmark = results[0].entry.benchmark
+    model = results[0].result.model
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
@@ -125,7 +127,8 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
-    adapter, benchmark = result.run.spec["adapter_spec"], result.entry.benchmark
+    adapter = result.run.spec["adapter_spec"]
+    benchmark = result.entry.benchmark
     config: dict[str, Any] = {
         "evaluation_description": metric.description,
         "metric_id": f"{benchmark.name}.{metric.name}",
@@ -198,7 +201,9 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
 def _sample(
     identity: str, result: TaskResult, answer: Answer, row: InstanceScore, score: float
 ) -> dict[str, Any]:
-    prompt, references, text = answer.prompt, answer.references, answer.text
+    prompt = answer.prompt
+    references = answer.references
+    text = answer.text
     source = {"source": "output.raw", "extracted_value": text, "extraction_method": "custom"}
     return {
         "schema_version": SCHEMA,
@@ -253,7 +258,8 @@ def write_eval_results(
                 None, (board.score(model, task, length) for length, task in places)
             ):
                 assert result.run is not None
-                interval, made = result.interval, (result.run.path / STATS).stat().st_mtime
+                interval = result.interval
+                made = (result.run.path / STATS).stat().st_mtime
                 ends = f"95 % interval {range_text(interval.low, interval.high)}, n={interval.n}"
                 entries.append(
                     EvalResultEntry(

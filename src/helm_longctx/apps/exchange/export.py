@@ -194,7 +194,7 @@ def length_plot(averages: Iterable[Average]) -> Spec:
     Raises:
         InputError: there are no scores by length.
     """
-    means = [each for each in averages if each.task == AVERAGE and each.length]
+    means = [average for average in averages if average.task == AVERAGE and average.length]
     if not means:
         raise InputError("the suite has no scores by length to draw")
     means.sort(key=lambda mean: (mean.entry, mean.context, mean.folder, mean.judge, mean.model))
@@ -289,7 +289,8 @@ def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Itera
 
 def _row(run: Run, about: Result, answer: Answer, entry: str) -> AnswerRow:
     task, instance, repeat = answer.key
-    sample, score = answer.sample, answer.score
+    sample = answer.sample
+    score = answer.score
     return AnswerRow(
         run.path.name,
         about.model,
@@ -321,7 +322,8 @@ def answer_record(answer: Answer) -> str:
     These are the references, the fields of the sample, `notes` with the judges' annotations, and `answer_prefix` with
     the text that is scored before the answer.
     """
-    sample, annotations = answer.sample, answer.state.get("annotations")
+    sample = answer.sample
+    annotations = answer.state.get("annotations")
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
     prefix = (
         {"answer_prefix": sample.answer_prefix}
@@ -344,7 +346,8 @@ def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
     Raises:
         InputError: the installed version does not know the run's arguments.
     """
-    given, adapter = spec["scenario_spec"]["args"], spec["adapter_spec"]
+    given = spec["scenario_spec"]["args"]
+    adapter = spec["adapter_spec"]
     arguments = {name: given[name] for name in arguments_of(benchmark) if name in given}
     arguments |= {benchmark.task_argument: benchmark.task(task).argument}
     arguments |= arguments_of_method(adapter["method"])

@@ -64,7 +64,11 @@ class Imported(NamedTuple):
 
 def find_readers(benchmarks: Iterable[Benchmark]) -> dict[str, OutputReader]:
     """Return the readers by the names of their formats: first readers of benchmarks, then readers of programs."""
-    own = {each.name: get_class_by_name(each.outputs) for each in benchmarks if each.outputs}
+    own = {
+        benchmark.name: get_class_by_name(benchmark.outputs)
+        for benchmark in benchmarks
+        if benchmark.outputs
+    }
     return {**own, "inspect": inspect_logs.READER, "lm-eval": lm_eval.READER, "csv": tables.READER}
 
 
@@ -114,15 +118,15 @@ def import_files(
         for own, run, _ in named
     }
     alone = [
-        each
-        for each in scores
-        for row in [each.row]
+        score
+        for score in scores
+        for row in [score.row]
         if not any(
-            (row.model, each.entry, task, row.length, each.context) in answered
+            (row.model, score.entry, task, row.length, score.context) in answered
             for task in (*row.scores, *row.metrics)
         )
     ]
-    left_out = sum(len(each.row.scores) for each in scores) - sum(
+    left_out = sum(len(score.row.scores) for score in scores) - sum(
         len(each.row.scores) for each in alone
     )
     rows = _published_rows(benchmarks, alone, model)

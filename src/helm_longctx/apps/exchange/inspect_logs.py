@@ -73,7 +73,9 @@ def _missing(
     header: Row, about: Row, answers: Sequence[ForeignAnswer], path: Path
 ) -> Iterator[ForeignAnswer]:
     """Yield an answer without a text for each sample that an unfinished evaluation did not log."""
-    status, dataset, config = header.get("status"), about.get("dataset"), about.get("config")
+    status = header.get("status")
+    dataset = about.get("dataset")
+    config = about.get("config")
     ids = dataset.get("sample_ids") if isinstance(dataset, dict) else None
     if status not in _UNFINISHED or not isinstance(ids, list) or not answers:
         return
@@ -182,16 +184,16 @@ def _answer(about: Row, sample: Any, place: str) -> ForeignAnswer:
     """Return a sample as an answer. Its metadata are the fields of the example in the data set."""
     if not isinstance(sample, dict):
         raise InputError(f"{place}: not a JSON object but {type(sample).__name__}")
-    epoch, error, output = sample.get("epoch", 1), sample.get("error"), sample.get("output")
+    epoch = sample.get("epoch", 1)
+    error = sample.get("error")
+    output = sample.get("output")
     if not is_whole(epoch) or epoch < 1 or sample.get("id") is None:
         raise InputError(f"{place}: it must have an id, and an epoch from 1")
     usage = output.get("usage") if isinstance(output, dict) else None
     tokens = usage.get("input_tokens") if isinstance(usage, dict) else None
-    text, reason, failure = (
-        None,
-        "",
-        str(error.get("message", "")) if isinstance(error, dict) else "",
-    )
+    text = None
+    reason = ""
+    failure = str(error.get("message", "")) if isinstance(error, dict) else ""
     if not error:
         try:
             text, reason = _text_and_reason(sample)
@@ -228,7 +230,8 @@ def _text_and_reason(sample: Row) -> tuple[str, str]:
             Failure.MALFORMED, f"the answer is not a text but {type(content).__name__}"
         )
     reason = str(choice.get("stop_reason") or "")
-    text, reason = _whole_text(content, sample), _CUT.get(reason, reason)
+    text = _whole_text(content, sample)
+    reason = _CUT.get(reason, reason)
     # An empty text is an answer. A message without any text is none, unless a limit ended the reasoning before it.
     has_text = isinstance(content, str) and not choice["message"].get("tool_calls")
     if not (text or has_text or reason in ("length", "content_filter")):
@@ -254,7 +257,8 @@ def _whole_text(content: Any, sample: Row) -> str:
     text = content if isinstance(content, str) else ""
     if not text.startswith(_ATTACHMENT):
         return text
-    attachments, name = sample.get("attachments"), text.removeprefix(_ATTACHMENT)
+    attachments = sample.get("attachments")
+    name = text.removeprefix(_ATTACHMENT)
     if not (isinstance(attachments, dict) and isinstance(attachments.get(name), str)):
         raise FailureError(Failure.MALFORMED, "the sample lacks an attachment")
     return str(attachments[name])

@@ -48,8 +48,8 @@ def write_results(
         InputError: a file of a run is damaged.
     """
     by_model: dict[str, dict[str, TaskResult]] = defaultdict(dict)
-    for each in task_results(suite.boards, benchmarks):
-        by_model[each.result.model][each.name] = each
+    for task_result in task_results(suite.boards, benchmarks):
+        by_model[task_result.result.model][task_result.name] = task_result
     means = [each for board in suite.boards for each in board.categories if each.has_score]
     date = datetime.now().isoformat().replace(":", "-")
     taken: set[str] = set()
@@ -142,8 +142,10 @@ def _values(metric: str, score: Statistic | Result) -> dict[str, Any]:
 
 
 def _config(result: TaskResult) -> dict[str, Any]:
-    adapter, settings = result.run.spec["adapter_spec"], result.entry.settings
-    interval, benchmark = result.result.interval, result.entry.benchmark
+    adapter = result.run.spec["adapter_spec"]
+    settings = result.entry.settings
+    interval = result.result.interval
+    benchmark = result.entry.benchmark
     aggregations = [
         {"metric": name, "aggregation": "mean", "higher_is_better": better}
         for name, better in _directions(result)
@@ -200,7 +202,8 @@ def _sample(
     number: int, result: TaskResult, answer: Answer, record: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
-    prompt, sample = answer.prompt, answer.sample or Sample("", 0, 0)
+    prompt = answer.prompt
+    sample = answer.sample or Sample("", 0, 0)
     doc: dict[str, Any] = {
         "id": answer.key[1],
         "model": result.result.model,
@@ -241,7 +244,8 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
 
 
 def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
-    place, doc = f"{row.path}:{row.number}", row["doc"]
+    place = f"{row.path}:{row.number}"
+    doc = row["doc"]
     responses = (
         row["resps"][0] if row["resps"] and isinstance(row["resps"][0], list) else row["resps"]
     )

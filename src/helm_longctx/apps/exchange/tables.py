@@ -189,7 +189,8 @@ def _rows(path: Path) -> Iterator[Row]:
 
 def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
     """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
-    record, failure = row.get(RECORD) or None, row.get("failure") or row.get("error")
+    record = row.get(RECORD) or None
+    failure = row.get("failure") or row.get("error")
     if record is not None:
         try:
             record = json.loads(record)
@@ -197,7 +198,8 @@ def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
             raise InputError(f"{place}: {RECORD} is not JSON: {error}") from error
         if not isinstance(record, dict):
             raise InputError(f"{place}: {RECORD} must be a JSON object, found {shorten(record)}")
-    repeat, length = _whole(row, "repeat", place, 1), row.get("length")
+    repeat = _whole(row, "repeat", place, 1)
+    length = row.get("length")
     references = row.get("references")
     # The cells of our tables have the accepted answers in one text.
     references = references.split(" | ") if isinstance(references, str) else references
@@ -229,9 +231,11 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
     # A published score that stands in two categories counts in one of them, and is a part of both means.
     if str(row.get("counts")) == "False" and not is_published_name(model):
         return
-    name, value = str(row.get("entry") or ""), _number(row, "score", place)
+    name = str(row.get("entry") or "")
+    value = _number(row, "score", place)
     benchmark = next((each for each in BENCHMARKS if name in each.entries), None)
-    metric, task = str(row.get("metric") or MAIN_METRIC), str(row.get("task") or "")
+    metric = str(row.get("metric") or MAIN_METRIC)
+    task = str(row.get("task") or "")
     tasks = [each for each in benchmark.tasks if each.name == task] if benchmark else []
     # A published row can have further metrics, of which its score is not a mean.
     further = (
@@ -319,10 +323,8 @@ def _table(wide: Wide) -> Table:
         cells = [Cell(model)]
         for score in map(results.get, wide.columns):
             # Such a cell is `41.2 † (3 failed)`, with the interval before the number of failed requests.
-            cell, failed = (
-                score_cell(score),
-                f"{score.failed} failed" if score and score.failed else "",
-            )
+            cell = score_cell(score)
+            failed = f"{score.failed} failed" if score and score.failed else ""
             cells.append(replace(cell, detail=", ".join(filter(None, (cell.detail, failed)))))
         rows.append(cells)
     return Table("scores", wide.title, heads, rows)

@@ -106,7 +106,8 @@ def _pair_runs(
         {_key(each): each for each in read_scores(path, benchmarks)} for path in paths
     )
     texts = [
-        {each.key: each.text for each in read_answers(path) if each.is_answered} for path in paths
+        {answer.key: answer.text for answer in read_answers(path) if answer.is_answered}
+        for path in paths
     ]
     first = folder.read_first_half(names[0])
     for key, score in base.items():

@@ -86,19 +86,19 @@ def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
     lengths: dict[int | None, list[TaskSample]] = defaultdict(list)
     for sample in samples:
         lengths[sample.length].append(sample)
-    depths, count = _count_depths(samples), max(len(lengths), 1)
+    depths = _count_depths(samples)
+    count = max(len(lengths), 1)
     power = min((goal.power + bool(depths) * ONE_SIDED) ** (1 / count), 0.999)
     parts = count + (count > 1) + len(depths)
-    level, outcomes = level_of_look((1,), ONE_SIDED), changed_outcomes(goal.noise)
+    level = level_of_look((1,), ONE_SIDED)
+    outcomes = changed_outcomes(goal.noise)
     plans = []
     for length in sorted(lengths, key=lambda each: each or 0):
         cells = tuple(
             zip(_weigh(lengths[length]), (each.clusters for each in lengths[length]), strict=True)
         )
-        questions, clusters = (
-            sum(each.questions for each in lengths[length]),
-            sum(number for _, number in cells),
-        )
+        questions = sum(each.questions for each in lengths[length])
+        clusters = sum(number for _, number in cells)
         needed = clusters_needed(cells, goal.noise, goal.margin, power, ONE_SIDED)
         found = power_to_pass(cells, outcomes, goal.margin, level)
         worse = smallest_drop(clusters, goal.noise, goal.margin, level / parts, goal.power)
@@ -142,7 +142,8 @@ def plan_depths(samples: Iterable[TaskSample], goal: Goal) -> DepthPlan | None:
     depths = _count_depths(samples)
     if not depths:
         return None
-    outcomes, level = changed_outcomes(goal.noise), ONE_SIDED / len(depths)
+    outcomes = changed_outcomes(goal.noise)
+    level = ONE_SIDED / len(depths)
     alarm = sum(
         power_to_fail(((1.0, clusters),), outcomes, 0.0, level) for clusters in depths.values()
     )
@@ -169,7 +170,8 @@ def limit_specs(
     limited = []
     for spec, estimate in zip(specs, estimates, strict=True):
         needed = sum(
-            math.ceil(each.questions * shares[part_name(each.length)]) for each in estimate.samples
+            math.ceil(sample.questions * shares[part_name(sample.length)])
+            for sample in estimate.samples
         )
         adapter = spec.adapter_spec
         most = min(needed, adapter.max_eval_instances or needed)
@@ -217,7 +219,7 @@ class FirstHalf(OneShard):
     def ask(self, run: PreparedRun) -> None:
         """Write down the requests, and send them."""
         if self._folder:
-            states = [each.state for each in run.requests]
+            states = [request.state for request in run.requests]
             keys = (
                 (each.instance.sub_split or "", str(each.instance.id), each.train_trial_index)
                 for each in states
@@ -254,11 +256,13 @@ class Arm:
         self._half = LongContextRunner(**arguments, strategy=strategy)
         self._whole = LongContextRunner(**arguments)
         self._whole.logs_scores = False
-        self.limit, self.has_asked = limit or self._whole.limit, False
+        self.limit = limit or self._whole.limit
+        self.has_asked = False
         spec = self._whole.executor.execution_spec
         own = replace(spec, sqlite_cache_backend_config=digest_cache(str(folder.cache(name))))
         for runner in (self._half, self._whole):
-            runner.limit, runner.executor = self.limit, Executor(own)
+            runner.limit = self.limit
+            runner.executor = Executor(own)
 
     def ask_first_half(self, spec: RunSpec) -> None:
         """Send the first half of a run's requests."""

@@ -236,7 +236,8 @@ def _compare_distributions(
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plans = [make_plan(each) for each in configs]
-            runner, way = make_runner(config), find_way(models)
+            runner = make_runner(config)
+            way = find_way(models)
             most = int(arguments.get("max_eval_instances") or distributions.QUESTIONS)
             asked = [
                 each for spec in plans[0].specs for each in read_questions(runner, spec, most, way)
@@ -259,7 +260,8 @@ def _compare_distributions(
             print("One of them reads no given texts, so answers are compared:")
             print(distributions.describe_sample(asked, margin, goal.power, way))
         with redirect_stdout(prints):
-            kept, most_dollars = folder.path / "logprobs.jsonl", config.limits.max_cost
+            kept = folder.path / "logprobs.jsonl"
+            most_dollars = config.limits.max_cost
             points, requests = force_answers(arms, models, asked, kept, margin, way, most_dollars)
     parts, verdict = distributions.decide(points, margin)
     differences = distributions.find_differing_lengths(points)
@@ -288,7 +290,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     from helm_longctx.config.plan import make_plan
 
     base, candidate = (make_plan(config) for config in configs)
-    if named := [each.model for each in base.entries if each.model]:
+    if named := [entry.model for entry in base.entries if entry.model]:
         raise InputError(
             f"gate: model={named[0]} is in a run entry; give the deployments only as BASE and CANDIDATE"
         )
@@ -304,7 +306,8 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     others = chosen if base.specs == candidate.specs else _estimate(candidate)
     check_samples(chosen, others)
     samples = [sample for each in chosen for sample in each.samples]
-    lengths, depths = plan_lengths(samples, goal), plan_depths(samples, goal)
+    lengths = plan_lengths(samples, goal)
+    depths = plan_depths(samples, goal)
     return _Sample((base, candidate), (chosen, others), lengths, needed, depths)
 
 

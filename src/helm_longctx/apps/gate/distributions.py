@@ -279,7 +279,8 @@ def _measure(
     again: Sequence[Distribution] | None,
 ) -> Point:
     """Compare the distributions of both arms, and of the base's second reading, up to the first token that differs."""
-    pairs, repeated = pair_tokens(one, other), pair_tokens(one, one if again is None else again)
+    pairs = pair_tokens(one, other)
+    repeated = pair_tokens(one, one if again is None else again)
     return Point(
         asked.length,
         place,
@@ -330,8 +331,13 @@ def _average_kinds(
             values[kind].append((change, change / max(1 - math.exp(a.logprob), LEAST_REST)))
         before = a.text
     return {
-        kind: (len(rows), *map(fmean, zip(*rows, strict=True))) for kind, rows in values.items()
-    }  # type: ignore[misc]
+        kind: (
+            len(rows),
+            fmean(change for change, _ in rows),
+            fmean(relative_change for _, relative_change in rows),
+        )
+        for kind, rows in values.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -404,11 +410,9 @@ def _judge_mean(rows: Sequence[Point], margin: float, parts: int) -> Verdict:
     """Return whether the mean divergence of a part is certainly above the margin, or certainly below it."""
     clusters = [row.group for row in rows]
     excesses = [row.excess for row in rows]
-    mean, error, freedom = (
-        fmean(excesses),
-        standard_error(excesses, clusters),
-        len(set(clusters)) - 1,
-    )
+    mean = fmean(excesses)
+    error = standard_error(excesses, clusters)
+    freedom = len(set(clusters)) - 1
     if freedom > 0 and mean - _quantile(ONE_SIDED / parts, freedom) * error > margin:
         return Verdict.WORSE
     is_below = freedom > 0 and mean + _quantile(ONE_SIDED, freedom) * error < margin

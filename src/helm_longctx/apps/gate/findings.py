@@ -10,7 +10,8 @@ from helm_longctx.apps.gate.folder import BASE, CANDIDATE
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.sample import OTHER_TOKENIZER, is_cut
 
-_COUNT, _EXPECTED = "billed_prompt_tokens", "prompt_tokens"
+_COUNT = "billed_prompt_tokens"
+_EXPECTED = "prompt_tokens"
 """Statistics of an answer: the prompt's tokens as the server counts them, and as the deployment's tokenizer does."""
 
 Kind = Literal["cut", "refused", "unanswered", "counts", "uncounted", "both cut", "base cut"]
@@ -118,7 +119,8 @@ def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
 
 def _counts(pair: AnswerPair) -> tuple[float, float] | None:
     """Return the tokens of the prompt that both servers report; None if one does not."""
-    base, candidate = pair.base.values.get(_COUNT), pair.candidate.values.get(_COUNT)
+    base = pair.base.values.get(_COUNT)
+    candidate = pair.candidate.values.get(_COUNT)
     return (base, candidate) if base and candidate else None
 
 

@@ -9,7 +9,8 @@ import orjson
 from helm_longctx.results.suite import suite_path
 from helm_longctx.runs.files import read_json, replace_file
 
-BASE, CANDIDATE = "base", "candidate"
+BASE = "base"
+CANDIDATE = "candidate"
 """The names of the two arms, in this order."""
 
 Key = tuple[str, str, int]

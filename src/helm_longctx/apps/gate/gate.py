@@ -34,7 +34,8 @@ from helm_longctx.results.statistics.noninferiority import (
 from helm_longctx.runs.files import read_json, reading
 from helm_longctx.tasks.benchmark import Benchmark
 
-ALL, ANSWERS = "all", "answers"
+ALL = "all"
+ANSWERS = "answers"
 """The names of the part with all lengths, and of the part that counts which requests have a scored answer."""
 
 DEPTHS = {"beginning": (0, 20), "middle": (40, 60), "end": (80, 100)}
@@ -136,7 +137,7 @@ class Gate:
 
 def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
     """Return the verdict on the drops in each part and on what was found in the requests."""
-    found = [Verdict.WORSE for each in findings if each.decides_worse]
+    found = [Verdict.WORSE for finding in findings if finding.decides_worse]
     return combine_verdicts(
         [*found, *(drop.verdict for name, drop in drops.items() if is_counted(name, drop))]
     )
@@ -277,7 +278,7 @@ def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[
 
 
 def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
-    return {each["part"]: [int(each["instances"])] for each in parts}
+    return {part["part"]: [int(part["instances"])] for part in parts}
 
 
 def gate_json(gate: Gate) -> dict[str, Any]:
@@ -286,7 +287,8 @@ def gate_json(gate: Gate) -> dict[str, Any]:
     parts, tasks = (
         [_part_json(name, part) for name, part in each.items()] for each in (gate.parts, gate.tasks)
     )
-    now, earlier = _sizes([*parts, *tasks]), question.looks
+    now = _sizes([*parts, *tasks])
+    earlier = question.looks
     return {
         "verdict": gate.verdict.name.lower(),
         "exit_status": int(gate.verdict),
@@ -303,9 +305,9 @@ def gate_json(gate: Gate) -> dict[str, Any]:
             for name in {**earlier, **now}
         },
         "visible_drop": gate.visible_drop,
-        "answers": [vars(each) for each in gate.lengths],
-        "orders": [vars(each) for each in gate.orders],
-        "findings": [vars(each) for each in gate.findings],
+        "answers": [vars(length) for length in gate.lengths],
+        "orders": [vars(order) for order in gate.orders],
+        "findings": [vars(finding) for finding in gate.findings],
         "outside": list(gate.outside),
         "runs": [list(names) for names in question.runs],
     }

@@ -49,7 +49,8 @@ def find_main_kind(points: Iterable[Point]) -> KindChange | None:
     )
     found = []
     for kind in kinds:
-        inside, outside = [], []
+        inside = []
+        outside = []
         for rows in questions.values():
             count, sums = _add([row.kinds[kind] for row in rows if kind in row.kinds])
             every, total = _add([row.kinds[""] for row in rows if row.kinds])

@@ -95,7 +95,8 @@ _TASKS = (
 
 def explain(gate: Gate) -> str:
     """Return the verdict with its main reason, as a sentence or several."""
-    margin, verdict = points(gate.question.margin), gate.verdict
+    margin = points(gate.question.margin)
+    verdict = gate.verdict
     worse = [name for name, part in gate.parts.items() if part.drop.is_worse]
     if verdict is Verdict.NO_WORSE:
         seen = gate.visible_drop
@@ -115,9 +116,9 @@ def explain(gate: Gate) -> str:
             else ""
         )
         found = "; ".join(
-            f"{each.text} ({each.requests} requests)"
-            for each in gate.findings
-            if each.decides_worse
+            f"{finding.text} ({finding.requests} requests)"
+            for finding in gate.findings
+            if finding.decides_worse
         )
         return f"Worse: {'; '.join(filter(None, (reason, few, found)))}."
     missing = {name: more for name, more in gate.missing.items() if name != ANSWERS}
@@ -205,7 +206,8 @@ def _parts(name: str, title: str, parts: Mapping[str, Part], question: Question)
 
 
 def _part_row(name: str, part: Part) -> list[Cell]:
-    found, drop = part.drop.comparison, part.drop
+    found = part.drop.comparison
+    drop = part.drop
     effect = found.effect
     ends = range_text(effect.low, effect.high, signed_percent)
     missing = 0 if name == ALL else drop.more
@@ -234,7 +236,7 @@ def _agreements(name: str, title: str, first: str, rows: Iterable[Agreement]) ->
         Column("equal scores", "share of requests with the same score"),
         Column("difference", "mean score of the candidate minus that of the base"),
     )
-    return Table(name, title, columns, [_agreement_row(each) for each in rows])
+    return Table(name, title, columns, [_agreement_row(row) for row in rows])
 
 
 def _agreement_row(each: Agreement) -> list[Cell]:
@@ -255,8 +257,8 @@ def _findings(findings: Sequence[Finding]) -> Table:
         Column("what was found", is_number=False),
     )
     rows = [
-        [Cell(each.kind), Cell(f"{each.requests:,}", each.requests), Cell(each.text)]
-        for each in findings
+        [Cell(finding.kind), Cell(f"{finding.requests:,}", finding.requests), Cell(finding.text)]
+        for finding in findings
     ]
     nothing = [
         [
@@ -286,7 +288,8 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
 
 
 def _different_row(pair: AnswerPair) -> list[Cell]:
-    task, name = pair.base.task or pair.base.entry, pair.base.instance
+    task = pair.base.task or pair.base.entry
+    name = pair.base.instance
     texts = [one_line(text or "") for text in pair.texts]
     return [
         Cell(name if name.startswith(task) else f"{task} {name}"),

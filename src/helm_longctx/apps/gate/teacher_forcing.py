@@ -165,7 +165,8 @@ def force_answers(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     found: list[Point] = []
-    spent, requests = 0.0, 0
+    spent = 0.0
+    requests = 0
     with SealedLines(path, "remove this line, and its question is asked again") as lines:
         kept = {line[0]: line[1] for line in lines.read()}
         for number, each in enumerate(asked):

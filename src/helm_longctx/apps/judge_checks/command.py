@@ -92,11 +92,9 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
     )
     rows = []
     for what, raters, found in compared:
-        shares, coefficients = (
-            [(found.same, percent_text)],
-            (found.kappa, found.weighted_kappa, found.alpha),
-        )
-        estimates = [*shares, *((each, number_text) for each in coefficients)]
+        shares = [(found.same, percent_text)]
+        coefficients = (found.kappa, found.weighted_kappa, found.alpha)
+        estimates = [*shares, *((coefficient, number_text) for coefficient in coefficients)]
         cells = (interval_text(each.value, each.low, each.high, show) for each, show in estimates)
         rows.append([what, raters, str(found.n), *cells])
     columns = ("of", "raters", "n", "same %", "kappa", "weighted kappa", "alpha")
@@ -204,7 +202,8 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
     # All deployments can be asked, with the request cache of helm-run.
     with hide_chatter():
         client = AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
-    judges, root = find_judges(judge, client), DataRoot.find(output_path)
+    judges = find_judges(judge, client)
+    root = DataRoot.find(output_path)
     checks = [
         get_class_by_name(benchmark.judge_checks)
         for benchmark in BENCHMARKS
@@ -221,7 +220,8 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
     by_judge = {str(name): of_judge for name, of_judge in rows.groupby("judge", sort=False)}
     kinds = {name: measures.by_kind(of_judge) for name, of_judge in by_judge.items()}
     measures_by_judge = {name: measures.measures(of_judge) for name, of_judge in by_judge.items()}
-    compared, differences = list(measures.agreements(rows)), measures.differences(rows)
+    compared = list(measures.agreements(rows))
+    differences = measures.differences(rows)
     for table in (
         *(_make_kind_table(judge, of_judge) for judge, of_judge in kinds.items()),
         *_make_tables(measures_by_judge, differences),
@@ -248,10 +248,8 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _make_kind_table(judge: str, rows: pd.DataFrame) -> Table:
-    counts, means = (
-        ("items", "asked", "judged", "unreadable", "failed"),
-        ("right", "score", "expected_score"),
-    )
+    counts = ("items", "asked", "judged", "unreadable", "failed")
+    means = ("right", "score", "expected_score")
     cells = []
     for kind, row in rows.iterrows():
         numbers = [str(int(row[name])) for name in counts] + [

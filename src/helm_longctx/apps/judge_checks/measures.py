@@ -110,7 +110,7 @@ def pairwise(
 
 def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     """Compute Krippendorff's alpha of any number of raters. The other statistics, defined for two raters, are NaN."""
-    table = np.stack([np.asarray(each, dtype=float) for each in ratings])
+    table = np.stack([np.asarray(rating, dtype=float) for rating in ratings])
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
     grades = grades_of(pairable)
     level = "interval" if grades is None else "ordinal"
@@ -403,12 +403,15 @@ def plot_judges(rows: pd.DataFrame) -> Spec:
             for kind, score, expected in scores
         ]
         panels = {KINDS: kinds, **{title: [] for title in PANELS.values()}}
-        for each in measures(of_judge):
-            if each.good in PANELS:
-                panels[PANELS[each.good]].append(_point(each.name, each.value, each.low, each.high))
+        for measure in measures(of_judge):
+            if measure.good in PANELS:
+                panels[PANELS[measure.good]].append(
+                    _point(measure.name, measure.value, measure.low, measure.high)
+                )
         for task, raters, compared in agreements(of_judge):
             if raters.startswith(f"{EXPECTED} / "):
-                alpha, name = compared.alpha, f"agreement (alpha), {task}"
+                alpha = compared.alpha
+                name = f"agreement (alpha), {task}"
                 panels[PANELS[1.0]].append(_point(name, alpha.value, alpha.low, alpha.high))
         points += [
             {**point, "judge": label, "panel": panel}
@@ -467,10 +470,8 @@ def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
     judge = {"field": "judge", "type": "nominal", "sort": None, "scale": judges}
     legend = {"orient": "bottom", "columns": 1, "title": None, "labelLimit": 500}
     of_judge = {"yOffset": judge, "color": {**judge, "legend": legend}}
-    point, tick = (
-        {"type": "point", "filled": True, "size": 55},
-        {"type": "tick", "thickness": 2, "color": "black"},
-    )
+    point = {"type": "point", "filled": True, "size": 55}
+    tick = {"type": "tick", "thickness": 2, "color": "black"}
     return {
         "title": title,
         "transform": [{"filter": {"field": "panel", "equal": title}}],

@@ -23,7 +23,9 @@ from helm_longctx.runs.scores import read_answers
 if TYPE_CHECKING:
     import pandas as pd
 
-HUMAN, JUDGE, MEAN = "human", "judge", "mean"
+HUMAN = "human"
+JUDGE = "judge"
+MEAN = "mean"
 
 _COLUMNS = ("run", "id", "instance", "repeat", "rater")
 
@@ -254,7 +256,8 @@ def load(path: Path) -> Results:
 
     try:
         content = orjson.loads(path.read_bytes())
-        digest, rows = str(content["checks"]), pd.DataFrame(content["verdicts"])
+        digest = str(content["checks"])
+        rows = pd.DataFrame(content["verdicts"])
         rows = rows[[*COLUMNS]].astype({"score": float, "expected_score": float})
     except OSError as error:
         raise InputError(f"compare={str(path)!r} cannot be read: {error.strerror}") from error

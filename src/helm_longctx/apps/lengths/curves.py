@@ -107,10 +107,8 @@ def _sweep_table(board: Board, sweep: Sweep, models: Mapping[str, Levels], name:
             there[place] for place in possible_lengths(places) if place is not None
         )
         lacking = caveat_kinds(caveat for score in levels.values() for caveat in score.caveats)
-        longest, note = (
-            DASH if effective is None else there[effective],
-            f"possible at 95 %: {possible}",
-        )
+        longest = DASH if effective is None else there[effective]
+        note = f"possible at 95 %: {possible}"
         rows.append(
             [
                 model_cell(board, model),
@@ -143,7 +141,8 @@ def heat_sections(board: Board) -> list[Section]:
     parts = [*([OVERALL] if len(board.columns) > 1 else []), *board.columns, *board.others]
     categories = _heat_table(board, f"{name}-categories", "Scores by length", parts)
     # Each task is shown once, and none that the first table has.
-    shown, tasks = {*board.columns, *board.others}, []
+    shown = {*board.columns, *board.others}
+    tasks = []
     for part, category in board.benchmark.entries.items():
         # The score of a category with one task is the task's.
         names = [
@@ -193,7 +192,8 @@ def length_sections(board: Board) -> list[Section]:
     found = [_curves(board, f"{name}-curves"), _table(board, f"{name}-table")]
     blocks: list[Block] = [block for block in found if block]
     sections = [Section(name, "Scores over length", blocks)] if blocks else []
-    rows, order = [], all_models(board)
+    rows = []
+    order = all_models(board)
     traits = splits(board.tasks, board.benchmark) if len(board.lengths) > 1 else []
     for split in sorted(traits, key=lambda split: order.index(split.model)):
         overall = board.score(split.model, OVERALL, split.length)
@@ -230,7 +230,7 @@ def depth_sections(board: Board) -> list[Section]:
     found: dict[str, list[Result]] = {task.name: [] for task in board.benchmark.tasks}
     order = all_models(board)
     for result in sorted(board.scores.values(), key=lambda each: order.index(each.model)):
-        if result.context == "full" and any(each.depth is not None for each in result.answers):
+        if result.context == "full" and any(answer.depth is not None for answer in result.answers):
             found[result.task].append(result)
     tasks = {task: results for task, results in found.items() if results}
     if not tasks:
@@ -404,7 +404,8 @@ def _changes(board: Board, scores: Mapping[int, Result], lacking: str) -> list[C
     if len(scores) < 2:
         return [number_cell(None, note="one length")] * 2
     intervals = {length: score.interval for length, score in scores.items()}
-    means, loss = {length: interval.mean for length, interval in intervals.items()}, drop(intervals)
+    means = {length: interval.mean for length, interval in intervals.items()}
+    loss = drop(intervals)
     effective = effective_length(means, board.benchmark.effective_score or share_of_shortest(means))
     # With a score of zero at the shortest length, every length would reach 85 % of it.
     longest = effective if means[min(means)] else None
@@ -459,9 +460,9 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
     Models that lack a task at a length are left out there.
     """
     cells: dict[tuple[str, int | None], dict[str, Interval]] = defaultdict(dict)
-    for each in results:
-        if each.benchmark == benchmark.name and each.task and each.context == "full":
-            cells[each.model, each.length][each.task] = each.interval
+    for result in results:
+        if result.benchmark == benchmark.name and result.task and result.context == "full":
+            cells[result.model, result.length][result.task] = result.interval
     tasks = [
         task for category in benchmark.categories if category.averaged for task in category.tasks
     ]

@@ -232,12 +232,15 @@ _ABOUT_LOSS = (
 
 
 def _positions(board: Board) -> Iterator[Block]:
-    rows, points, ends = [], [], set()
+    rows = []
+    points = []
+    ends = set()
     for each in _own(board):
         for name in each.statistics:
             if not (match := _WINDOW.fullmatch(name)):
                 continue
-            end, values = int(match[1]), each.statistics[name].interval
+            end = int(match[1])
+            values = each.statistics[name].interval
             loss = Interval(-values.mean, -values.high, -values.low, values.n)
             ends.add(end)
             rows.append(
@@ -258,10 +261,8 @@ def _positions(board: Board) -> Iterator[Block]:
             points.append({**shown, **interval_row(loss)})
     if not rows:
         return
-    levels, parts = (
-        list(map(count, sorted(ends))),
-        list(dict.fromkeys(str(point["part"]) for point in points)),
-    )
+    levels = list(map(count, sorted(ends)))
+    parts = list(dict.fromkeys(str(point["part"]) for point in points))
     spec = curves(parts, levels, "Position (tokens)", "position", is_share=False)
     yield Figure(
         f"{board.file_name}-curve",

@@ -90,10 +90,8 @@ def pool(scores: Mapping[str, ArrayLike], groups: Sequence[object]) -> Pooling:
     require("pooling", "the ranking over all instances")
     from choix import ilsr_pairwise_dense
 
-    names, table = (
-        list(scores),
-        np.array([np.asarray(each, dtype=float) for each in scores.values()]),
-    )
+    names = list(scores)
+    table = np.array([np.asarray(score, dtype=float) for score in scores.values()])
     wins = np.array([(row > table).sum(axis=1) for row in table], dtype=float)
     compared = wins + wins.T
     if not compared.sum(axis=1).all():
@@ -110,7 +108,7 @@ def pool(scores: Mapping[str, ArrayLike], groups: Sequence[object]) -> Pooling:
         interval = Interval(difference, difference - half, difference + half, 0)
         comparisons[names[i], names[j]] = Comparison(interval, two_sided(abs(difference) / error))
     ranks = rank_ranges(dict(zip(names, strengths, strict=True)), find_differences(comparisons))
-    errors = np.sqrt(np.max([np.diag(each) for each in covariances], axis=0))
+    errors = np.sqrt(np.max([np.diag(covariance) for covariance in covariances], axis=0))
     counts = (~np.isnan(table)).sum(axis=1)
     rows = zip(names, strengths, normal_quantile() * errors, counts, strict=True)
     return Pooling(
@@ -265,7 +263,8 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
 
 
 def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
-    best, ranks = order[0], found.pooling.ranks
+    best = order[0]
+    ranks = found.pooling.ranks
     verdict = f"{show_model(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
     is_sure = ranks[best].high == 1
     others = (
@@ -278,10 +277,8 @@ def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
         if left_out
         else ""
     )
-    agreement, text = (
-        found.pooling.agreement(found.means),
-        "A rank correlation with the means needs three models.",
-    )
+    agreement = found.pooling.agreement(found.means)
+    text = "A rank correlation with the means needs three models."
     if not math.isnan(agreement.rho):
         ends = range_text(agreement.low, agreement.high, decimals)
         rho = in_brackets(decimals(agreement.rho), ends and f"95 % interval {ends}")

@@ -152,13 +152,13 @@ def _write_page(
                 **{"id": key[1], "task": key[0], "repeat": key[2], "depth": instance.depth},
                 "question": instance.question[:PREVIEW],
                 "answers": [
-                    each
+                    answer
                     and [
-                        each["score"],
-                        each["flags"],
-                        (each.get("text") or each.get("error") or "")[:PREVIEW],
+                        answer["score"],
+                        answer["flags"],
+                        (answer.get("text") or answer.get("error") or "")[:PREVIEW],
                     ]
-                    for each in answers
+                    for answer in answers
                 ],
             }
         )
@@ -218,16 +218,21 @@ def _add_run(
 
 
 def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> None:
-    score, evidence = answer.score, evidence_of(answer.references, answer.sample)
+    score = answer.score
+    evidence = evidence_of(answer.references, answer.sample)
     if answer.key not in instances:
-        references = [elide(each) for each in answer.references]
+        references = [elide(reference) for reference in answer.references]
         instances[answer.key] = Instance(
             elide(answer.question), references, score.depth if score else None
         )
-    request, prompts = answer.state["request"], instances[answer.key].prompts
+    request = answer.state["request"]
+    prompts = instances[answer.key].prompts
     prompt = [("", elide(request["prompt"], evidence))]
     if messages := request.get("messages"):
-        prompt = [(each["role"], each["content"]) for each in elide_messages(messages, evidence)]
+        prompt = [
+            (elide_message["role"], elide_message["content"])
+            for elide_message in elide_messages(messages, evidence)
+        ]
     # Prompts depend on the model's tokenizer and style. Equal prompts are stored once.
     if prompt not in prompts:
         prompts.append(prompt)
@@ -245,7 +250,8 @@ def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of a request of a method: what it was for and cost in a line, and its texts."""
-    usage, dollars = step["usage"], step["dollars"]
+    usage = step["usage"]
+    dollars = step["dollars"]
     cached = f" ({usage['cached_tokens']:,} cached)" if usage and usage["cached_tokens"] else ""
     facts = [
         step["label"] or "request",
@@ -299,9 +305,10 @@ def condition_sections(board: Board, server: str) -> list[Section]:
 
 
 def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -> list[Cell]:
-    first, answers = results[0], [answer for each in results for answer in each.answers]
+    first = results[0]
+    answers = [answer for result in results for answer in result.answers]
     scored = sum(each.score is not None for each in answers)
-    caveats = [caveat for each in results for caveat in each.caveats]
+    caveats = [caveat for result in results for caveat in result.caveats]
     # The cost is the sum over all answers of the run, and the other statistics are means.
     costs = [answer.values["cost"] for answer in answers if "cost" in answer.values]
     total = sum(costs) if costs else None
@@ -328,7 +335,9 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -
 
 
 def _mean(results: Sequence[Result], name: str) -> float | None:
-    values = [each.statistics[name].interval.mean for each in results if name in each.statistics]
+    values = [
+        result.statistics[name].interval.mean for result in results if name in result.statistics
+    ]
     return sum(values) / len(values) if values else None
 
 
@@ -355,7 +364,9 @@ def write_report(
     if suite:
         # A suite can have published results, too.
         results = [
-            each for each in read_results(suite, benchmarks) if published or not each.is_published
+            result
+            for result in read_results(suite, benchmarks)
+            if published or not result.is_published
         ]
         boards = own_boards(make_boards(results, benchmarks, published))
     if not any(board.scores for board in boards):

@@ -85,7 +85,7 @@ def _answer(
     )
     own = [each for each in ranking if not each.is_published]
     compared = own or ranking
-    floors = [each for each in board.floors(part, length) if not each.is_published]
+    floors = [floor for floor in board.floors(part, length) if not floor.is_published]
     if not compared or (floors and not own):
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
@@ -138,18 +138,21 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
             if ranking[1:]
             else ""
         )
-    best, published = own[0], [each for each in ranking if each.is_published]
+    best = own[0]
+    published = [each for each in ranking if each.is_published]
     texts = [describe_best(best.model, [each.model for each in own[1:]], differences)]
     if published and ranking[0] is best:
         texts += [f"It is the highest of all {len(ranking)} models with this score."]
     elif published:
         first = ranking[0]
-        name, score = show_model(first.model), _score_text(first)
+        name = show_model(first.model)
+        score = _score_text(first)
         texts += [f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."]
     if published:
         decisions = [differences[best.model, each.model] for each in published]
         signs = [
-            each.is_different * (1 if each.comparison.effect.mean > 0 else -1) for each in decisions
+            decision.is_different * (1 if decision.comparison.effect.mean > 0 else -1)
+            for decision in decisions
         ]
         outcomes = (("better than", 1), ("in a statistical tie with", 0), ("worse than", -1))
         counts = [f"{outcome} {signs.count(sign)}" for outcome, sign in outcomes if sign in signs]
@@ -162,23 +165,24 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
 def _outside(board: Board, best: Result, others: Sequence[Result], differences: Differences) -> str:
     """Say why models have no rank, and how the user's own compare with the best one on the tasks that both have."""
     texts = []
-    for each in others:
-        if not each.is_published:
-            pair, there = differences.get((each.model, best.model)), board.tasks_behind(each)
+    for other in others:
+        if not other.is_published:
+            pair = differences.get((other.model, best.model))
+            there = board.tasks_behind(other)
             tasks = ", ".join(
                 board.titles[task]
-                for task in board.tasks_of(each.part, each.length)
+                for task in board.tasks_of(other.part, other.length)
                 if task in there
             )
             verdict = (
-                f"; on the tasks that both have, {describe_pair(each.model, best.model, pair)}"
+                f"; on the tasks that both have, {describe_pair(other.model, best.model, pair)}"
                 if pair
                 else ""
             )
             reason = f"its mean is over other tasks ({tasks})"
             if there == board.tasks_behind(best):
-                reason = f"it is judged by {' and '.join(sorted(each.judges))}"
-            texts.append(f"{show_model(each.model)} has no rank, because {reason}{verdict}.")
+                reason = f"it is judged by {' and '.join(sorted(other.judges))}"
+            texts.append(f"{show_model(other.model)} has no rank, because {reason}{verdict}.")
     if published := len(others) - len(texts):
         texts.append(
             f"{published} published models have no rank beside yours, because their means are over other tasks or by"
@@ -194,7 +198,8 @@ def _score_text(result: Result) -> str:
 def _plot(
     board: Board, part: str, length: int | None, ranking: Sequence[Result], name: str
 ) -> Figure | None:
-    models, floors = shown_models(ranking), board.floors(part, length)
+    models = shown_models(ranking)
+    floors = board.floors(part, length)
     if not models or len(models) + len(floors) < 2:
         return None
     by_model = {each.model: each for each in ranking}
@@ -204,7 +209,7 @@ def _plot(
         about += " Full points were run here; hollow points are published."
     if floors:
         about += (
-            f" Dashed lines are floors: {', '.join(short_name(each.model) for each in floors)}."
+            f" Dashed lines are floors: {', '.join(short_name(floor.model) for floor in floors)}."
         )
     title = f"{board.titles[part]} {label(length)}".strip()
     spec = interval_plot(board.titles[part], [show_model(model) for model in models], bool(floors))
@@ -214,13 +219,14 @@ def _plot(
 def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], name: str) -> Table:
     there = {*board.parts_at(length), *board.parts_at(length, "none")}
     parts = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
-    lines, floors = _lines(board, part, length, ranks), board.floors(part, length)
+    lines = _lines(board, part, length, ranks)
+    floors = board.floors(part, length)
     columns = list(
         score_columns(board, length, parts, [line[1:] for line in lines], ranked_by=part)
     )
     rows = []
     for (name_cell, model, context), *cells in zip(
-        lines, *(each.cells for each in columns), strict=True
+        lines, *(column.cells for column in columns), strict=True
     ):
         above = [_above(board, board.score(model, part, length, context), floors)] if floors else []
         rank = ranks.get(model) if context == "full" else None
@@ -234,7 +240,7 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
         first = replace(rank_cell(rank, why), detail="") if is_alone else rank_cell(rank, why)
         rows.append([first, name_cell, *cells, *above])
     title = f"All models at {label(length)}" if length is not None else "All models"
-    heads = _headings(board.titles[part], (each.head for each in columns), bool(floors))
+    heads = _headings(board.titles[part], (column.head for column in columns), bool(floors))
     return Table(
         f"{name}-table", title, heads, rows, _about(board, parts, bool(floors)), search=True
     )
@@ -280,7 +286,7 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
         * has_floors
     )
     mean = f" {board.titles[OVERALL]} is the mean of all columns; a model that lacks one has none."
-    others = [board.titles[each] for each in columns if each in board.others]
+    others = [board.titles[column] for column in columns if column in board.others]
     rest = f" In no mean: {', '.join(others)}." if others and len(columns) > len(others) else ""
     return (
         f"Scores in percent with their 95 % intervals.{mean if OVERALL in columns else ''}{rest}"
@@ -292,9 +298,9 @@ def _above(board: Board, score: Result | None, floors: Sequence[Result]) -> Cell
     if score is None:
         return number_cell(None)
     same = [
-        each.interval.mean
-        for each in floors
-        if board.tasks_behind(each) == board.tasks_behind(score)
+        floor.interval.mean
+        for floor in floors
+        if board.tasks_behind(floor) == board.tasks_behind(score)
     ]
     if not same:
         return number_cell(None, note="no floor over the same tasks")
@@ -307,8 +313,8 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
     """Return the scores of all tasks that were run; None if they are the leaderboard's columns."""
     results = [each for each in board.tasks if each.length == length and not each.is_published]
     columns = [board.tasks_of(part, length) for part in (*board.columns, *board.others)]
-    places = {score_key(each) for each in results}
-    if len(places) == len(results) and all([each.task] in columns for each in results):
+    places = {score_key(result) for result in results}
+    if len(places) == len(results) and all([result.task] in columns for result in results):
         return None
     heads = [
         *text_columns("Task", "Model"),
@@ -327,16 +333,18 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
     )
     rows = [
         [
-            Cell(board.titles[each.task]),
-            Cell(show_model(each.model), detail="closed book" if each.context == "none" else ""),
-            score_cell(each),
-            number_cell(each.interval.n, count),
+            Cell(board.titles[result.task]),
             Cell(
-                "; ".join(caveat.text for caveat in each.caveats),
-                tag="lacking" if each.caveats else "",
+                show_model(result.model), detail="closed book" if result.context == "none" else ""
+            ),
+            score_cell(result),
+            number_cell(result.interval.n, count),
+            Cell(
+                "; ".join(caveat.text for caveat in result.caveats),
+                tag="lacking" if result.caveats else "",
             ),
         ]
-        for each in results
+        for result in results
     ]
     about = "Each task that was run here, by each judge, before tasks are averaged."
     return Table(f"{name}-tasks", "Your scores by task", heads, rows, about, search=True)

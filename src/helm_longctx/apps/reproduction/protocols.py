@@ -220,10 +220,10 @@ def print_release(rows: Sequence[ReleaseRow]) -> None:
     """Print the numbers of a release, what can be run, and the run entries of all that can."""
     print_table(release_table(rows))
     entries = dict.fromkeys(
-        entry for each in rows if not find_obstacle(each) for entry in each.protocol.run_entries
+        entry for row in rows if not find_obstacle(row) for entry in row.protocol.run_entries
     )
     print(
-        f"{sum(not find_obstacle(each) for each in rows)} of {len(rows)} can be run, with {len(entries)} run entries:"
+        f"{sum(not find_obstacle(row) for row in rows)} of {len(rows)} can be run, with {len(entries)} run entries:"
     )
     for entry in entries:
         print(f"  {entry}")
@@ -247,7 +247,9 @@ def print_release_comparison(
             )
         )
 
-    cells, sentences, kinds = [], [], Counter[str]()
+    cells = []
+    sentences = []
+    kinds = Counter[str]()
     for each in rows:
         shown: list[tuple[str, str, str, str]] = []
         obstacle = find_obstacle(each)
@@ -279,4 +281,4 @@ def print_release_comparison(
 
 def runnable_protocols(rows: Sequence[ReleaseRow]) -> list[str]:
     """Return the names of the protocols that measure a release, each once."""
-    return list(dict.fromkeys(each.protocol.name for each in rows if not find_obstacle(each)))
+    return list(dict.fromkeys(row.protocol.name for row in rows if not find_obstacle(row)))

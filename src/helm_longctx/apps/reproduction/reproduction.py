@@ -89,9 +89,9 @@ def measure(
     """
     entries = [parse_entry([benchmark], text) for text in protocol.entries]
     own = [
-        each
-        for each in results
-        if each.benchmark == benchmark.name and each.run and each.context == "full"
+        result
+        for result in results
+        if result.benchmark == benchmark.name and result.run and result.context == "full"
     ]
     own = own if entries else []
     found = []
@@ -112,18 +112,22 @@ def _choose_result(
 ) -> Result | None:
     """Return the result of a task that fits an entry best; None if no run of the task has the protocol's metric."""
     fitting = []
-    for each in results:
-        given = each.run.spec["scenario_spec"].get("args", {}) if each.run else {}
+    for result in results:
+        given = result.run.spec["scenario_spec"].get("args", {}) if result.run else {}
         # A run asks the questions of an entry, or some of them.
         asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
-        is_there = (each.entry, each.task, each.length) == (entry.name, task, entry.settings.length)
+        is_there = (result.entry, result.task, result.length) == (
+            entry.name,
+            task,
+            entry.settings.length,
+        )
         if (
             is_there
             and asks
-            and each.has_score
-            and (protocol.metric or MAIN_METRIC) in each.statistics
+            and result.has_score
+            and (protocol.metric or MAIN_METRIC) in result.statistics
         ):
-            fitting.append(each)
+            fitting.append(result)
     return min(
         fitting,
         key=lambda each: (len(_reasons(protocol, entry, each)), -each.interval.n),
@@ -137,14 +141,15 @@ def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
     own_sample = f"{entry.settings.num_samples}/"
     temperature = _sampling(protocol)
     caveats = [
-        each
-        for each in result.caveats
+        caveat
+        for caveat in result.caveats
         if not (
-            each.kind == "num_samples" and (protocol.samples or each.detail.startswith(own_sample))
+            caveat.kind == "num_samples"
+            and (protocol.samples or caveat.detail.startswith(own_sample))
         )
-        and not (each.kind == "sampling" and each.detail == temperature)
+        and not (caveat.kind == "sampling" and caveat.detail == temperature)
     ]
-    reasons = describe(each._replace(task="") for each in caveats)
+    reasons = describe(caveat._replace(task="") for caveat in caveats)
     spec = result.run.spec["adapter_spec"] if result.run else {}
     trials = protocol.trials or entry.repeats
     if (own := spec.get("num_trials", 1)) != trials:
@@ -390,9 +395,11 @@ def _make_section(
     for protocol, found in points:
         measured, reported = ({each: Cell("") for each in names} for names in (own, published))
         for each in found:
-            interval, tag = each.interval, "lacking" if each.reasons else ""
+            interval = each.interval
+            tag = "lacking" if each.reasons else ""
             ends = range_text(interval.low, interval.high) or "unknown"
-            text, note = add_mark(percent(interval.mean), each.reasons), "; ".join(each.reasons)
+            text = add_mark(percent(interval.mean), each.reasons)
+            note = "; ".join(each.reasons)
             measured[each.model] = Cell(text, interval.mean, ends, note, tag=tag)
         for row in protocol.rows:
             interval = published_interval(row, protocol, found)

@@ -131,7 +131,8 @@ def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subs
         # All combinations of sets of rows and sets of columns, in blocks.
         for start in range(0, len(of_rows) * len(of_columns), _BLOCK):
             places = np.arange(start, min(start + _BLOCK, len(of_rows) * len(of_columns)))
-            rows, columns = of_rows[places // len(of_columns)], of_columns[places % len(of_columns)]
+            rows = of_rows[places // len(of_columns)]
+            columns = of_columns[places % len(of_columns)]
             price = np.einsum("sr,rc,sc->s", rows, cost, columns)
             cheap = np.flatnonzero(price < best.price if best else price <= most)
             agreements = _agreements(draws, rows[cheap], columns[cheap])
@@ -185,8 +186,10 @@ def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choi
     found = []
     for part, full in draws:
         # Spearman's correlation of each column. `spearmanr` would correlate all pairs of up to 4,096 columns.
-        ranks, expected = rankdata(part @ weights, axis=0), rankdata(full)
-        ranks, expected = ranks - ranks.mean(axis=0), expected - expected.mean()
+        ranks = rankdata(part @ weights, axis=0)
+        expected = rankdata(full)
+        ranks = ranks - ranks.mean(axis=0)
+        expected = expected - expected.mean()
         scale = np.sqrt((ranks**2).sum(axis=0) * (expected**2).sum())
         found.append(np.divide(expected @ ranks, scale, out=np.zeros(len(rows)), where=scale > 0))
     return np.asarray(np.min(found, axis=0))
@@ -326,7 +329,8 @@ def propose(
     scores = Scores(table, questions.astype(float), prices)
     models = np.random.default_rng(seed).permutation(len(table))
     # The subset is checked on other models, because it agrees by construction on the models of the search.
-    one, other = np.sort(models[: len(models) // 2]), np.sort(models[len(models) // 2 :])
+    one = np.sort(models[: len(models) // 2])
+    other = np.sort(models[len(models) // 2 :])
     subset = find_subset(scores.of_models(one), wish, most, seed)
     rest = scores.of_models(other)
     # The rankings that a subset should keep.
@@ -357,7 +361,9 @@ def _arrange(
 ) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
     found = [
-        each for each in results if each.benchmark == benchmark.name and each.context == "full"
+        result
+        for result in results
+        if result.benchmark == benchmark.name and result.context == "full"
     ]
     by_task = all(each.task for each in found)
     cells = found if by_task else category_results(found, benchmark)
@@ -374,7 +380,7 @@ def _arrange(
     ]
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
     scores = {
-        (each.model, (each.entry, each.task), each.length): each.interval.mean for each in cells
+        (cell.model, (cell.entry, cell.task), cell.length): cell.interval.mean for cell in cells
     }
     lengths = sorted(
         {length for _, key, length in scores if key in keys}, key=lambda length: length or 0
@@ -509,7 +515,8 @@ def _print(proposal: Proposal, dollars: Price | None) -> None:
     unit = proposal.benchmark.axis.unit if proposal.benchmark.axis else "tokens"
     for name, price in ((unit, tokens), ("dollars", dollars)):
         if price:
-            part, whole = proposal.cost(price), proposal.cost(price, whole=True)
+            part = proposal.cost(price)
+            whole = proposal.cost(price, whole=True)
             print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
     for name, found in proposal.checks.items():
         interval = f"{found.rho:.3f} ({range_text(found.low, found.high, '{:.3f}'.format)})"

@@ -115,10 +115,8 @@ def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
 
 
 def _example(number: int, row: Mapping[str, str], context: str) -> Example:
-    fields, group = (
-        {"context": context, "question": row["question"]},
-        f"documents {digest(context)[:12]}",
-    )
+    fields = {"context": context, "question": row["question"]}
+    group = f"documents {digest(context)[:12]}"
     return Example(f"aa_lcr-{number}", fields, [row["answer"]], "official", group=group)
 
 

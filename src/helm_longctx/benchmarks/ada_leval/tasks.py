@@ -76,10 +76,8 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
             prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1)
         )
         name = number_name(f"{row['question_id']}_{row['answer']}", earlier)
-        fields, group = (
-            {"question": row["question"], "context": listed},
-            f"question {row['question_id']}",
-        )
+        fields = {"question": row["question"], "context": listed}
+        group = f"question {row['question_id']}"
         yield Example(
             name,
             fields,
@@ -101,7 +99,8 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
             order = json.loads(order) if isinstance(order, str) else order
         ORDER.check(f"{row}: column 'answer'", order)
         name = number_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier)
-        fields, group = {"context": row["prompt"]}, f"book {row['book_id']}"
+        fields = {"context": row["prompt"]}
+        group = f"book {row['book_id']}"
         yield Example(
             name, fields, [json.dumps(order)], "official", record={"order": order}, group=group
         )

@@ -45,7 +45,9 @@ from helm_longctx.tasks.task import (
 )
 from helm_longctx.tasks.words import english_words, f1, rouge_l
 
-QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"
+QUESTIONS = "questions.jsonl"
+DISTRACTORS = "distractors.jsonl"
+RUBRIC = "rubric.txt"
 FIELDS = ("context", "question", "messages", "answers", "id", "group", "meta")
 """The fields that a question can have. `meta` is for the user's own data, and is not read."""
 SEPARATOR = "\n\n"
@@ -82,7 +84,9 @@ class Padding:
     def __init__(self, path: Path, count: Callable[[str], int], room: int):
         texts = (row["text"] for row in JsonLines(path, {"text": str}))
         self._distractors = [Document(text, count(text + SEPARATOR)) for text in texts]
-        self._path, self._count, self._room = path, count, room
+        self._path = path
+        self._count = count
+        self._room = room
 
     def pad(self, context: str, question: str, depth: float) -> tuple[str, float | None]:
         """Put the context among the first distractors that fit, in file order, so that prompts share beginnings.
@@ -112,7 +116,8 @@ class Padding:
 
     def _choose(self, left: int) -> list[Document]:
         """Return the first distractors that fit into the tokens that are left."""
-        chosen, too_large = [], []
+        chosen = []
+        too_large = []
         for document in self._distractors:
             if document.tokens <= left:
                 chosen.append(document)
@@ -138,7 +143,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         raise InputError(f"any_jsonl: path is missing; give a folder with {QUESTIONS}")
     folder = Path(settings.path)
     record = {"rubric": read_rubric(folder / RUBRIC)} if task.has_judge else {}
-    padding, distractors = None, folder / DISTRACTORS
+    padding = None
+    distractors = folder / DISTRACTORS
     if distractors.is_file():
         room = settings.level - task.output_tokens(settings) - MARGIN
         padding = Padding(distractors, settings.count_tokens("any_jsonl"), room)
@@ -148,7 +154,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         try:
             _check(row, task)
             fields, messages, depth = _question(row, padding, wanted_depth)
-            name, group = _name(row, "id", str(row.number)), _name(row, "group", "")
+            name = _name(row, "id", str(row.number))
+            group = _name(row, "group", "")
         except InputError as error:
             raise InputError(f"{folder / QUESTIONS}:{row.number}: {error}") from error
         yield Example(
@@ -185,7 +192,8 @@ def _question(
 
     A row with messages has the last of them as the field `question`. Only a padded context has a depth.
     """
-    context, question = row.get("context"), row.get("question")
+    context = row.get("context")
+    question = row.get("question")
     if row.get("messages") is not None:
         if context is not None or question is not None:
             raise InputError("a row has 'messages', or 'context' and 'question', but not both")

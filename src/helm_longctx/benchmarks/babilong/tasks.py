@@ -30,7 +30,8 @@ from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task
 
-LARGE_SET, SMALL_SET = "RMT-team/babilong-1k-samples", "RMT-team/babilong"
+LARGE_SET = "RMT-team/babilong-1k-samples"
+SMALL_SET = "RMT-team/babilong"
 
 COLUMNS: Types = {"input": str, "question": str, "target": str}
 
@@ -168,10 +169,8 @@ def _task(name: str, part: str = "") -> Task:
     before = _USERS[part].format(
         instruction=prompts.INSTRUCTIONS[name], post_prompt=prompts.POST_PROMPTS[name]
     )
-    template, number = (
-        Template(before + prompts.USER, "", separator=""),
-        int(name.removeprefix("qa")),
-    )
+    template = Template(before + prompts.USER, "", separator="")
+    number = int(name.removeprefix("qa"))
     longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
     sizes = {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
     title = ", ".join(

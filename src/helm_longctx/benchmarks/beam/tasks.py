@@ -153,7 +153,8 @@ def judge_prompts(record: Record) -> Mapping[str, str]:
             "the record has no texts of BEAM's code: get them with helm-longctx fetch beam"
         )
     _, judge, _, (start, middle, end) = record["texts"]
-    rubric, answer = record["rubric"], record["prediction"]
+    rubric = record["rubric"]
+    answer = record["prediction"]
     prompts = {
         name_item(number): judge.replace("<rubric_item>", item).replace("<llm_response>", answer)
         for number, item in enumerate(rubric)
@@ -212,7 +213,8 @@ def is_same(reply: str) -> bool:
 
 def align(rubric: Sequence[str], answer: str, replies: Mapping[str, str]) -> list[str]:
     """Return the lines of an answer, each replaced by the first unused item that the judge takes for the same."""
-    numbers, used = _number_lines(answer), set[int]()
+    numbers = _number_lines(answer)
+    used = set[int]()
     aligned = []
     for line in answer.split("\n"):
         free = (number for number in range(len(rubric)) if number not in used)
@@ -232,10 +234,8 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     from scipy.stats import kendalltau
 
     found = len({*rubric} & {*lines})
-    wrong, missed = (
-        sum(line not in rubric for line in lines),
-        sum(item not in lines for item in rubric),
-    )
+    wrong = sum(line not in rubric for line in lines)
+    missed = sum(item not in lines for item in rubric)
     precision = found / (found + wrong) if found + wrong else 0
     recall = found / (found + missed) if found + missed else 0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
@@ -265,7 +265,8 @@ def score_replies(record: Record, replies: Any) -> Scores:
             return {"judge_score": sum(map(int, items)) / len(items), **mean}
         except ValueError:
             return {}
-    lines, numbers = _number_lines(record["prediction"]).values(), range(len(rubric))
+    lines = _number_lines(record["prediction"]).values()
+    numbers = range(len(rubric))
     if any(
         not isinstance(replies.get(name_pair(line, item)), str)
         for line in lines
@@ -338,7 +339,8 @@ def find_source(length: int) -> HubDataset:
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> Iterator[Example]:
     """Yield the questions in the order of the chats, and of the abilities of each."""
-    path, texts = find_source(settings.level).paths[0], read_texts(root)
+    path = find_source(settings.level).paths[0]
+    texts = read_texts(root)
     for row in JsonLines(root / path, {"conversation_id": str, "probing_questions": str}):
         batches = _read_batches(row, is_long=settings.level == LONGEST)
         messages = [message for _, batch in batches for message in batch]
@@ -348,8 +350,9 @@ def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> It
             for _, batch in batches
             if is_text
         )
-        written = ["".join(each) for each in lines]
-        context, starts = "".join(written), accumulate(map(len, written), initial=0)
+        written = ["".join(line) for line in lines]
+        context = "".join(written)
+        starts = accumulate(map(len, written), initial=0)
         marks = (
             [(start, known) for start, (known, _) in zip(starts, batches, strict=False)]
             if is_text

@@ -48,7 +48,8 @@ CATEGORIES = {
 def list_rubrics(rubrics: list[Any]) -> str:
     """Return the criteria as a list, with the numbers that they have before empty ones are left out."""
     texts = [
-        each.get("rubric_criteria", "") if isinstance(each, dict) else str(each) for each in rubrics
+        rubric.get("rubric_criteria", "") if isinstance(rubric, dict) else str(rubric)
+        for rubric in rubrics
     ]
     lines = [f"{number}. {text.strip()}" for number, text in enumerate(texts, 1) if text.strip()]
     return "\n".join(lines) or prompts.NO_RUBRICS
@@ -124,10 +125,8 @@ DELIMITER = "<|TASK|>"
 def load(task: Task, settings: Settings, root: DataRoot, path: str) -> Iterator[Example]:
     """Yield the tasks in file order, with their own messages."""
     for row in JsonLines(root / path, COLUMNS):
-        about, messages = (
-            row["metadata"],
-            [*read_messages(f"{row}: column 'messages'", row["messages"])],
-        )
+        about = row["metadata"]
+        messages = [*read_messages(f"{row}: column 'messages'", row["messages"])]
         if not isinstance(about.get("task_id"), str):
             raise ShapeError(
                 f"{row}: column 'metadata' must have a task_id, found {', '.join(about)}"
@@ -152,7 +151,7 @@ def _task(name: str, title: str, source: Source, questions: int, categories: lis
         template=NO_TEMPLATE,
         load=partial(load, path=source.paths[0]),
         score=score,
-        metrics=(*JUDGED, *(f"judge_score_{each}" for each in categories)),
+        metrics=(*JUDGED, *(f"judge_score_{category}" for category in categories)),
         num_samples=questions,
         sources=lambda length: (source,),
         variants={"paper": Variant(temperature=1.0)},

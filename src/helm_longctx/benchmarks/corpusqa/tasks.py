@@ -81,7 +81,8 @@ def load(
     # Questions about the only set of documents are a sample of the questions about it. Their scores vary independently.
     shares = len(questions.corpora[task.name]) > 1
     for row in questions.select(task.name):
-        messages, fields = _messages(row), {"question": row["question"]}
+        messages = _messages(row)
+        fields = {"question": row["question"]}
         group = f"{TEXT_GROUP}{digest_documents(messages)[:12]}" if shares else ""
         # The official code inserts the answer into the judge's prompt with `str.format`.
         yield Example(

@@ -209,7 +209,9 @@ HOPS = 3
 SIGHTINGS = (4, 9)
 """Smallest and largest number of places that are counted."""
 
-MENTIONS, ITEMS, SENTENCES = 3, 5, 12
+MENTIONS = 3
+ITEMS = 5
+SENTENCES = 12
 """Conversation: replies about the topic that is asked for, things at the end of a reply, and sentences before them."""
 
 ORDINALS = ("first", "second", "third")
@@ -234,7 +236,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 
 def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    things, codes = [facts.possession() for _ in DEPTHS], [facts.number() for _ in DEPTHS]
+    things = [facts.possession() for _ in DEPTHS]
+    codes = [facts.number() for _ in DEPTHS]
     needles = [
         f"The {thing.text} has the code {code}." for thing, code in zip(things, codes, strict=True)
     ]
@@ -249,11 +252,11 @@ def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -
 
 
 def _draw_paraphrase(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    wanted, person, depth = facts.possession(), facts.name(), facts.random.random()
-    question, filler = (
-        f"Which of the people {wanted.asked} and owns {wanted.category}?",
-        start(facts),
-    )
+    wanted = facts.possession()
+    person = facts.name()
+    depth = facts.random.random()
+    question = f"Which of the people {wanted.asked} and owns {wanted.category}?"
+    filler = start(facts)
 
     def describe(person: str, owned: Owned) -> str:
         return f"{person} {owned.said} and owns the {owned.thing}."
@@ -272,7 +275,8 @@ def _draw_paraphrase(facts: Material, start: Start, settings: Settings, name: st
 def _draw_graph(facts: Material, start: Start, settings: Settings, name: str) -> Example:
     nodes = [(facts.possession(), facts.number()) for _ in range(HOPS + 1)]
     question = f"Start at {nodes[0][0].question} and follow {HOPS} arrows, one after the other. Which numbers do you reach?"
-    last, filler = facts.other(), start(facts)
+    last = facts.other()
+    filler = start(facts)
     targets = [*(node for node, _ in nodes[1:]), last]
     path = [_arrow(*node, target) for node, target in zip(nodes, targets, strict=True)]
     depths = [facts.random.random() for _ in path]
@@ -292,7 +296,8 @@ def _arrow(node: Owned, number: str, target: Owned) -> str:
 
 
 def _draw_count(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    wanted, number = facts.possession(), facts.random.randint(*SIGHTINGS)
+    wanted = facts.possession()
+    number = facts.random.randint(*SIGHTINGS)
     question = f"In which towns did someone who {wanted.asked} find {wanted.category}, and how many towns are they?"
     towns = [facts.town() for _ in range(number)]
     # One place in each of as many equal parts, so that every part of the text counts.
@@ -314,13 +319,15 @@ def _draw_count(facts: Material, start: Start, settings: Settings, name: str) ->
 
 
 def _draw_conversation(facts: Material, start: Start, settings: Settings, name: str) -> Example:
-    topic, which = facts.possession(), facts.random.randrange(MENTIONS)
+    topic = facts.possession()
+    which = facts.random.randrange(MENTIONS)
     question = (
         f"Which {ITEMS} things did your {ORDINALS[which]} answer about {topic.question} name at its end? Write only"
         " these things, in the same order, with commas between them."
     )
     depths = [(number + facts.random.random()) / MENTIONS for number in range(MENTIONS)]
-    items, filler = [facts.new_thing() for _ in range(ITEMS)], start(facts)
+    items = [facts.new_thing() for _ in range(ITEMS)]
+    filler = start(facts)
     size = count_lines(
         settings, lambda: f"Tell me about the {filler.other().text}.\n{_reply(filler)}", question
     )
@@ -384,7 +391,8 @@ def score_recall(record: Record) -> Scores:
 
 def score_path(record: Record) -> Scores:
     """Compute the share of the arrows that the answer follows without a mistake, from the first right number on."""
-    numbers, path = _NUMBER.findall(record["prediction"]), record["references"]
+    numbers = _NUMBER.findall(record["prediction"])
+    path = record["references"]
     numbers = numbers[numbers.index(path[0]) :] if path[0] in numbers else []
     pairs = zip(numbers, path, strict=False)
     return {"found": len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) / len(path)}
@@ -394,10 +402,8 @@ def score_towns(record: Record) -> Scores:
     """Compute the F1 of the towns in the answer, and whether the last number in it is their number."""
     parts = (part.strip(" .:-*").casefold() for part in _SEPARATOR.split(record["prediction"]))
     towns = {part for part in parts if part and not _NUMBER.search(part)}
-    numbers, expected = (
-        _NUMBER.findall(record["prediction"]),
-        {town.casefold() for town in record["references"]},
-    )
+    numbers = _NUMBER.findall(record["prediction"])
+    expected = {town.casefold() for town in record["references"]}
     return {"found": f1(towns, expected), "number": float(numbers[-1:] == [str(len(expected))])}
 
 

@@ -41,9 +41,11 @@ _OPERATION = re.compile(
     r"|Find the parents of node (?P<child>[^\s.]+))",
     re.MULTILINE,
 )
-_GRAPH, OPERATION_START = "The graph has the following edges:", "Operation:"
+_GRAPH = "The graph has the following edges:"
+OPERATION_START = "Operation:"
 
-NODE_CHARACTERS, MOST_EDGES_PER_NODE = 10, 4
+NODE_CHARACTERS = 10
+MOST_EDGES_PER_NODE = 4
 NODES_AT_DEPTH = 40
 """Nodes that a search is expected to find. The answer then fits into the official budget of 1000 tokens."""
 SAME_NODES = 8
@@ -79,7 +81,8 @@ def read_operation(prompt: str) -> Operation | None:
 def solve(messages: Sequence[Message]) -> str | None:
     """Search the graph of a prompt; None if it has no operation or no graph. Examples do not count."""
     prompt = messages[-1]["content"]
-    operation, edges = read_operation(prompt), EDGE.findall(prompt, max(0, prompt.rfind(_GRAPH)))
+    operation = read_operation(prompt)
+    edges = EDGE.findall(prompt, max(0, prompt.rfind(_GRAPH)))
     return f"Final Answer: [{', '.join(operation.answer(edges))}]" if operation and edges else None
 
 
@@ -93,7 +96,8 @@ def list_children(edges: Edges) -> Mapping[str, Sequence[str]]:
 
 def search(children: Mapping[str, Sequence[str]], start: str, depth: int) -> list[str]:
     """Return the nodes whose shortest path from `start` has exactly `depth` edges."""
-    seen, level = {start}, [start]
+    seen = {start}
+    level = [start]
     for _ in range(depth):
         reached = dict.fromkeys(target for source in level for target in children.get(source, ()))
         level = [node for node in reached if node not in seen]
@@ -140,7 +144,9 @@ EDGES = {
 }
 """Edges by length, 4k to 2m tokens. Source: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py."""
 
-DEPTH, SAME_SIZE_DEPTH, TRIES = 10, 5, 1000
+DEPTH = 10
+SAME_SIZE_DEPTH = 5
+TRIES = 1000
 """The depths of a search if the run entry names none, which are HELMET's, and the number of nodes tried for a search.
 A deep search in a short graph soon comes back to its own nodes, so it cannot find as many nodes as in a long one."""
 
@@ -167,7 +173,8 @@ def load_hub(
         )
 
     for number, row in enumerate(JsonLines(root / PATH, COLUMNS)):
-        prompt, nodes = row["prompt"], row["answer_nodes"]
+        prompt = row["prompt"]
+        nodes = row["answer_nodes"]
         if row["problem_type"] != kind or not fits(prompt):
             continue
         if corrected and (operation := read_operation(prompt)):
@@ -250,10 +257,8 @@ def score(record: Record) -> Scores:
     # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
     # list as a part of the first node, and gives 1 if no node is shared.
     line = record["prediction"].split("\n")[-1]
-    card, card_2026 = (
-        _CARD_LIST.search(line),
-        _CARD_2026_LIST.search(line) if "Final Answer:" in line else None,
-    )
+    card = _CARD_LIST.search(line)
+    card_2026 = _CARD_2026_LIST.search(line) if "Final Answer:" in line else None
     card_found, card_2026_found = (
         _nodes(each[0].strip("[]")) if each else set() for each in (card, card_2026)
     )

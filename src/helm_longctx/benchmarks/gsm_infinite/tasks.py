@@ -43,17 +43,20 @@ NAMES = 1_000_000
 """Number of names of variables, V000000 and so on."""
 SIGNS = {"": 0, " + 1": 1, " - 1": -1}
 """What is added to a parent's value, as a statement writes it."""
-STATEMENTS, TOKENS = 828, 9668
+STATEMENTS = 828
+TOKENS = 9668
 """Number of statements in a text of so many tokens."""
 SYMBOLIC_OPERATIONS = {0: 50, 8192: 30, 16384: 20}
 """The largest number of operations of symbolic problems by length; 10 at other lengths."""
 MOST_OPERATIONS = 10
 OPERATIONS = range(2, 31)
 """The numbers of operations of the other problems."""
-SYMBOLIC_LIMIT, LIMIT = 100, 200
+SYMBOLIC_LIMIT = 100
+LIMIT = 200
 """The numbers of problems with each number of operations."""
 
-_FIRST, _SECOND = "normalforward", "forwardreverse"
+_FIRST = "normalforward"
+_SECOND = "forwardreverse"
 SHARES = {
     (template, mode): share
     for mode in (_FIRST, _SECOND)

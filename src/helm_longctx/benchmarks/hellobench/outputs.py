@@ -26,10 +26,8 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         raise InputError(
             f"{path}: not a name of HelloBench's files: TASK_results.jsonl; {', '.join(FILES)}"
         )
-    name, rows = (
-        match["task"],
-        list(JsonLines(path, {"id": str, "instruction": str, "response": str})),
-    )
+    name = match["task"]
+    rows = list(JsonLines(path, {"id": str, "instruction": str, "response": str}))
     # The files do not say which weights an answer has, so the official script reads the data, too.
     root = DataRoot.find()
     ensure((FILES[name], WEIGHTS), root, "helm-longctx fetch hellobench")
@@ -40,7 +38,8 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         if row["id"] not in records:
             raise InputError(f"{row}: HelloBench has no instruction {row['id']!r}")
         # The list of scores takes the place of the judge's reply.
-        reply, record = json.dumps(row.get(_JUDGED), ensure_ascii=False), records[row["id"]]
+        reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
+        record = records[row["id"]]
         record = {**record, "question": row["instruction"]}
         verdicts = {ANSWER: score_reply(record["weights"], reply) or None} if is_judged else {}
         notes = {"jury": make_jury(JUDGE, reply, verdicts)} if is_judged else {}

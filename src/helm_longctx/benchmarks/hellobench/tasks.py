@@ -85,7 +85,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def read_rows(name: str, root: DataRoot) -> Iterator[tuple[FileRow, Mapping[str, Any]]]:
     """Yield the rows of a task's file, each with the checklist and the weights of its items."""
-    path, what = root / WEIGHTS.path, "not an assignment of a dictionary of lists"
+    path = root / WEIGHTS.path
+    what = "not an assignment of a dictionary of lists"
     try:
         # The file is an assignment of a Python dictionary.
         weights = ast.literal_eval(path.read_text(encoding="utf-8").partition("=")[2].strip())

@@ -66,7 +66,8 @@ def score_qampari(record: Record) -> Scores:
             sum(answer in all_names for answer in answers) / len(answers) if answers else 0.0
         )
         # Questions have many answers, so the official headline asks for five of them (HELMET eval_alce.py:464).
-        recall, top5 = hits / len(correct), min(5, hits) / min(5, len(correct))
+        recall = hits / len(correct)
+        top5 = min(5, hits) / min(5, len(correct))
         scores |= {
             "num_preds": len(answers),
             "qampari_prec": precision,

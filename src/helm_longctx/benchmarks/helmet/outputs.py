@@ -70,7 +70,8 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     if path.name.endswith(AVERAGES):
         yield _score(path, name, content)
         return
-    rows, arguments = content.get("data"), content.get("args")
+    rows = content.get("data")
+    arguments = content.get("args")
     if not isinstance(rows, list) or not isinstance(arguments, dict):
         raise InputError(
             f"{path}: it lacks the list 'data' or the object 'args' of HELMET's output files"
@@ -90,7 +91,8 @@ def parse_name(path: Path) -> _Name:
             f"{path}: not a name of HELMET's files: DATASET_TAG_TEST_in8192_size100_shots2_….json"
         )
     size = None if match["size"] == "None" else int(match["size"])
-    shots, seed = int(match["shots"]), int(match["seed"])
+    shots = int(match["shots"])
+    seed = int(match["seed"])
     return _Name(
         HELMET.task(match["task"]), int(match["length"]), size, shots, match["chat"] == "True", seed
     )
@@ -100,7 +102,8 @@ def _entry(name: _Name, arguments: Row, judged: bool) -> str:
     """Return the run entry that asks for the same prompts."""
     task = name.task
     category = _category(task)
-    thinks, stops = arguments.get("thinking") is True, arguments.get("stop_newline") is True
+    thinks = arguments.get("thinking") is True
+    stops = arguments.get("stop_newline") is True
     values: dict[str, object] = {
         "task": task.argument,
         "length": name.length,
@@ -123,7 +126,8 @@ def _category(task: Task) -> str:
 
 
 def _output(name: _Name, rows: Sequence[Any], number: int, place: str, judged: bool) -> Output:
-    task, row = name.task, rows[number]
+    task = name.task
+    row = rows[number]
     if not isinstance(row, dict):
         raise InputError(f"{place}: not a JSON object but {type(row).__name__}")
     TEXT.check(f"{place}: output", row.get("output"))
@@ -175,7 +179,8 @@ def _qrels(row: Any, place: str) -> dict[str, int]:
 
 def _jury(task: Task, row: Row) -> dict[str, Any]:
     """Return what the judge said, in the form of our judge's annotations. For answers, the file has only the scores."""
-    rubric, column = RUBRICS[task.name], row.get("gpt-4-scores")
+    rubric = RUBRICS[task.name]
+    column = row.get("gpt-4-scores")
     scores, has_replies = (column, True) if isinstance(column, dict) else ({}, False)
     if ANSWER in rubric.prompts:
         replies = {ANSWER: json.dumps(scores) if has_replies else None}

@@ -62,7 +62,8 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
                 Published(model, category.name, parse_length(length), scores, metrics=metrics)
             )
     for row in read_table(__package__, "published_categories.csv"):
-        model, size = row.pop("model"), parse_length(row.pop("length"))
+        model = row.pop("model")
+        size = parse_length(row.pop("length"))
         results += [
             Published(model, name, size, {"": float(percent) / 100})
             for name, percent in row.items()

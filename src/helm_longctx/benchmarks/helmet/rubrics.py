@@ -57,7 +57,8 @@ class Rubric:
         Raises:
             InputError: the script lacks a template.
         """
-        templates, fields = _constants(script), self.fields(record)
+        templates = _constants(script)
+        fields = self.fields(record)
         if absent := [name for name in self.prompts.values() if name not in templates]:
             raise InputError(
                 f"{script}: it assigns no text to {', '.join(absent)}; is it HELMET's script?"

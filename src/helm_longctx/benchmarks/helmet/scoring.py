@@ -84,7 +84,8 @@ def score_rerank(record: Record) -> Scores:
     """
     from pytrec_eval import RelevanceEvaluator
 
-    ranking, qrels = parse_ranking(record["prediction"]), record.get("qrels")
+    ranking = parse_ranking(record["prediction"])
+    qrels = record.get("qrels")
     if not qrels:
         return {}
     # Ten, because the headline is NDCG@10.
@@ -142,7 +143,8 @@ def score_icl(record: Record) -> Scores:
 
 def score_ruler(record: Record) -> Scores:
     """Return the share of answers that the output contains, regardless of case."""
-    prediction, answers = record["prediction"].lower(), record["references"]
+    prediction = record["prediction"].lower()
+    answers = record["references"]
     # Texts are compared without the normalization of other metrics (HELMET data.py:510).
     return (
         {"ruler_recall": sum(answer.lower() in prediction for answer in answers) / len(answers)}
@@ -189,7 +191,8 @@ def normalize_answer(text: str) -> str:
 
 def f1(prediction: str, reference: str) -> float:
     """Compute token F1; 0 if one side is yes, no or noanswer and the other side differs."""
-    output, gold = normalize_answer(prediction), normalize_answer(reference)
+    output = normalize_answer(prediction)
+    gold = normalize_answer(reference)
     # A word in common does not make half an answer where the answer is yes or no (HELMET utils.py:53).
     if output != gold and not _ALL_OR_NOTHING.isdisjoint((output, gold)):
         return 0.0

@@ -25,7 +25,8 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
             f"{path}: not a name of ∞Bench's files of outputs: preds_TASK.jsonl; {', '.join(ROWS)}"
         )
     # The official scripts name the folder after the model.
-    model, rows = path.resolve().parent.name, list(JsonLines(path, {}))
+    model = path.resolve().parent.name
+    rows = list(JsonLines(path, {}))
     if model == "kimi" and not entry:
         raise InputError(
             f"{path}: no run entry has Kimi's prompts; name the entry, such as infinite_bench_claude"

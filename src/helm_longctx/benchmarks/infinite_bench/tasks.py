@@ -158,7 +158,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     (path,) = task.paths(settings.length)
     name = task.argument
     for number, row in enumerate(JsonLines(root / path, COLUMNS)):
-        text, asked = row["context"], row["input"]
+        text = row["context"]
+        asked = row["input"]
         fields = {"context": text, "input": asked, "question": asked}
         if name in CHOICES:
             pairs = zip(_LETTERS, _options(row), strict=True)
@@ -266,7 +267,8 @@ API_TOKENS = 4096
 def _task(
     name: str, suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool
 ) -> Task:
-    row, compare = ROWS[name], ROWS[name].compare
+    row = ROWS[name]
+    compare = ROWS[name].compare
     conversation = name not in templates
     if conversation:
         # GPT-4 repeats the first number of the expression before the values (`get_score_one_math_calc`).

@@ -205,7 +205,8 @@ def load(task: Task, settings: Settings, root: DataRoot, measure: str) -> Iterat
     for number, row in enumerate(JsonLines(root / path, COLUMNS)):
         if row["evaluation"] != measure:
             continue
-        questions, answers = row["instructions"], row["outputs"]
+        questions = row["instructions"]
+        answers = row["outputs"]
         if not (TEXTS.fits(questions) and TEXTS.fits(answers) and len(questions) == len(answers)):
             raise InputError(
                 f"{row}: columns 'instructions' and 'outputs' must be lists of as many texts"
@@ -248,7 +249,8 @@ def _examples(name: str, number: str, document: str, asked: str, answer: str) ->
 
 
 def _task(dataset: Dataset) -> Task:
-    name, metric = dataset.name, dataset.metric
+    name = dataset.name
+    metric = dataset.metric
     closed = metric == "exact_match"
     user = (
         prompts.PLAIN if name in ("gsm100", "codeU") else prompts.CLOSED if closed else prompts.OPEN

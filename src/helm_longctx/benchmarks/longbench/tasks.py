@@ -44,7 +44,8 @@ from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, roug
 BY_LENGTH = ("score_0_4k", "score_4_8k", "score_8k_up")
 """The metrics for LongBench-E's columns, which group rows by their number of words."""
 
-STEPS, STEPS_ZH = 990, 989
+STEPS = 990
+STEPS_ZH = 989
 """Steps after which the recursion of the package rouge fails in eval.py, for English and, one call deeper, Chinese."""
 
 _NUMBER = re.compile(r"\d+")
@@ -61,7 +62,8 @@ def score(record: Record, metric: str, first_line: bool, by_length: bool) -> Sco
         first_line: whether only the output's first line counts.
         by_length: whether the score also counts in one of `BY_LENGTH`.
     """
-    output, classes = record["prediction"], record.get("all_classes") or ()
+    output = record["prediction"]
+    classes = record.get("all_classes") or ()
     if metric == "classification_score" and not classes:
         return {}
     if first_line:
@@ -82,7 +84,8 @@ def compare_numbers(pattern: str) -> Compare:
     wanted = re.compile(pattern)
 
     def compare(output: str, reference: str, classes: Sequence[str]) -> float:
-        numbers, right = _NUMBER.findall(output), wanted.search(reference)
+        numbers = _NUMBER.findall(output)
+        right = wanted.search(reference)
         return (
             sum(number == right[1] for number in numbers) / len(numbers)
             if numbers and right
@@ -107,7 +110,8 @@ def compare_code(output: str, reference: str, classes: Sequence[str]) -> float:
 
 def compare_classes(output: str, reference: str, classes: Sequence[str]) -> float:
     """Return 1 for the right class, less if the output names several."""
-    found, place = [name for name in classes if name in output], 0
+    found = [name for name in classes if name in output]
+    place = 0
     # Parts of the right class's name do not count. The official loop removes from the list that it goes through, and so
     # skips the name after a removed one.
     while place < len(found):
@@ -173,7 +177,8 @@ SHAPES = {"length": Shape("a whole number", is_whole)}
 MOST_EXTENDED = 500
 """No file of LongBench-E has more rows."""
 
-_CODE_START, _CODE_END = "Please complete the code given below. \n", "Next line of code:\n"
+_CODE_START = "Please complete the code given below. \n"
+_CODE_END = "Next line of code:\n"
 
 
 @take_sample

@@ -51,10 +51,8 @@ class SimilarityAnnotator(ModelAnnotator):
     def judge(self, state: RequestState, model: EmbeddingModel) -> dict[str, Any]:
         """Measure the similarity of a summary."""
         record = scored_record(state, Sample.from_json(state.instance.extra_data))
-        summary, answers = (
-            normalize(record["prediction"]),
-            list(map(normalize, record["references"])),
-        )
+        summary = normalize(record["prediction"])
+        answers = list(map(normalize, record["references"]))
         if not (summary and answers):
             return {}
         return {"value": model.best_similarity(answers, summary), "model": model.name}

@@ -111,14 +111,16 @@ def pairwise_accuracy(answers: Sequence[str], lines: Sequence[str]) -> float:
 def best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> float:
     """Return ROUGE-L with the best answer; 0 if it cannot be computed for one of them."""
     if is_chinese:
-        answers, summary = [" ".join(cut(answer)) for answer in answers], " ".join(cut(summary))
+        answers = [" ".join(cut(answer)) for answer in answers]
+        summary = " ".join(cut(summary))
     scores = [find_rouge_l(summary, answer, MOST_STEPS) for answer in answers]
     return 0.0 if None in scores else max(score for score in scores if score is not None)
 
 
 def score_lines(record: Record, metric: str) -> Scores:
     """Return the score of an answer in lines; empty if the record has no reference."""
-    output, answers = record["prediction"].strip(), list(map(normalize, record["references"]))
+    output = record["prediction"].strip()
+    answers = list(map(normalize, record["references"]))
     if not answers:
         return {}
     value = COMPARE[metric](answers, read_lines(output)) if output else 0.0
@@ -132,7 +134,8 @@ def score_summary(record: Record) -> Scores:
 
     Without a measured similarity, there is only ROUGE-L.
     """
-    summary, answers = normalize(record["prediction"]), list(map(normalize, record["references"]))
+    summary = normalize(record["prediction"])
+    answers = list(map(normalize, record["references"]))
     if not answers:
         return {}
     if not summary:
@@ -279,7 +282,8 @@ def name_of(secondary_task: str) -> str:
 
 
 def _task(secondary_task: str, thinks: bool = False) -> Task:
-    metric, name = TASKS[secondary_task], name_of(secondary_task)
+    metric = TASKS[secondary_task]
+    name = name_of(secondary_task)
     is_summary = metric == "summary"
     question: Question = "question_thinking" if thinks else "question_nonthinking"
     return Task(

@@ -74,10 +74,8 @@ def load(
             for later in [*fields][place + 1 :]:
                 fields[name] = fields[name].replace(_PLACEHOLDERS[later], texts[later].strip())
         about = {"difficulty": row["difficulty"], "length": row["length"]}
-        second, group = (
-            make_follow_up(follow_up, fields) if follow_up else None,
-            text_group(fields["context"]),
-        )
+        second = make_follow_up(follow_up, fields) if follow_up else None
+        group = text_group(fields["context"])
         yield Example(
             row["_id"], fields, [row["answer"]], "hub", record=about, group=group, follow_up=second
         )
@@ -90,7 +88,8 @@ def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
     return FollowUp(prompt.split(REASONING), ANSWER_TOKENS)
 
 
-DIFFICULTIES, LENGTHS = ("easy", "hard"), ("short", "medium", "long")
+DIFFICULTIES = ("easy", "hard")
+LENGTHS = ("short", "medium", "long")
 BY_CLASS = tuple(f"accuracy_{name}" for name in (*DIFFICULTIES, *LENGTHS))
 
 _PATTERNS = tuple(
@@ -136,7 +135,8 @@ def find_choice(messages: Sequence[Message]) -> str | None:
     choices = _CHOICES.search(prompt)
     if choices is None:
         return None
-    text, reasoning = prompt[: choices.start()], prompt[choices.end() :]
+    text = prompt[: choices.start()]
+    reasoning = prompt[choices.end() :]
     return f"The correct answer is ({find_letter(reasoning) or LETTERS[nearest_choice(text, choices.groups())]})"
 
 

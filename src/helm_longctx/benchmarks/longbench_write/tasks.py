@@ -75,10 +75,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     for number, row in enumerate(
         JsonLines(root / FILES[task.name].path, {"prompt": str, "length": int})
     ):
-        record, tokens = (
-            {"length": row["length"], **rubric},
-            round(TOKENS_OF_A_WORD * row["length"]),
-        )
+        record = {"length": row["length"], **rubric}
+        tokens = round(TOKENS_OF_A_WORD * row["length"])
         fields = {"input": row["prompt"]}
         yield Example(
             f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens

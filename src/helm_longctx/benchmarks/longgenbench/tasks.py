@@ -88,7 +88,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     sample = list(islice(rows, task.sample(settings)))
     average = fmean(sum(len(row[name]) for name in CHECKS) for row in sample)
     for number, row in enumerate(sample):
-        fields, tokens = {"input": row["prompt"]}, task.output_tokens(settings)
+        fields = {"input": row["prompt"]}
+        tokens = task.output_tokens(settings)
         record = {**{name: row[name] for name in COLUMNS}, "average_checks": average}
         yield Example(
             f"{task.name}-{number}", fields, [], "official", record=record, answer_tokens=tokens
@@ -97,13 +98,15 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 JUDGE = "together/llama-3.1-8b-instruct-turbo"
 """The default judge. The official one is Llama 3.1 8B Instruct on the authors' own server."""
-STOP, SEPARATOR = "*** finished", "#*#"
+STOP = "*** finished"
+SEPARATOR = "#*#"
 BY_KIND = tuple(f"judge_accuracy_{kind}" for kind in KINDS)
 METRICS = (
     *("judge_stic_2", "judge_stic_1", *BY_KIND, "checks_made", "completion_rate", "output_words"),
     *("judge_stic_2_strict", "judge_spread"),
 )
-LEAST_BLOCKS, LEAST_WORDS = 40, 2000
+LEAST_BLOCKS = 40
+LEAST_WORDS = 2000
 """A text counts in the official mean number of words if it has more blocks and more words than these."""
 
 

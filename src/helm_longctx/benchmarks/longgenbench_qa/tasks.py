@@ -29,10 +29,12 @@ from helm_longctx.tasks import (
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
 
-REPOSITORY, COMMIT = "Dominic789654/LongGenBench", "98458646ced747ca81a2d3023213a00a70cd7694"
+REPOSITORY = "Dominic789654/LongGenBench"
+COMMIT = "98458646ced747ca81a2d3023213a00a70cd7694"
 FOLDER = "longgenbench_qa"
 SUBJECTS = tuple(row["name"] for row in read_table(__package__, "subjects.csv"))
-GSM8K_TOGETHER, MMLU_TOGETHER = 35, 20
+GSM8K_TOGETHER = 35
+MMLU_TOGETHER = 20
 """Questions in a prompt (run_longgenbench_GSM8K.sh and run_longgenbench_MMLU.sh)."""
 
 GSM8K_PROMPT = "LongGenBench_GSM8K_prompt/LongGenBench_prompt.txt"
@@ -153,13 +155,15 @@ def _read_subject(path: Path) -> tuple[list[str], list[str]]:
 
 
 _ANSWER = re.compile(r"(?<=:\n)(.*?)(?=\n\n|$)", re.DOTALL)
-_NUMBER, _LETTER = re.compile(r"\d*\.?\d+"), re.compile("A|B|C|D")
+_NUMBER = re.compile(r"\d*\.?\d+")
+_LETTER = re.compile("A|B|C|D")
 _OWN_LETTER = re.compile(r"\b[A-D]\b")
 
 
 def score_gsm8k(record: Record) -> Scores:
     """Return the share of right answers among the answered questions, and over all questions."""
-    answers, golds = find_answers(record["prediction"]), record["references"]
+    answers = find_answers(record["prediction"])
+    golds = record["references"]
     asked, right = _read_file(answers, golds, _same_number)
     mended = [_last_number(answer) is not None and _last_number(answer) == _last_number(gold)
               for answer, gold in zip(answers, golds, strict=False)]  # fmt: skip
@@ -177,7 +181,8 @@ def score_mmlu(record: Record) -> Scores:
     The official code asks again for the questions without an answer, and loses the other answers. Here they count, and
     questions without an answer are wrong.
     """
-    answers, golds = find_answers(record["prediction"]), record["references"]
+    answers = find_answers(record["prediction"])
+    golds = record["references"]
     # The letter in `A_model` counts if the answer has none.
     _, right = _read_file(
         answers,
@@ -217,7 +222,8 @@ def _read_file(
     mode = ""
 
     def count() -> int:
-        answer, gold = parts["A_model:"], parts["A_gold:"]
+        answer = parts["A_model:"]
+        gold = parts["A_gold:"]
         return int(answer is not None and gold is not None and compare(answer, gold))
 
     # As Python reads a text file, only these ends of lines count: \n, \r and \r\n.

@@ -34,7 +34,8 @@ SOURCE = WebFile(
 
 MOST_TOKENS = 16_000
 """Limit on the tokens of system message, documents, question, options and template, which are tokenized separately."""
-PROMPTS, PAIRS = 5, 5
+PROMPTS = 5
+PAIRS = 5
 """Numbers for each question: prompts in the first task, and pairs, without and with the answer, in the others."""
 DISTRACTORS = 10
 
@@ -54,11 +55,9 @@ def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> It
     """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
         raise InputError(f"{task.name}: no tokenizer measures the documents; give count_with=")
-    patients, rng, selection = (
-        read_object(root / SOURCE.path),
-        random.Random(settings.seed),
-        Selection(settings.codec),
-    )
+    patients = read_object(root / SOURCE.path)
+    rng = random.Random(settings.seed)
+    selection = Selection(settings.codec)
     letters, draws = ("abcde", _draw_own) if setting == "own" else ("abcdef", _draw_pairs)
     for patient in patients:
         for number, asked in enumerate(patients[patient]["questions"]):

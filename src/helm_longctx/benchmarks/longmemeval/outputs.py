@@ -36,7 +36,8 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     is_judged = _LABEL in rows[0]
     own, model = (entry, "") if entry else _parse_path(path)
     # The files have neither the answers nor the types of questions, so the official script reads the data, too.
-    root, source = DataRoot.find(), tasks.find_source("oracle")
+    root = DataRoot.find()
+    source = tasks.find_source("oracle")
     ensure((source,), root, "helm-longctx fetch longmemeval:task=oracle")
     questions = {row["question_id"]: row for row in JsonArray(root / source.path, COLUMNS)}
     outputs = [_output(row, questions, is_judged) for row in rows]
@@ -70,7 +71,8 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
     question = questions[name]
     notes: dict[str, Any] = {}
     if is_judged:
-        label, judge = row.get(_LABEL), JUDGE.rpartition("/")[2]
+        label = row.get(_LABEL)
+        judge = JUDGE.rpartition("/")[2]
         if (
             not isinstance(label, dict)
             or label.get("model") != judge

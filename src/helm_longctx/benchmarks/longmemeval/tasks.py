@@ -81,7 +81,8 @@ def load(
         texts = [*write_sessions(sessions, form)]
         starts = accumulate(map(len, texts[:-1]), initial=0)
         # Only a single session with evidence has a place.
-        ids, evidence = [session for session, _, _ in sessions], row["answer_session_ids"]
+        ids = [session for session, _, _ in sessions]
+        evidence = row["answer_session_ids"]
         is_known = len(evidence) == 1 and len(ids) > 1 and evidence[0] in ids
         depth = ids.index(evidence[0]) / (len(ids) - 1) if is_known else None
         yield Example(

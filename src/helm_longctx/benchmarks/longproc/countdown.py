@@ -77,11 +77,9 @@ class _Search:
         # As in the official code, only a line for the pair increases the depth (countdown_evaluator.py:111).
         depth += len(numbers) > 2
         for i, j in combinations(range(len(numbers)), 2):
-            first, second, left = (
-                numbers[i],
-                numbers[j],
-                [n for k, n in enumerate(numbers) if k not in (i, j)],
-            )
+            first = numbers[i]
+            second = numbers[j]
+            left = [n for k, n in enumerate(numbers) if k not in (i, j)]
             if left:
                 self._write(depth, prompts.COUNTDOWN_PICK.format(a=first, b=second, left=left))
             for equation, result in _results(max(first, second), min(first, second)):
@@ -171,7 +169,9 @@ def read_equation(line: str) -> tuple[int, int, int] | None:
     if len(operands) != 2 or not all(map(_PYTHON_INTEGER.fullmatch, operands)):
         return None
     try:
-        a, b, result = int(operands[0]), int(operands[1]), int(right[0])
+        a = int(operands[0])
+        b = int(operands[1])
+        result = int(right[0])
         return (a, b, result) if _OPERATIONS[sign](a, b) == result else None
     except (ValueError, ArithmeticError):
         return None
@@ -187,7 +187,8 @@ def search_accuracy(search: str, expected: str) -> float:
     expected_first, *expected_lines = expected.strip().split("\n")
     if first != expected_first or not expected_lines:
         return 0.0
-    index, dropped = -1, "drop this branch"
+    index = -1
+    dropped = "drop this branch"
     for index, (line, step) in enumerate(zip(lines, expected_lines, strict=False)):  # noqa: B007  # read after the loop
         # Results may differ, but both lines or neither must drop the branch.
         is_tried = (

@@ -23,7 +23,8 @@ FOLDER = "longproc"
 LEVELS = {"0.5k": 512, "2k": 2048, "8k": 8192}
 """The number of output tokens that a level stands for."""
 BUDGETS = {"0.5k": 1024, "2k": 3072, "8k": 10240}
-SAMPLE, SEED = 100, 42
+SAMPLE = 100
+SEED = 42
 """The sample is the first problems after `datasets.Dataset.shuffle(SEED)`."""
 
 _TABLE_FIELDS = (
@@ -93,7 +94,8 @@ def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
     Raises:
         InputError: a file is absent or malformed.
     """
-    files, folder = TASKS[task], root / task
+    files = TASKS[task]
+    folder = root / task
     template = _template(files, folder)
     path = folder / (files.file.format(task=task, level=level))
     number = 0
@@ -173,7 +175,8 @@ def _route(row: Row, folder: Path) -> dict[str, Any]:
 
 
 def _equations(row: Row, folder: Path) -> dict[str, Any]:
-    numbers, target = row["nums"], row["target"]
+    numbers = row["nums"]
+    target = row["target"]
     # `type` and not `isinstance`, because `True` is an int in Python.
     if len(numbers) != 4 or not all(type(number) is int and number >= 0 for number in numbers):
         raise InputError("column 'nums' must hold four whole numbers of at least 0")

@@ -66,7 +66,8 @@ HEADER = "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespac
 
 MOST_TESTS = 10
 SECONDS = 3
-COMPILE_SECONDS, COMPILE_PROCESSES = 60, 256
+COMPILE_SECONDS = 60
+COMPILE_PROCESSES = 256
 """Limits on the compiler's time and processes; the official code has none. The compiler starts further processes, and
 older kernels count all processes of the user.
 """
@@ -190,7 +191,8 @@ def score_path_traversal(record: Record) -> Scores:
     expected = find_item(record)["reference_output"].strip()
     if route == expected:
         return _procedure(1.0, 1.0)
-    lines, expected_lines = route.split("\n"), expected.split("\n")
+    lines = route.split("\n")
+    expected_lines = expected.split("\n")
     compared = min(len(lines), len(expected_lines))
     # The wrong line itself counts, because the official loop adds one after it ends (longproc_data.py:169).
     return _procedure(
@@ -203,10 +205,8 @@ def score_tom_tracking(record: Record) -> Scores:
 
     The result is empty if no beliefs are expected but some are given, where the official code divides by zero.
     """
-    beliefs, expected = (
-        read_beliefs(record["prediction"]),
-        read_beliefs(find_item(record)["reference_output"]),
-    )
+    beliefs = read_beliefs(record["prediction"])
+    expected = read_beliefs(find_item(record)["reference_output"])
     if beliefs == expected:
         return _procedure(1.0, 1.0)
     return _procedure(0.0, _count_agreeing(beliefs, expected) / len(expected)) if expected else {}
@@ -232,7 +232,8 @@ def read_beliefs(text: str) -> list[str]:
 
 def score_countdown(record: Record) -> Scores:
     """Check whether the equations reach the target; otherwise measure how far the search follows the expected one."""
-    item, output = find_item(record), record["prediction"]
+    item = find_item(record)
+    output = record["prediction"]
     solution = extract_tag(output, "Solution")
     extracted = solution is not None
     if solution is not None and countdown.is_solution(item["nums"], item["target"], solution):
@@ -252,7 +253,8 @@ def score_countdown(record: Record) -> Scores:
 
 def score_travel_planning(record: Record) -> Scores:
     """Check whether the plan has the expected cities and days; otherwise measure how far it follows the procedure."""
-    item, output = find_item(record), record["prediction"]
+    item = find_item(record)
+    output = record["prediction"]
     plan = extract_tag(output, "Plan")
     if plan is not None and travel.is_plan(
         item["ground_truth_cities"], item["ground_truth_durations"], plan
@@ -302,7 +304,8 @@ EVALUATORS: Mapping[str, Evaluator] = {
 
 def extract_tag(text: str, tag: str) -> str | None:
     """Return the text between the first opening and the first closing tag; None if one of them is missing."""
-    start, end = text.find(f"<{tag}>"), text.find(f"</{tag}>")
+    start = text.find(f"<{tag}>")
+    end = text.find(f"</{tag}>")
     # As in the official code, a closing tag before the opening one gives an empty text (longproc_data.py:22).
     return None if -1 in (start, end) else text[start + len(tag) + 2 : end].strip()
 
@@ -366,10 +369,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         problem = rows[number]
         # The evaluator does not read the rest of the item, which is in the prompt.
         record = {"item": {name: problem.item[name] for name in EVALUATORS[task.name].item}}
-        name, messages = (
-            f"{task.name}-{problem.number}",
-            [{"role": "user", "content": problem.prompt}],
-        )
+        name = f"{task.name}-{problem.number}"
+        messages = [{"role": "user", "content": problem.prompt}]
         yield Example(name, {}, [problem.reference], "official", record=record, messages=messages)
 
 

@@ -180,7 +180,8 @@ class _Search:
         )
         if following:
             self._write(depth, prompts.TRAVEL_CHECK_NEXT, day=stop.start, **following)
-            start, next_city = following["start_day"], following["city"]
+            start = following["start_day"]
+            next_city = following["city"]
             is_late: bool = start < stop.end
             template = prompts.TRAVEL_LATE if is_late else prompts.TRAVEL_IN_TIME
             self._write(
@@ -255,9 +256,9 @@ def procedure_accuracy(output: str, expected: str) -> float:
     if prompts.TRAVEL_SOLVING in output:
         output = prompts.TRAVEL_SOLVING + output.split(prompts.TRAVEL_SOLVING)[1]
     index = 0
-    for index, (line, expected_line) in enumerate(
+    for index, (line, expected_line) in enumerate(  # noqa: B007
         zip(_lines(output), expected_lines, strict=False)
-    ):  # noqa: B007
+    ):
         # A line only has to contain the expected one, so a model may indent or mark its lines.
         if expected_line not in line:
             break

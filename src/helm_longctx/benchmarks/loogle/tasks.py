@@ -49,7 +49,8 @@ MATCHES = ("exact_match", "partial_match", "exact_masks", "partial_masks", "mask
 
 def score_text(record: Record, summary: bool) -> Scores:
     """Return BLEU, the recall of ROUGE, and the judge's score of an answer."""
-    output, reference = record["prediction"] or "None", record["references"][0]
+    output = record["prediction"] or "None"
+    reference = record["references"][0]
     judged = judge_scores(record, "judge_score", partial(read_verdict, summary=summary))
     bleu = {f"bleu{n}": _bleu(output, reference, n) for n in (1, 4)}
     rouge = {f"rouge{n}": _ngram_recall(output, reference, n) for n in (1, 2)}
@@ -165,7 +166,8 @@ SUMMARY_JUDGEMENT = Judgement(
 COMMIT = "65abdc137e85a7b518ca9e2f99674bec8c8f101f"
 """The last known commit whose files have the columns that the official code reads."""
 COLUMNS: Types = {"input": str, "qa_pairs": (str, list), "output": str}
-SUMMARY, CLOZE = "longdep_summarization", "shortdep_cloze"
+SUMMARY = "longdep_summarization"
+CLOZE = "shortdep_cloze"
 
 
 class Row(NamedTuple):
@@ -191,7 +193,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield a task's questions in the order of the texts, each with all of its text; for a summary no question."""
     (path,) = task.paths(None)
     for number, row in enumerate(JsonLines(root / path, COLUMNS)):
-        text, group = {"context": row["input"]}, text_group(row["input"])
+        text = {"context": row["input"]}
+        group = text_group(row["input"])
         if task.name == SUMMARY:
             yield Example(f"{number}-0", text, [row["output"]], "hub", group=group)
             continue
@@ -221,10 +224,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 
 def _task(name: str, judgement: Judgement | None) -> Task:
-    row, source = (
-        ROWS[name],
-        HubFile("bigai-nlco/LooGLE", f"data/{name}.json", f"loogle/{name}.json", commit=COMMIT),
-    )
+    row = ROWS[name]
+    source = HubFile("bigai-nlco/LooGLE", f"data/{name}.json", f"loogle/{name}.json", commit=COMMIT)
     return Task(
         name=name,
         title=row.title,

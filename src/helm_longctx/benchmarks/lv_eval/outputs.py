@@ -32,7 +32,9 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
         raise InputError(
             f"{path}: not a name of LV-Eval's predictions: DATASET_16k.jsonl; {', '.join(_DATASETS)}"
         )
-    rows, earlier, outputs = list(JsonLines(path, _COLUMNS)), Counter[str](), []
+    rows = list(JsonLines(path, _COLUMNS))
+    earlier = Counter[str]()
+    outputs = []
     for row in rows:
         TEXTS.check(f"{row.path}:{row.number}: answers", row["answers"])
         record = {

@@ -51,7 +51,9 @@ from helm_longctx.tasks.words import (
     rouge_l,
 )
 
-GATED, PLAIN, ROUGE = "f1_gated", "f1", "rouge_l"
+GATED = "f1_gated"
+PLAIN = "f1"
+ROUGE = "rouge_l"
 GATED_METRICS = (GATED, "f1_before_gate", "keyword_recall")
 PLAIN_METRICS = (PLAIN,)
 ROUGE_METRICS = (ROUGE, "rouge_l_all_words")

@@ -223,7 +223,8 @@ def score(record: Record) -> Scores:
     """
     if record.get("answer") is None or record.get("random_string_to_prepend") is None:
         return {}
-    output, prefix = record["prediction"], record["random_string_to_prepend"]
+    output = record["prediction"]
+    prefix = record["random_string_to_prepend"]
     # Even a perfect answer scores 0 without the string, which shows that the model follows the last turn (the card's
     # `grade`).
     if not output.startswith(prefix):

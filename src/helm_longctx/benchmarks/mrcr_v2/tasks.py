@@ -56,8 +56,11 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the transcripts of a file in its order. Only a few rows are in memory at a time."""
     (path,) = task.paths(settings.length)
     for number, row in enumerate(read_csv(root / path, COLUMNS)):
-        prompt, answer, request = row["queries"], row["answer"], row["view_ops"]
-        tokens, place = row["context_len"], _START.match(row["answer_context_position"].strip())
+        prompt = row["queries"]
+        answer = row["answer"]
+        request = row["view_ops"]
+        tokens = row["context_len"]
+        place = _START.match(row["answer_context_position"].strip())
         if not tokens.isdecimal() or int(tokens) < 1 or place is None:
             what = (
                 "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
@@ -100,7 +103,8 @@ def score(record: Record) -> Scores:
     """
     if record.get("answer") is None:
         return {}
-    answer, output = record["answer"].strip(), record["prediction"].strip()
+    answer = record["answer"].strip()
+    output = record["prediction"].strip()
     place = output.rfind(answer[:HASH])
     if not output or len(answer) < HASH or place < 0:
         return {"score": 0.0}

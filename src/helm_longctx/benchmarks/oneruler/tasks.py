@@ -80,7 +80,8 @@ def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
     return sentences
 
 
-REPOSITORY, COMMIT = "mungg/OneRuler", "a3fe6af862dc4b30794afc0a8f3d4f60758cecfa"
+REPOSITORY = "mungg/OneRuler"
+COMMIT = "a3fe6af862dc4b30794afc0a8f3d4f60758cecfa"
 
 
 def _pin(path: str, place: str, sha256: str) -> PinnedFile:
@@ -112,7 +113,8 @@ class Language(NamedTuple):
 
 
 def _language(row: dict[str, str]) -> Language:
-    code, title = row["code"], row["title"]
+    code = row["code"]
+    title = row["title"]
     words = _pin(
         f"vocab/dictionaries/{title}/{title}.csv", f"dictionaries/{code}.csv", row["words_sha256"]
     )
@@ -133,7 +135,8 @@ class Material:
     """Reads the files of a language, each when it is needed."""
 
     def __init__(self, language: Language, root: DataRoot):
-        self.language, self._root = language, root
+        self.language = language
+        self._root = root
 
     @cached_property
     def sentences(self) -> list[str]:
@@ -215,11 +218,10 @@ def hide_needles(
     needles: Needles, material: Material, tokens: int, count: CountTokens, seed: int
 ) -> Iterator[Sample]:
     """Yield samples of a task about needles without end."""
-    random, sentences = Random(seed), fill_length(material.sentences, tokens, count)
-    template, period = (
-        make_template(material, needles.queries),
-        _PERIODS.get(material.language.code, "."),
-    )
+    random = Random(seed)
+    sentences = fill_length(material.sentences, tokens, count)
+    template = make_template(material, needles.queries)
+    period = _PERIODS.get(material.language.code, ".")
     space = "" if material.language.code in _WITHOUT_SPACES else " "
     while True:
         keys = random.sample(material.nouns, needles.keys)
@@ -240,14 +242,16 @@ def hide_needles(
         if needles.absent:
             while (other := random.choice(material.nouns)) in keys:
                 pass
-            queries, answers = [other], [material.texts["none"]]
+            queries = [other]
+            answers = [material.texts["none"]]
         fields = {f"query{number}": query for number, query in enumerate(queries, 1)}
         yield Sample(fill(template, {"context": context, **fields}), answers)
 
 
 def make_template(material: Material, queries: int) -> str:
     """Return the prompt with fields for the context and the queries."""
-    texts, space = material.texts, "" if material.language.code in _WITHOUT_SPACES else " "
+    texts = material.texts
+    space = "" if material.language.code in _WITHOUT_SPACES else " "
     question = texts[f"question_{'single' if queries == 1 else 'multi'}_numbers"]
     parts = [question, texts["please_list"], texts["if_no_numbers"]]
     return (
@@ -260,14 +264,18 @@ def make_template(material: Material, queries: int) -> str:
 def fill_length(sentences: Sequence[str], tokens: int, count: CountTokens) -> list[str]:
     """Return the first sentences of a book that have up to this number of tokens. A short book is repeated."""
     sums = [0, *accumulate(map(count, sentences))]
-    low, high, best, least = 0, len(sentences) * (tokens // sums[-1] + 1), 0, float("inf")
+    low = 0
+    high = len(sentences) * (tokens // sums[-1] + 1)
+    best = 0
+    least = float("inf")
     # Sentences without tokens make several numbers equally good. The search finds the official one of them.
     while low <= high:
         middle = (low + high) // 2
         books, rest = divmod(middle, len(sentences))
         total = books * sums[-1] + sums[rest]
         if total <= tokens and tokens - total < least:
-            best, least = middle, tokens - total
+            best = middle
+            least = tokens - total
         low, high = (middle + 1, high) if total < tokens else (low, middle - 1)
     return (list(sentences) * (best // len(sentences) + 1))[:best]
 
@@ -289,15 +297,18 @@ def list_words(
     A list grows by one word until it has more tokens than the limit, so the last one is too long. The next sample
     begins with a list that is five words shorter.
     """
-    random, words = Random(seed), list(material.words)
+    random = Random(seed)
+    words = list(material.words)
     Random(seed).shuffle(words)
     times = lists[2:] if tokens <= SHORT_LIST else lists[:2]
-    size, sample = 1, Sample("", [])
+    size = 1
+    sample = Sample("", [])
     while True:
         total = 0
         while total < tokens:
             drawn = random.sample(words, size)
-            common, other = drawn[:COMMON], drawn[COMMON:]
+            common = drawn[:COMMON]
+            other = drawn[COMMON:]
             items = common * times[0] + other * times[1]
             Random(seed).shuffle(items)
             context = " ".join(number_words(items))
@@ -327,7 +338,8 @@ Compare = Callable[[str, Sequence[str], str], bool]
 
 def score(record: Record, compare: Compare, language: str) -> Scores:
     """Return whether the output is right: the whole output, and only its first `<Answer>` if it has one."""
-    output, expected = record["prediction"], record["references"]
+    output = record["prediction"]
+    expected = record["references"]
     answer = _ANSWER.search(output)
     return {
         "accuracy": float(compare(output, expected, language)),
@@ -342,7 +354,8 @@ def has_numbers(output: str, expected: Sequence[str], language: str) -> bool:
         return False
     numbers = dict.fromkeys(number for number in re.findall(r"\d+", text) if len(number) > 1)
     try:
-        found, right = [int(number) for number in numbers], [int(number) for number in expected]
+        found = [int(number) for number in numbers]
+        right = [int(number) for number in expected]
     except ValueError:  # a number in a file is no number, or has more digits than Python converts
         return False
     return bool(found) and len(found) == len(right) and set(found) == set(right)

@@ -32,8 +32,10 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.sampling import number_name, take_sample
 
-SYNTH, SYNTH_COMMIT = "oolongbench/oolong-synth", "f0d59eaf0febf130664cfceb710436c8e3216b2b"
-REAL, REAL_COMMIT = "oolongbench/oolong-real", "6bc9ef04866fcf005c9749b70649be69dd37fffb"
+SYNTH = "oolongbench/oolong-synth"
+SYNTH_COMMIT = "f0d59eaf0febf130664cfceb710436c8e3216b2b"
+REAL = "oolongbench/oolong-real"
+REAL_COMMIT = "6bc9ef04866fcf005c9749b70649be69dd37fffb"
 
 QUESTIONS = 50
 """Number of questions on each data set of classified texts at each length, 25 on each of two texts."""
@@ -44,7 +46,8 @@ DATASETS = {"test": 8, "validation": 2}
 EPISODE_TOKENS = 64 * 1024
 """The length that stands for one transcript."""
 
-TEXT, LABELLED_TEXT = "context_window_text", "context_window_text_with_labels"
+TEXT = "context_window_text"
+LABELLED_TEXT = "context_window_text_with_labels"
 _ENTRY = re.compile(
     r"^Date: (\w+ \d+, \d+) \|\| User: (\d+) \|\| Instance: .*?(?: \|\| Label: (.*))?$",
     re.MULTILINE,
@@ -122,7 +125,8 @@ def load_real(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     (path,) = task.paths(settings.length)
     seen: Counter[str] = Counter()
     for row in JsonLines(root / path, _REAL_COLUMNS):
-        name, group = number_name(str(row.get("id")), seen), str(row.get("context_window_id"))
+        name = number_name(str(row.get("id")), seen)
+        group = str(row.get("context_window_id"))
         fields = {"context": row[TEXT], "question": row["question"]}
         messages = _make_messages(settings, **fields)
         yield Example(name, fields, [str(row["answer"])], "hub", messages=messages, group=group)
@@ -234,7 +238,8 @@ def find_roles(condition: str, users: _Users) -> tuple[set[str], set[str]]:
 
 def _fits(role: str, texts: Sequence[tuple[str, date]]) -> bool:
     for exactly, number, *labels in _COUNT.findall(role):
-        count, wanted = sum(label in labels for label, _ in texts), 1 + (number == "two")
+        count = sum(label in labels for label, _ in texts)
+        wanted = 1 + (number == "two")
         if count != wanted if exactly else count < wanted:
             return False
     for name, order, day in _DATES.findall(role):

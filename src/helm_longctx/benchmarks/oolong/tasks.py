@@ -138,7 +138,8 @@ Credit = Callable[[Record], float]
 
 def credit_synth(record: Record) -> float:
     """Return the credit of an answer to a question on classified texts."""
-    gold, kind = record["references"][0], record.get("answer_type")
+    gold = record["references"][0]
+    kind = record.get("answer_type")
     answer = read_synth(record["prediction"])
     if answer == gold:
         return 1
@@ -165,7 +166,8 @@ def read_synth(output: str) -> str:
 
 def credit_real(record: Record) -> float:
     """Return the credit of an answer to a question on transcripts."""
-    gold, answer = read_value(record["references"][0]), read_real(record["prediction"])
+    gold = read_value(record["references"][0])
+    answer = read_real(record["prediction"])
     if isinstance(gold, int) and isinstance(answer, int):
         return credit_number(answer, gold)
     if isinstance(gold, str) and isinstance(answer, str):

@@ -39,7 +39,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.sentences import SENTENCE_TERMS, WordsInSentences
 from helm_longctx.tasks.task import AnswerKind, Baseline, Example, Record, Scores, Settings, Task
 
-REPOSITORY, COMMIT = "NVIDIA/RULER", "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
+REPOSITORY = "NVIDIA/RULER"
+COMMIT = "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
 
 
 def _wheel_file(name: str, sha256: str) -> WheelFile:
@@ -179,8 +180,10 @@ def draw_needles(
         keys, values, queries: number of keys, of values of each key, and of keys that are asked for.
         key_kind, value_kind: "words", "numbers" or "uuids".
     """
-    rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
-    draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
+    rng = Random(script.seed)
+    essays = read_essays(script.root) if haystack == "essay" else None
+    draw_key = DRAW_ITEM[key_kind]
+    draw_value = DRAW_ITEM[value_kind]
     write = partial(
         generation.write_needles,
         sentence=prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}"),
@@ -216,7 +219,8 @@ def draw_needles(
 
 def track_variables(script: Script) -> Iterator[Draw]:
     """Yield assignments of a value to a variable, and of this variable to others, in a repeated passage."""
-    rng, values = Random(script.seed), np.random.RandomState(script.seed)
+    rng = Random(script.seed)
+    values = np.random.RandomState(script.seed)
 
     def draw_value() -> str:
         return str(values.randint(10000, 99999))
@@ -225,7 +229,8 @@ def track_variables(script: Script) -> Iterator[Draw]:
         return draw_chain(rng, 5, draw_value, size)
 
     def draw_with_example(number: int, size: int) -> Draw:
-        sample, varied = draw(number, size), example
+        sample = draw(number, size)
+        varied = example
         for name in example.strip().split()[-HOPS - 1 :]:
             varied = varied.replace(name, _draw_word(rng, ascii_uppercase, len(name)))
         return sample._replace(
@@ -276,7 +281,8 @@ def _draw_word(rng: Random, letters: str, count: int) -> str:
 
 def list_common_words(script: Script) -> Iterator[Draw]:
     """Yield numbered lists in which ten words occur more often than the others."""
-    rng, words = Random(script.seed), generation.all_words()
+    rng = Random(script.seed)
+    words = generation.all_words()
     Random(script.seed).shuffle(words)
 
     def draw_list(size: int, often: int) -> tuple[list[str], list[str]]:
@@ -302,8 +308,10 @@ def list_common_words(script: Script) -> Iterator[Draw]:
 
 def write_coded_texts(script: Script) -> Iterator[Draw]:
     """Yield texts of coded words, whose frequencies follow a zeta distribution. The most frequent one is dots."""
-    rng, limit = Random(script.seed), script.length - script.output
-    step, words = limit // 32, limit // 6
+    rng = Random(script.seed)
+    limit = script.length - script.output
+    step = limit // 32
+    words = limit // 6
     vocabulary = _draw_vocabulary(rng, limit // 50, script.seed)
     # The search grows the text of one vocabulary. Each sample then has a vocabulary of its own, so its text may have to
     # shrink (freq_words_extraction.py:96, 118).
@@ -311,7 +319,8 @@ def write_coded_texts(script: Script) -> Iterator[Draw]:
         words += step
     start = words - step
     while True:
-        vocabulary, words = _draw_vocabulary(rng, limit // 50, script.seed), start
+        vocabulary = _draw_vocabulary(rng, limit // 50, script.seed)
+        words = start
         while script.tokens(draw := _write_text(vocabulary, words, script.seed)) > script.length:
             words -= step
         yield draw
@@ -342,7 +351,8 @@ def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iter
 
     def draw(number: int, size: int) -> Draw:
         question = questions[number]
-        own, further = question.documents, size - len(question.documents)
+        own = question.documents
+        further = size - len(question.documents)
         # If there are not enough documents, all are repeated. In this case, the official code chooses neither the
         # question's own documents nor random ones (qa.py:138).
         if size >= len(texts):
@@ -406,7 +416,8 @@ _ANSWERS: dict[Template, AnswerKind] = {VT: "chain", CWE: "frequency", FWE: "fre
 MANY_WORDS = STANDARD["128k"]
 """From this length on, lists of common words need more words than wonderwords has."""
 
-NEEDLE_TOKENS, ANSWER_TOKENS = 128, 32
+NEEDLE_TOKENS = 128
+ANSWER_TOKENS = 32
 """The official output budget of needles, which is enough for four answers, and its share for each of them."""
 
 
@@ -437,7 +448,7 @@ def _task(
         max_tokens=max_tokens,
         num_samples=SAMPLES,
         sources=lambda length: tuple(
-            each for each in sources if each is not WORDS or (length or 0) >= MANY_WORDS
+            source for source in sources if source is not WORDS or (length or 0) >= MANY_WORDS
         ),
         baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),
         **task_fields(__package__),

@@ -130,7 +130,8 @@ def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
 
 
 def _read_paragraphs(row: FileRow) -> Iterator[tuple[str, str]]:
-    titles, sentences = row["context"].get("title"), row["context"].get("sentences")
+    titles = row["context"].get("title")
+    sentences = row["context"].get("sentences")
     if not (
         are_all(is_text)(titles)
         and are_all(are_all(is_text))(sentences)
@@ -146,7 +147,8 @@ def _read_paragraphs(row: FileRow) -> Iterator[tuple[str, str]]:
 Samples = Callable[[Script, int], Iterator[Draw]]
 """(script, number of samples) → the samples of a task in the official order."""
 
-DIGITS, KEY_DIGITS = 10, 7
+DIGITS = 10
+KEY_DIGITS = 7
 """Number of digits in the numbers of needles, and in the numbers of questions and documents."""
 
 EXAMPLES = 5
@@ -164,7 +166,8 @@ def draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
     Args:
         values: number of values of each key.
     """
-    rng, words = Random(script.seed), generation.key_words()
+    rng = Random(script.seed)
+    words = generation.key_words()
 
     def draw(number: int, size: int) -> Draw:
         key = words.draw(rng)
@@ -327,7 +330,8 @@ def match_last(output: str, references: Sequence[str]) -> float:
 
 def match(output: str, reference: str) -> float:
     """Return 1 if the output contains the reference, ignoring case, or else 1 minus the word error rate, at least 0."""
-    output, reference = output.lower(), reference.lower()
+    output = output.lower()
+    reference = reference.lower()
     if reference in output:
         return 1.0
     words = reference.split()
@@ -346,16 +350,22 @@ def count_edits(words: Sequence[str], reference: Sequence[str]) -> int:
     places: dict[str, int] = defaultdict(int)
     for number, word in enumerate(reference):
         places[word] |= 1 << number
-    every, last = (1 << len(reference)) - 1, 1 << (len(reference) - 1)
-    more, less, edits = every, 0, len(reference)
+    every = (1 << len(reference)) - 1
+    last = 1 << (len(reference) - 1)
+    more = every
+    less = 0
+    edits = len(reference)
     for word in words:
         equal = places.get(word, 0)
         vertical = equal | less
         horizontal = (((equal & more) + more) ^ more) | equal
-        rises, falls = less | (every & ~(horizontal | more)), more & horizontal
+        rises = less | (every & ~(horizontal | more))
+        falls = more & horizontal
         edits += bool(rises & last) - bool(falls & last)
-        rises, falls = rises << 1 | 1, falls << 1
-        more, less = every & (falls | ~(vertical | rises)), every & rises & vertical
+        rises = rises << 1 | 1
+        falls = falls << 1
+        more = every & (falls | ~(vertical | rises))
+        less = every & rises & vertical
     return edits
 
 

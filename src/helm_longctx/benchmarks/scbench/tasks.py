@@ -203,10 +203,8 @@ def score(record: Record, subtask: str, by_turn: bool) -> Scores:
     measure = MEASURES.get(record.get("subtask") or subtask)
     if measure is None or not measure.answer.fits(record.get("answer")):
         return {}
-    value, turn = (
-        float(measure.compare(record["prediction"], record["answer"])),
-        f"turn_{record.get('turn')}",
-    )
+    value = float(measure.compare(record["prediction"], record["answer"]))
+    turn = f"turn_{record.get('turn')}"
     return {measure.metric: value} | ({turn: value} if by_turn and turn in BY_TURN else {})
 
 
@@ -276,7 +274,8 @@ def load(
     rows = JsonLines(root / path, {"multi_turns": list})
     # As in the official code, the first context decides whether the number of questions is limited for all contexts.
     first = len(next(iter(rows))["multi_turns"])
-    most, budgets = TURNS if first > TURNS else None, BUDGETS[name]
+    most = TURNS if first > TURNS else None
+    budgets = BUDGETS[name]
     reserved = sum(budgets.values()) * min(first, TURNS) // len(budgets) + (1000 if apart else 0)
     needles = _find_needles(rows, most) if "scbench_repoqa" in budgets else {}
     for number, row in enumerate(rows, 1):
@@ -287,7 +286,8 @@ def load(
             name, str(context), [_fields(row, turn) for turn in turns]
         )
         for place, (turn, (messages, shared)) in enumerate(zip(turns, prompts, strict=True), 1):
-            record, answer = _record(row, turn, name, needles), turn["answer"]
+            record = _record(row, turn, name, needles)
+            answer = turn["answer"]
             yield Example(
                 id=f"{number}-{place}",
                 fields={"question": turn["input"]},
@@ -354,7 +354,8 @@ def repeat_passage(messages: Sequence[Message]) -> str | None:
 
     Returns None if the prompt does not start with one of SCBench's instructions.
     """
-    first, question = messages[0]["content"], messages[-1]["content"][-PASSAGE:]
+    first = messages[0]["content"]
+    question = messages[-1]["content"][-PASSAGE:]
     if not first.startswith(_INSTRUCTIONS):
         return None
     context = first.removesuffix(question)

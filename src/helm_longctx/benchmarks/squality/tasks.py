@@ -35,7 +35,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     for row in JsonLines(root / SOURCE.path, COLUMNS):
         for number, asked in enumerate(row["questions"]):
             try:
-                name, question = row["metadata"]["passage_id"], asked["question_text"]
+                name = row["metadata"]["passage_id"]
+                question = asked["question_text"]
                 summaries = [response["response_text"] for response in asked["responses"]]
                 TEXTS.check("response_text", [name, question, *summaries])
             except (KeyError, TypeError) as error:
@@ -47,10 +48,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def score(record: Record) -> Scores:
     """Return ROUGE's F1 with the best of the summaries, for each kind of ROUGE alone."""
-    rouge, output = (
-        make_rouge("rouge1", "rouge2", "rougeL", stems=True),
-        record["prediction"].strip(),
-    )
+    rouge = make_rouge("rouge1", "rouge2", "rougeL", stems=True)
+    output = record["prediction"].strip()
     scores = [rouge.score(reference.strip(), output) for reference in record["references"]]
     return {
         name: max(each[name].fmeasure for each in scores) for name in (scores[0] if scores else ())

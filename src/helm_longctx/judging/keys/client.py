@@ -243,7 +243,9 @@ class RenewingClient(Client):
     """Sends requests with the current key. A request whose key is refused is sent once more with a new key."""
 
     def __init__(self, build: Callable[[str], Client], keys: KeySource, origin: str):
-        self._build, self._keys, self._origin = build, keys, origin
+        self._build = build
+        self._keys = keys
+        self._origin = origin
         self._lock = threading.Lock()
         self._built: tuple[str, Client] | None = None
         self._useless: str | None = None
@@ -400,7 +402,8 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availabilit
         with tempfile.TemporaryDirectory() as folder:
             clients = AutoClient(credentials, folder, BlackHoleCacheBackendConfig())
             client = judge_client(record.name, clients, min(SECONDS, setting(TIMEOUT)))
-            model, messages = record.model_name or record.name, messages_before(record)
+            model = record.model_name or record.name
+            messages = messages_before(record)
             return ask_model(client, tiny_request(model, record.name, messages))
     except Exception as error:  # the constructors of HELM's clients raise many kinds
         return Availability(failure_of_error(error), describe_error(error))

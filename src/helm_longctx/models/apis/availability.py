@@ -158,7 +158,7 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
         models: the list. A model that it lacks is looked up by its name, because lists can lack aliases and the names
             of deployments.
     """
-    if found := next((each for each in models if each.name == name), None):
+    if found := next((model for model in models if model.name == name), None):
         return Availability(listed=found)
     try:
         row = _get(client, name)
@@ -169,7 +169,7 @@ def look_up(client: Any, name: str, models: Sequence[ListedModel]) -> Availabili
         if getattr(error, "status_code", None) != 404:
             return Availability(Failure.UNKNOWN, "the list may be incomplete")
         return Availability(
-            Failure.UNKNOWN_MODEL, f"it has {nearest(name, [each.name for each in models])}"
+            Failure.UNKNOWN_MODEL, f"it has {nearest(name, [model.name for model in models])}"
         )
 
 
@@ -177,14 +177,16 @@ def nearest(name: str, names: Sequence[str]) -> str:
     """List the names with the most similar spelling; the first names if none is similar."""
     by_lower = {each.lower(): each for each in names}
     close = [
-        by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)
+        by_lower[close_match]
+        for close_match in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)
     ]
     return ", ".join(close or names[:_NEAREST])
 
 
 def _get(client: Any, name: str) -> Any:
     """Ask for a model, or for all models if the name is empty."""
-    library, provider = client.client, library_provider(client)
+    library = client.client
+    provider = library_provider(client)
     if provider is None:
         raise ValueError("the client has no models route")
     route = f"{provider.version}/models".removeprefix(provider.address_part)
@@ -238,7 +240,8 @@ def check_models(
 def _check(
     name: str, client: Any, models: list[ListedModel], state: Availability
 ) -> tuple[bool | None, str]:
-    server, deployment = client.client.base_url, get_model_deployment(name)
+    server = client.client.base_url
+    deployment = get_model_deployment(name)
     if state.failure is Failure.BAD_KEY:
         return False, f"{name}: {server} refuses the key"
     if state.failure is not None:

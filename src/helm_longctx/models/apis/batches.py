@@ -169,7 +169,8 @@ def read_outcomes(
     for number, line in enumerate(split_lines(chunks), 1):
         if not line.strip():
             continue
-        where, row = f"line {number} of {source}", None
+        where = f"line {number} of {source}"
+        row = None
         try:
             if len(line.rstrip(b"\n")) > max_reply():
                 raise ValueError
@@ -195,7 +196,8 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     `str.splitlines` and the HTTP libraries also split at other characters, which JSON texts contain. A line can be as
     long as a reply (`max_reply`); of a longer one, only one byte more is in the result.
     """
-    line, most = bytearray(), max_reply()
+    line = bytearray()
+    most = max_reply()
     for chunk in chunks:
         *ends, rest = chunk.split(b"\n")
         for end in ends:

@@ -290,7 +290,8 @@ class ProviderClient(ApiClient):
         tokens = characters / CHARACTERS + request.max_tokens
         limits = self.settings.requests_per_minute, self.settings.tokens_per_minute
         rate = pace(str(self.client.base_url), wanted["model"], *limits)
-        reply, asked = None, sampling.asked_of(request)
+        reply = None
+        asked = sampling.asked_of(request)
         # Each round learns a new change, so the loop ends when nothing is left to drop or rename.
         while reply is None:
             body = self.parameters.apply(wanted, asked)
@@ -319,10 +320,8 @@ class ProviderClient(ApiClient):
 
     def _exchange(self, request: Request, body: Body) -> Body:
         """Send a body, which is serialized once, and return the reply."""
-        path, content = (
-            self.route(request).removeprefix(self.provider.address_part),
-            protocol.serialize(body),
-        )
+        path = self.route(request).removeprefix(self.provider.address_part)
+        content = protocol.serialize(body)
         library = self._thread_library()
         if not body.get("stream"):
             # The response is raw, so that its JSON keeps fields that other servers add.
@@ -338,10 +337,8 @@ class ProviderClient(ApiClient):
     def abort(self, request: Request) -> None:
         """Send a request, and close its stream after the first event."""
         body = self.parameters.apply({**self._wanted_body(request), "stream": True})
-        library, path = (
-            self._thread_library(),
-            self.route(request).removeprefix(self.provider.address_part),
-        )
+        library = self._thread_library()
+        path = self.route(request).removeprefix(self.provider.address_part)
         options = {"cast_to": object, "content": protocol.serialize(body), "stream": True}
         with library.post(path, stream_cls=self._package.Stream[object], **options) as events:
             next(iter(events), None)
@@ -352,7 +349,8 @@ class ProviderClient(ApiClient):
         If threads share connections, the HTTP library searches all of them at the start and at the end of each request,
         while the other threads wait.
         """
-        shared, own = self.client, getattr(self._local, "own", None)
+        shared = self.client
+        own = getattr(self._local, "own", None)
         if own is None or own.shared is not shared:
             http_client = self._make_http_client()
             own = self._local.own = _OwnLibrary(
@@ -404,7 +402,9 @@ class ProviderClient(ApiClient):
 
         The variable's key is for no other address.
         """
-        key, provider, name = api_key, self.provider, self.settings.api_key_env
+        key = api_key
+        provider = self.provider
+        name = self.settings.api_key_env
         if self.settings.token_env or (self.takes_tokens and not (key or name)):
             self._tokens = self._find_tokens(base_url)
         if self._tokens:
@@ -467,7 +467,8 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _failure_result(error: BaseException) -> RequestResult:
-    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+    status = getattr(error, "status_code", None)
+    body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     message = inner.get("message") if isinstance(inner, Mapping) else inner
     # The packages raise errors of their own, with ours as the cause.

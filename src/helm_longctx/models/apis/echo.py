@@ -26,7 +26,9 @@ from helm_longctx.models.scoring import (
     with_distributions,
 )
 
-ECHO, PROMPT_LOGPROBS, GENERATE = "echo", "prompt_logprobs", "generate"
+ECHO = "echo"
+PROMPT_LOGPROBS = "prompt_logprobs"
+GENERATE = "generate"
 
 WAYS: Mapping[str, Body] = {
     # Zero tokens would be no limit to llama-cpp-python.
@@ -42,7 +44,8 @@ WAYS: Mapping[str, Body] = {
 _TOP = {ECHO: "logprobs", PROMPT_LOGPROBS: "prompt_logprobs", GENERATE: "top_logprobs_num"}
 """The field with the number of the most likely tokens."""
 
-COPIED, NEW = " ".join(["river lamp piano stone tiger cloud bread knife"] * 4), " zebra"
+COPIED = " ".join(["river lamp piano stone tiger cloud bread knife"] * 4)
+NEW = " zebra"
 """The two parts of the probe: every language model predicts the end of the first better than its start, and the second.
 
 Some servers give a token the number of another one: llama-cpp-python gives its repetition's, if the model has no token
@@ -160,7 +163,8 @@ def find_way(client: Any, deployment: str) -> tuple[str | None, str]:
         tokens = result.completions[0].tokens
         start = find_answer_start([token.text for token in tokens], NEW.strip()) or len(tokens) - 1
         values = [token.logprob for token in tokens]
-        first, copied = values[1 : start // 4], values[start // 2 : start]
+        first = values[1 : start // 4]
+        copied = values[start // 2 : start]
         if first:
             # The last copied token and the new one tell whether tokens have the numbers of their neighbours.
             is_aligned = copied[-1] > max(values[start] + APART, fmean(copied) - APART)

@@ -33,7 +33,8 @@ _LIBRARIES = {"httpx": "httpcore", "httpx2": "httpcore2"}
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables from which the libraries take the certificates that they trust."""
 
-_ORIGIN, _DEADLINE = "helm_longctx.origin", "helm_longctx.deadline"
+_ORIGIN = "helm_longctx.origin"
+_DEADLINE = "helm_longctx.deadline"
 """Names in the extensions of a request. The HTTP library copies them to the requests that follow a redirect, and our
 polls of NVCF do, too."""
 
@@ -197,12 +198,14 @@ def _unzip(stream: Iterable[bytes], http: Any) -> Iterator[bytes]:
     A reply can have several members (RFC 1952). What follows a member and is none, such as zero bytes, is ignored, as
     other clients do.
     """
-    decoder, is_first = zlib.decompressobj(_GZIP), True
+    decoder = zlib.decompressobj(_GZIP)
+    is_first = True
     try:
         for rest in stream:
             while rest:
                 if decoder.eof:
-                    decoder, is_first = zlib.decompressobj(_GZIP), False
+                    decoder = zlib.decompressobj(_GZIP)
+                    is_first = False
                 yield decoder.decompress(rest, _PIECE)
                 rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
         yield decoder.flush()
@@ -222,7 +225,9 @@ class _TimedBackend:
     """Opens connections for httpcore or httpcore2 on which nothing is read or written after the deadline."""
 
     def __init__(self, backend: Any, core: ModuleType):
-        self._backend, self._core, self.sleep = backend, core, backend.sleep
+        self._backend = backend
+        self._core = core
+        self.sleep = backend.sleep
 
     def connect_tcp(self, *arguments: Any, **options: Any) -> _TimedStream:
         return _TimedStream(self._backend.connect_tcp(*arguments, **options), self._core)
@@ -233,8 +238,10 @@ class _TimedBackend:
 
 class _TimedStream:
     def __init__(self, stream: Any, core: Any):
-        self._stream, self._core = stream, core
-        self.close, self.get_extra_info = stream.close, stream.get_extra_info
+        self._stream = stream
+        self._core = core
+        self.close = stream.close
+        self.get_extra_info = stream.get_extra_info
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         piece: bytes = self._stream.read(max_bytes, _shorten(timeout, self._core.ReadTimeout))
@@ -273,7 +280,9 @@ class LimitedBody:
     """
 
     def __init__(self, raw: Any):
-        self._raw, self._most, self._end = raw, max_reply(), time.monotonic() + request_timeout()
+        self._raw = raw
+        self._most = max_reply()
+        self._end = time.monotonic() + request_timeout()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)

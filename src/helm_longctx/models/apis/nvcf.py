@@ -40,7 +40,8 @@ class FunctionCalls:
                 "client_spec.args", "base_url", base_url, f"a function's address with nvcf, {_FORM}"
             )
         self._http: Any = http
-        self._function, self._status = self._http.URL(found[0]), f"{found['root']}/status/"
+        self._function = self._http.URL(found[0])
+        self._status = f"{found['root']}/status/"
 
     def auth_flow(self, request: Any) -> Generator[Any, Any, None]:
         """Yield the request, and then polls for its answer, until the answer arrives.

@@ -26,7 +26,8 @@ from helm_longctx.redaction.text import redact, register_secret
 if TYPE_CHECKING:
     from requests import Response
 
-TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TOKEN_TIMEOUT", 60.0
+TIMEOUT = "HELM_LONGCTX_TOKEN_TIMEOUT"
+DEFAULT_TIMEOUT = 60.0
 """Environment variable: seconds to wait for a response of the token server."""
 
 _PIECE = 1 << 14
@@ -35,7 +36,8 @@ _PIECE = 1 << 14
 LEEWAY = 60
 """Seconds before its expiry at which a token is renewed, or a fifth of its lifetime if that is less."""
 
-ATTEMPTS, FIRST_WAIT = 4, 0.5
+ATTEMPTS = 4
+FIRST_WAIT = 0.5
 """Attempts to get a token while the server cannot be reached or reports an internal error, and seconds before the
 second one. The wait doubles with each further attempt."""
 
@@ -60,7 +62,8 @@ class TokenError(FailureError):
 
     def __init__(self, message: str, refused: bool, late: bool = False):
         super().__init__(Failure.BAD_KEY if refused else Failure.TEMPORARY, redact(message))
-        self.refused, self.late = refused, late
+        self.refused = refused
+        self.late = late
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,9 @@ def request_token(client: ClientCredentials) -> Token:
         InputError: the setting of the time limit has a wrong value.
         TokenError: the server refused, did not answer in time, or could not be reached in several attempts.
     """
-    method, wait, attempts = "client_secret_basic", FIRST_WAIT, ATTEMPTS
+    method = "client_secret_basic"
+    wait = FIRST_WAIT
+    attempts = ATTEMPTS
     while True:
         try:
             return _fetch_token(client, method)
@@ -122,7 +127,8 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
 
     # The time is taken before the request: the server counts the lifetime from the moment at which it makes the token,
     # not from its arrival.
-    started, seconds = time.time(), number_setting(TIMEOUT, DEFAULT_TIMEOUT)
+    started = time.time()
+    seconds = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
     names = {"token_endpoint_auth_method": method, "scope": client.scope}
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:
         session.register_compliance_hook(
@@ -164,7 +170,8 @@ def _read_answer(client: ClientCredentials, seconds: float, response: Response) 
 
     if response.is_redirect:
         check_origin(client.token_url, urljoin(client.token_url, response.headers["Location"]))
-    content, end = bytearray(), time.monotonic() + seconds
+    content = bytearray()
+    end = time.monotonic() + seconds
     for piece in response.iter_content(_PIECE):
         content += piece
         if len(content) > max_reply():
@@ -172,16 +179,15 @@ def _read_answer(client: ClientCredentials, seconds: float, response: Response) 
         if time.monotonic() > end:
             raise _late(client, seconds)
     whole = requests.Response()
-    whole.url, whole.status_code, whole.raw = (
-        response.url,
-        response.status_code,
-        io.BytesIO(content),
-    )
+    whole.url = response.url
+    whole.status_code = response.status_code
+    whole.raw = io.BytesIO(content)
     return whole
 
 
 def _token_of(client: ClientCredentials, answer: dict[str, Any], started: float) -> Token:
-    value, life = answer.get("access_token"), answer.get("expires_in")
+    value = answer.get("access_token")
+    life = answer.get("expires_in")
     if not isinstance(value, str) or not value:
         raise _failure(client, "its response has no access_token", refused=True)
     # `expires_in` is only recommended (RFC 6749, section 5.1). Without it a token is used until it is refused.
@@ -206,7 +212,8 @@ class TokenSource:
     """The current token of a client, which all threads share."""
 
     def __init__(self, client: ClientCredentials):
-        self._client, self._lock = client, threading.Lock()
+        self._client = client
+        self._lock = threading.Lock()
         self._held: Token | None = None
         self._failure: tuple[TokenError, float] | None = None
 

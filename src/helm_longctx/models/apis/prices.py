@@ -185,7 +185,8 @@ def _user_price(name: str, value: Any) -> Price:
 def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
     """Look a deployment up by its address, or by the provider in its name, and by the names that its model can have."""
     arguments = spec.client_spec.args
-    address, provider = arguments.get("base_url"), deployment.partition("/")[0]
+    address = arguments.get("base_url")
+    provider = deployment.partition("/")[0]
     # No provider is on this machine, and the table takes a quarter of a second to import.
     if address and is_local(str(address)):
         return None
@@ -203,10 +204,8 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
             _, found = table.find_provider_model(str(name), None, *where)
         except LookupError:
             continue
-        now, source = (
-            datetime.now(timezone.utc),
-            f"genai-prices {version('genai-prices')} of {_table_date()}",
-        )
+        now = datetime.now(timezone.utc)
+        source = f"genai-prices {version('genai-prices')} of {_table_date()}"
         batch = partial(_look_up, found.get_prices(now, _BATCH))
         standard = partial(_look_up, found.get_prices(now))
         # For a model without prices of batches, `get_prices` returns the standard ones, which would be too high.

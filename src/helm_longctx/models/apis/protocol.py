@@ -178,7 +178,8 @@ class TimedEvents:
     """
 
     def __init__(self, events: Iterable[Any], start: float):
-        self._events, self._start = events, start
+        self._events = events
+        self._start = start
         self.seconds: float | None = None
 
     def __iter__(self) -> Iterator[Any]:

@@ -316,7 +316,7 @@ def find_record(client: type) -> Provider:
 
     Raises an `InputError` if no provider has such a client.
     """
-    records = {each.client: each for each in providers().values()}
+    records = {provider.client: provider for provider in providers().values()}
     for parent in client.__mro__:
         if parent in records:
             return records[parent]
@@ -338,7 +338,7 @@ def find_provider(name: str) -> Provider:
 def client_provider(class_name: str) -> Provider | None:
     """Return the provider of a client by the path of its class; None for a client of HELM or of another package."""
     # A deployment can also name the module in which the client is.
-    clients = [(each.client, each) for each in providers().values()]
+    clients = [(provider.client, provider) for provider in providers().values()]
     paths = {
         f"{module}.{kind.__name__}": each
         for kind, each in clients
@@ -354,9 +354,9 @@ def library_provider(client: object) -> Provider | None:
     package = type(getattr(client, "client", None)).__module__.partition(".")[0]
     return next(
         (
-            each
-            for each in providers().values()
-            if each.package == package and each.reads_environment
+            provider
+            for provider in providers().values()
+            if provider.package == package and provider.reads_environment
         ),
         None,
     )

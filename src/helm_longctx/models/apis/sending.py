@@ -151,7 +151,9 @@ class Attempt:
             reason for reply in self.replies for reason in _reasons(reply) if ending_of(reason)
         ]
         if isinstance(outcome, RequestResult):
-            found += [(each.finish_reason or {}).get("reason") for each in outcome.completions]
+            found += [
+                (completion.finish_reason or {}).get("reason") for completion in outcome.completions
+            ]
         return next(filter(failure_of_reason, found), None)
 
 
@@ -202,7 +204,10 @@ def _hold_replies(attempt: Attempt, open_store: OpensStore, name: str) -> Iterat
 
 class _HoldingStore:
     def __init__(self, store: Any, attempt: Attempt, open_store: OpensStore, name: str):
-        self._store, self._attempt, self._open_store, self._name = store, attempt, open_store, name
+        self._store = store
+        self._attempt = attempt
+        self._open_store = open_store
+        self._name = name
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         held = self._attempt.held.get(self._place(key))  # one of HELM's clients looks up twice
@@ -288,7 +293,8 @@ class Retries:
 
     def may_help(self, attempt: Attempt) -> bool:
         """Return whether the request of an attempt may succeed if it is sent again."""
-        kind, flags = failure_of(attempt.result), attempt.result.error_flags
+        kind = failure_of(attempt.result)
+        flags = attempt.result.error_flags
         if self.takes_any_reply and attempt.has_reply:
             return False
         if self.takes_any_reply and kind in (Failure.MALFORMED, Failure.REFUSED):
@@ -320,13 +326,16 @@ class Sender:
     """
 
     def __init__(self, client: Client | Context, retries: Retries, limit: float | None = None):
-        self.client, self.limit, self._send = client, limit, client.make_request
+        self.client = client
+        self.limit = limit
+        self._send = client.make_request
         self.caches_prompts = getattr(client, "caches_prompts", False)
         self.takes_facts = getattr(client, "takes_facts", False)
         self.takes_tools = getattr(client, "takes_tools", False)
         self.concurrency: int = getattr(client, "concurrency", 1)
         self._address = redact(str(getattr(getattr(client, "client", None), "base_url", "")))
-        self._stopped, self._has_answered = Event(), False
+        self._stopped = Event()
+        self._has_answered = False
         self._attempts = Retrying(
             stop=stop_after_attempt(retries.tries),
             wait=wait_exponential(retries.first_wait, LONGEST_WAIT)

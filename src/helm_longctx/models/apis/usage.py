@@ -14,14 +14,19 @@ from helm.common.request import RequestResult
 from helm_longctx.failures import Ending, ending_of
 from helm_longctx.tasks.prompt import remove_thinking
 
-_USAGE, _SENT, _MODEL, _MEASURES, _STEPS = "usage", "sent", "model", "measures", "steps"
+_USAGE = "usage"
+_SENT = "sent"
+_MODEL = "model"
+_MEASURES = "measures"
+_STEPS = "steps"
 
 MOST_TOKENS = 10**9
 """Most tokens that a count can have; a hundred times the longest context."""
 
 _LONGEST_NAME = 200
 
-_OPENED, _CLOSED = "<think>", "</think>"
+_OPENED = "<think>"
+_CLOSED = "</think>"
 
 _LATEST = re.compile(r"[-:]latest$")
 
@@ -112,7 +117,8 @@ class Measures:
 
 def measures_of(result: RequestResult) -> Measures:
     """Return what was measured; nothing for an answer that was not streamed, or of an older version."""
-    values, names = _note(result, _MEASURES), Measures.__dataclass_fields__
+    values = _note(result, _MEASURES)
+    names = Measures.__dataclass_fields__
     return Measures(
         **{
             name: value
@@ -170,7 +176,8 @@ def find_other_model(result: RequestResult) -> str | None:
 
     A server may answer with a fallback, a smaller model, or whatever it has loaded.
     """
-    asked, replied = sent_of(result).get("model"), model_of(result)
+    asked = sent_of(result).get("model")
+    replied = model_of(result)
     if not isinstance(asked, str) or replied is None or is_same_model(asked, replied):
         return None
     return replied
@@ -191,8 +198,8 @@ def is_same_model(asked: str, replied: str) -> bool:
 def output_truncated(result: RequestResult) -> bool:
     """Whether the token limit ended the answer, or the reasoning before it, also if that was a request of its own."""
     return any(
-        ending_of((each.finish_reason or {}).get("reason")) is Ending.CUT
-        for each in result.completions
+        ending_of((completion.finish_reason or {}).get("reason")) is Ending.CUT
+        for completion in result.completions
     )
 
 
@@ -201,7 +208,8 @@ def with_cut(result: RequestResult) -> RequestResult:
 
     Some servers say `stop`. Providers that do not count reasoning towards the limit are considered, too.
     """
-    usage, sent = usage_of(result), sent_of(result)
+    usage = usage_of(result)
+    sent = sent_of(result)
     limit = sent.get("max_completion_tokens", sent.get("max_tokens"))
     if (
         usage is None
@@ -224,7 +232,8 @@ def thinking_unfinished(result: RequestResult) -> bool:
     """
     if ending_of(finish_of(result).get("reason")) is not Ending.CUT:
         return False
-    first, usage = result.completions[0], usage_of(result)
+    first = result.completions[0]
+    usage = usage_of(result)
     text = first.text.strip()
     if not text:
         return bool(first.thinking) or (usage is not None and usage.reasoning_tokens > 0)

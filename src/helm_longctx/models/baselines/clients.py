@@ -31,7 +31,8 @@ class BaselineClient(Client):
 
     def make_request(self, request: Request) -> RequestResult:
         """Answer a request. All completions are the same, cut at the first stop sequence."""
-        started_at, start = time.time(), time.perf_counter()
+        started_at = time.time()
+        start = time.perf_counter()
         text = cut_at_stop(self.answer(request), request.stop_sequences)
         return RequestResult(
             success=True,

@@ -34,7 +34,8 @@ RANKED = 40
 PASSAGES = 3
 """Number of passages in which names are searched, or which are cited."""
 
-PARTS, PART_WORDS = 8, 25
+PARTS = 8
+PART_WORDS = 25
 """Number of places that a summary quotes, and most words of each quotation."""
 
 _LONG = 4000
@@ -180,14 +181,14 @@ def answer(prompt: str) -> str:
     recognition = recognise(prompt)
     if recognition is None:
         return ""
-    fields, template, kind = recognition.fields, recognition.template, recognition.baseline.kind
+    fields = recognition.fields
+    template = recognition.template
+    kind = recognition.baseline.kind
     if template is None:
         return recognition.answer
     assert isinstance(kind, str)
-    context, question = (
-        fields[CONTEXT],
-        " ".join(text for name, text in fields.items() if name not in NO_QUESTION),
-    )
+    context = fields[CONTEXT]
+    question = " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
     if any(not fields[name] for name in DEMONSTRATIONS & fields.keys()):
         context = _without_demonstrations(context, template.prefix)
     if kind == "choice":
@@ -247,10 +248,8 @@ def nearest_label(context: str, question: str) -> str:
 
 def span(context: str, question: str) -> str:
     """Find names and numbers in the passages that share words with the question. Returns a few words."""
-    question_words, wants_number = (
-        {*words(question), *_MARKUP},
-        bool(_ASKS_A_NUMBER.search(question.lower())),
-    )
+    question_words = {*words(question), *_MARKUP}
+    wants_number = bool(_ASKS_A_NUMBER.search(question.lower()))
     # A context that has no paragraphs is split into sentences.
     has_paragraphs = (context.count(_BLOCK_END) + 1) * _LONG > len(context)
     passages = Units(context, _PARAGRAPH_END if has_paragraphs else _UNIT_ENDS)
@@ -294,7 +293,8 @@ def ranking(context: str, question: str) -> str:
 
 def citation(context: str, question: str) -> str:
     """Quote a sentence of each of the best passages, with the passage's number."""
-    passages, sentences = Units(context, _PARAGRAPH_END), []
+    passages = Units(context, _PARAGRAPH_END)
+    sentences = []
     for number in best(_by_length(passages, question), PASSAGES):
         if match := _PASSAGE_NUMBER.match(passages.texts[number]):
             parts = Units(passages.texts[number][match.end() :], _UNIT_ENDS)

@@ -175,7 +175,8 @@ def base_url(url: str, api: str) -> str:
         for route in each.routes.values()
     }
     ends = sorted({*routes, "/models"}, key=len, reverse=True)
-    path, provider = parts.path.rstrip("/"), find_provider(api)
+    path = parts.path.rstrip("/")
+    provider = find_provider(api)
     path = path.removesuffix(next(filter(path.endswith, ends), "")).rstrip("/")
     path = (
         path or provider.version
@@ -233,7 +234,8 @@ def _check_words(
 
 def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
     """Send one tiny request with the parameters of HELM's requests. Also return the parameters that are refused."""
-    client, name = make_client(replace(endpoint, routes=(route,))), f"endpoint/{endpoint.model}"
+    client = make_client(replace(endpoint, routes=(route,)))
+    name = f"endpoint/{endpoint.model}"
     tiny = replace(tiny_request(name, name), temperature=0.0)
     # Some models refuse the parameter of stop sequences.
     found = ask_model(client, replace(tiny, stop_sequences=["\n\n\n"]))

@@ -196,8 +196,8 @@ def find_gaps(
         yield f"a context of {context} tokens: prompts of {longer} are {outcome}"
     tasks = [
         (entry, task)
-        for each in benchmarks
-        for entry, category in each.entries.items()
+        for benchmark in benchmarks
+        for entry, category in benchmark.entries.items()
         for task in category.tasks
     ]
     if "completions" not in endpoint.routes:

@@ -49,7 +49,9 @@ _CUT = 0.7
 
 _REPEATS = 3
 
-_SAME_REQUESTS, _OPEN_QUESTION, _OPEN_TOKENS = 20, "Tell me about a city by a river.", 16
+_SAME_REQUESTS = 20
+_OPEN_QUESTION = "Tell me about a city by a river."
+_OPEN_TOKENS = 16
 """Equal chats that are sent to see whether several builds answer, what they ask, and the tokens of an answer."""
 
 _TOP = 5
@@ -74,7 +76,8 @@ class Stack:
     """
 
     def __init__(self, endpoint: Endpoint, tokenizer: Any = None):
-        self.endpoint, self.tokenizer = endpoint, tokenizer
+        self.endpoint = endpoint
+        self.tokenizer = tokenizer
         self.client = make_client(endpoint)
         self.name = f"endpoint/{endpoint.model}"
         self._template = 0
@@ -144,13 +147,15 @@ class Stack:
                 None,
                 "the model reasons before it answers; give thinking_tokens, or switch it off (reasoning_effort)",
             )
-        self._template, expected = usage.input_tokens, estimate_tokens(WORDS)
+        self._template = usage.input_tokens
+        expected = estimate_tokens(WORDS)
         for what, earlier in {
             "a system turn": [_turn("system", WORDS)],
             "earlier turns": [_turn("user", WORDS), _turn("assistant", "I see.")],
         }.items():
             result = self._ask([*earlier, *question], 16)
-            failure, longer = failure_of(result), usage_of(result)
+            failure = failure_of(result)
+            longer = usage_of(result)
             # A template that raises an error is a status of 500 in some servers.
             if (
                 failure
@@ -215,7 +220,9 @@ class Stack:
     def _check_lengths(self) -> Iterator[Finding]:
         """Check that longer prompts are counted as shorter ones let expect."""
         longest = min(self.endpoint.context or LONGEST, LONGEST)
-        each, ratio, before = estimate_tokens(WORDS), None, 0
+        each = estimate_tokens(WORDS)
+        ratio = None
+        before = 0
         for length in (128, 512, 2048, 8192, 32768):
             if length > longest - 512:
                 break
@@ -231,7 +238,8 @@ class Stack:
                     f"the server cuts prompts: of about {length_label(length)} tokens it counts {count:,}",
                 )
                 return
-            ratio, before = text_tokens / estimate_tokens(text), length
+            ratio = text_tokens / estimate_tokens(text)
+            before = length
         if before:
             yield True, f"prompts up to {length_label(before)} tokens are not cut"
 
@@ -364,7 +372,8 @@ def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
     steps = np.diff(apart[usual][order])
     first = len(answers) // 2  # most answers are of one build
     start = first + int(steps[first:].argmax()) + 1
-    most, others = order[:start], order[start:]
+    most = order[:start]
+    others = order[start:]
     between = float(np.median(apart[np.ix_(most, others)]))
     within = max(float(apart[np.ix_(group, group)].max()) for group in (most, others))
     is_apart = len(others) > 1 and between > _APART and within < between / 2

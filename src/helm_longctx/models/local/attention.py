@@ -78,7 +78,8 @@ def attend(
     if (
         query.shape[3] != value.shape[3] or options.get("position_bias") is not None
     ):  # the kernel has neither
-        last, end = torch.arange(past, key.shape[2]), torch.arange(key.shape[2])
+        last = torch.arange(past, key.shape[2])
+        end = torch.arange(key.shape[2])
         # The mask has a row for each of the chunk's tokens, and a column for each token so far.
         mask = (last[:, None] >= end)[None, None].to(query.device)
         return sdpa_attention_forward(module, query, key, value, mask, **options)
@@ -93,7 +94,8 @@ def _merge(query: Any, key: Any, value: Any, past: int, scale: float | None) -> 
 
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
-        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+        key = key.repeat_interleave(groups, 1)
+        value = value.repeat_interleave(groups, 1)
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     before, sum_before = kernel(
         query, key[:, :, :past], value[:, :, :past], 0.0, False, scale=scale

@@ -62,7 +62,8 @@ def fitting(jobs: Sequence[Job], per_token: int, room: int, most: int) -> Iterat
         needed = (len(batch) + 2) * max(longest, size) * per_token
         if batch and (needed > SHARE * room or len(batch) == most):
             yield batch
-            batch, longest = [], 0
+            batch = []
+            longest = 0
         batch.append(number)
         longest = max(longest, size)
     if batch:
@@ -111,10 +112,12 @@ def _make_layer(layer: Any, keys: Any, values: Any, length: int) -> Any:
             start = self.keys.shape[2]
             end = start + key_states.shape[2]
             keys[:, :, start:end], values[:, :, start:end] = key_states, value_states
-            self.keys, self.values = keys[:, :, :end], values[:, :, :end]
+            self.keys = keys[:, :, :end]
+            self.values = values[:, :, :end]
             return self.keys, self.values
 
     made = copy(layer)
     made.__class__ = RoomyLayer
-    made.keys, made.values = keys[:, :, :length], values[:, :, :length]
+    made.keys = keys[:, :, :length]
+    made.values = values[:, :, :length]
     return made

@@ -33,7 +33,8 @@ GUESSING = 0.6
 RULES = ("gpt-2", "smollm")
 """Rules by which a text is split before it is tokenized (`tokenizer.ggml.pre`), for which a tokenizer can be built."""
 
-_CONTROL, _USER_DEFINED = 3, 4
+_CONTROL = 3
+_USER_DEFINED = 4
 """Types of special tokens in `tokenizer.ggml.token_type`."""
 
 _SPECIAL = ("bos", "eos", "unknown", "padding")
@@ -101,7 +102,8 @@ def convert(
         part = Path(name) / "model"
         model = _read_model(source, dtype)
         tensors = _save(model, chosen, part)
-        loss, guess = _compare(model, chosen, part), math.log(len(chosen))
+        loss = _compare(model, chosen, part)
+        guess = math.log(len(chosen))
         if not loss <= GUESSING * guess:  # a loss that is not a number fails, too
             raise InputError(
                 f"{source}: the converted model predicts plain English with {loss:.1f} nats per token, and a blind"
@@ -199,7 +201,8 @@ def _read_tokenizer(source: Path) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     fields = _read_fields(source)
-    kind, rule = fields.get("model"), fields.get("pre")
+    kind = fields.get("model")
+    rule = fields.get("pre")
     if kind != "gpt2" or rule not in RULES:
         raise InputError(
             f"{source} has a tokenizer of the kind {kind!r} with the rule {rule!r}, which cannot be built exactly;"

@@ -75,7 +75,8 @@ class LongContextHuggingFaceClient(CachingClient):
         InputError: an argument is invalid, or there is no such model.
     """
 
-    takes_facts, concurrency = True, 1
+    takes_facts = True
+    concurrency = 1
 
     def __init__(
         self,
@@ -125,7 +126,9 @@ class LongContextHuggingFaceClient(CachingClient):
         )
         ignore_broken_torchvision()
         self._tokenizer = tokenizer.get_wrapped_tokenizer()
-        self._chunk_size, self._reuse_prefix, self.concurrency = chunk_size, reuse_prefix, batch
+        self._chunk_size = chunk_size
+        self._reuse_prefix = reuse_prefix
+        self.concurrency = batch
         self._gatherer: Gatherer[Job, Generation] = Gatherer(
             lambda jobs: self._weights.load().generate_all(jobs, batch), batch
         )
@@ -207,7 +210,8 @@ class LongContextHuggingFaceClient(CachingClient):
                     "a local model's answers to chats have no distributions; compare completions"
                 )
             result = self._answer(request)
-            text, start = request.prompt + result.completions[0].text, len(request.prompt)
+            text = request.prompt + result.completions[0].text
+            start = len(request.prompt)
             if len(text) == start:
                 return with_distributions(result, [[]])
             request = with_fields(SpanRequest, request, prompt=text, spans=((start, len(text)),))
@@ -256,7 +260,8 @@ class LongContextHuggingFaceClient(CachingClient):
         }
 
     def _respond(self, request: Request) -> dict[str, Any]:
-        started_at, start = time.time(), time.perf_counter()
+        started_at = time.time()
+        start = time.perf_counter()
         prompt = self._encode(request)
         stop_ids: frozenset[int] = frozenset()
         if "\n" in request.stop_sequences:
@@ -318,7 +323,8 @@ class LongContextHuggingFaceClient(CachingClient):
         text = self._decode(tokens)
         # The text is cut at the earliest stop sequence, because a single token can contain several of them.
         if places := [text.index(stop) for stop in stops if stop in text]:
-            text, reason = text[: min(places)], "stop"
+            text = text[: min(places)]
+            reason = "stop"
         with self._tokenizer as tokenizer:
             return {
                 "text": text,

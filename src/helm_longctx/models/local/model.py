@@ -186,7 +186,8 @@ class LocalModel:
         model.generation_config.cache_implementation = None
         if not keeps_attention:
             attention.use_in(model)
-        self._model, self._vocabulary = model, model.get_input_embeddings().num_embeddings
+        self._model = model
+        self._vocabulary = model.get_input_embeddings().num_embeddings
         self._lock = threading.Lock()
         self._prefix: CachedPrefix | None = None
         self._per_token: int | None = None
@@ -298,9 +299,11 @@ class LocalModel:
         if not self._per_token:
             return [self._generate(replace(job, reuse_prefix=True)) for job in jobs]
         start = time.perf_counter()
-        caches, reused = [], []
+        caches = []
+        reused = []
         for job in jobs:
-            prefix, self._prefix = self._prefix, None
+            prefix = self._prefix
+            self._prefix = None
             reused.append(prefix.crop_to(job.prompt, 1) if prefix else 0)
             ids = self._tensor([job.prompt])
             cache = copy_cache(prefix.cache) if prefix and reused[-1] else None
@@ -312,7 +315,8 @@ class LocalModel:
         # The rows are padded with a token that they have, so that penalties for repeated tokens stay the same.
         rows = [[job.prompt[0]] * (length - len(job.prompt)) + job.prompt for job in jobs]
         mask = [[0] * (length - len(job.prompt)) + [1] * len(job.prompt) for job in jobs]
-        ids, seen = self._tensor(rows), self._tensor(mask)
+        ids = self._tensor(rows)
+        seen = self._tensor(mask)
         kept = [cache for cache in caches if cache is not None]
         merged = (
             batches.merge(kept, max(job.max_tokens for job in jobs))
@@ -320,7 +324,8 @@ class LocalModel:
             else None
         )
         answers, first = self._write(ids, seen, merged if len(jobs) > 1 else caches[0], jobs)
-        seconds, peak = time.perf_counter() - start, self._peak_memory()
+        seconds = time.perf_counter() - start
+        peak = self._peak_memory()
         return [
             Generation(answer, count, seconds / len(jobs), (first - start) / len(jobs), peak)
             for answer, count in zip(answers, reused, strict=True)
@@ -338,7 +343,8 @@ class LocalModel:
                 f"the tokenizer gives token {max(ids)} and the model has only {self._vocabulary}:"
                 " the deployment's tokenizer_name belongs to another model"
             )
-        config, needed = self._model.config, len(ids) + more
+        config = self._model.config
+        needed = len(ids) + more
         positions = getattr(config, "max_position_embeddings", None) or needed
         if needed <= positions:
             return
@@ -365,7 +371,8 @@ class LocalModel:
             torch.cuda.reset_peak_memory_stats(self._model.device)
         ids = self._tensor([job.prompt])
         # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.
-        prefix, self._prefix = self._prefix, None
+        prefix = self._prefix
+        self._prefix = None
         reused = prefix.crop_to(job.prompt, job.chunk_size) if prefix and job.reuse_prefix else 0
         cache = prefix.cache if prefix and reused else None
         cache = self._read_prompt(ids, cache, reused, job.chunk_size)

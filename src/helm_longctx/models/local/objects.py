@@ -79,7 +79,9 @@ class TransformersClient(LongContextHuggingFaceClient):
         # The model stands in the place of the weights that other clients load.
         self._weights = loaded  # type: ignore[assignment]
         self._tokenizer = WrappedPreTrainedTokenizer(loaded.tokenizer)
-        self._chunk_size, self._reuse_prefix, self.concurrency = CHUNK_SIZE, True, loaded.batch
+        self._chunk_size = CHUNK_SIZE
+        self._reuse_prefix = True
+        self.concurrency = loaded.batch
         self._gatherer = Gatherer(
             lambda jobs: loaded.load().generate_all(jobs, loaded.batch), loaded.batch
         )

@@ -47,7 +47,8 @@ def find_model(name: str) -> str:
     """
     if name not in MODELS:
         return name
-    source, cache = MODELS[name], cache_root()
+    source = MODELS[name]
+    cache = cache_root()
     folder = (cache / source.path).parent / CONVERTED
     with hold_lock(folder.with_name(".lock"), "two processes can convert the same model"):
         if not folder.is_dir():
@@ -62,7 +63,8 @@ def find_weights(name: str) -> Path:
 
     Raises an `InputError` if a mirror lacks the file, or the download fails.
     """
-    source, mirror = MODELS[name], DataRoot.find()
+    source = MODELS[name]
+    mirror = DataRoot.find()
     root = mirror if mirror.mirror else cache_root()
     ensure(
         [source],

@@ -81,7 +81,9 @@ class _Reader:
     """Reads texts with a cache of the beginning that they share."""
 
     def __init__(self, local: LocalModel, chunk_size: int):
-        self._model, self._chunk, self._make_cache = local._model, chunk_size, local.make_cache
+        self._model = local._model
+        self._chunk = chunk_size
+        self._make_cache = local.make_cache
         self._cache: Any = self._make_cache()
         self._length = 0
 
@@ -108,7 +110,8 @@ class _Reader:
             self._cache.crop(keep - self._length)
             self._length = keep
         else:
-            self._cache, self._length = self._make_cache(), 0
+            self._cache = self._make_cache()
+            self._length = 0
         return found
 
     def _read(self, chunk: Any, head: bool) -> Any:
@@ -157,7 +160,8 @@ def respond(tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str)
         tokenizer: a fast tokenizer of transformers.
         prompt: the prompt as the model reads it. A chat template has the special tokens already.
     """
-    started_at, start = time.time(), time.perf_counter()
+    started_at = time.time()
+    start = time.perf_counter()
     encoded = _encode(tokenizer, list(scored_texts(request, prompt)), request.messages is None)
     scored = score([ids for ids, _ in encoded], [first for _, first in encoded])
     rows = []
@@ -170,7 +174,7 @@ def respond(tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str)
                 ]
             )
         else:
-            rows.append([list(each) for each in windows(values)])
+            rows.append([list(window) for window in windows(values)])
     return {
         "scored": rows,
         "prompt_tokens": encoded[0][1] if request.answers else len(encoded[0][0]),
@@ -221,7 +225,8 @@ def _split_tail(tokenizer: Any, prompt: str, special: bool) -> tuple[list[int], 
     """
     if len(prompt) > 2 * TAIL:
         encoded = tokenizer(prompt, add_special_tokens=special, return_offsets_mapping=True)
-        ids, places = encoded["input_ids"], encoded["offset_mapping"]
+        ids = encoded["input_ids"]
+        places = encoded["offset_mapping"]
         first = next(
             place for place, (start, _) in enumerate(places) if start >= len(prompt) - TAIL
         )
@@ -237,7 +242,8 @@ def read_spans(
 ) -> list[list[Distribution]]:
     """Return the distributions at the tokens of each part of a prompt; see `score_tokens`."""
     encoded = tokenizer(request.prompt, return_offsets_mapping=True)
-    ids, places = encoded["input_ids"], encoded["offset_mapping"]
+    ids = encoded["input_ids"]
+    places = encoded["offset_mapping"]
     parts = [
         [n for n, (start, end) in enumerate(places) if n and max(first, start) < min(last, end)]
         for first, last in request.spans

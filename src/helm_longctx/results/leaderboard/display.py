@@ -53,7 +53,9 @@ from helm_longctx.tasks.entry import is_our_method
 
 INPUTS = (STATES, INSTANCE_STATS)
 
-_PREFIX, _LOCK, _PATIENCE = ".display-", ".display.lock", 60.0
+_PREFIX = ".display-"
+_LOCK = ".display.lock"
+_PATIENCE = 60.0
 
 _helm_lock = threading.Lock()
 """One thread at a time calls HELM's functions: they use Mako, and Python 3.11's parser can fail in two threads."""
@@ -198,7 +200,7 @@ class LeanStates:
             link = [{"role": "whole conversation", "content": file_name(whole)}] if whole else []
             target["messages"] = [
                 *link,
-                *({**each, "content": escape_markup(each["content"])} for each in parts),
+                *({**part, "content": escape_markup(part["content"])} for part in parts),
             ]
         elif field == "prompt":
             target[field] = (
@@ -283,11 +285,9 @@ def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
     return [_elide_all(part, evidence) for part in value] if kind is list else value
 
 
-INSTANCES, PREDICTIONS, REQUESTS = (
-    "instances.json",
-    "display_predictions.json",
-    "display_requests.json",
-)
+INSTANCES = "instances.json"
+PREDICTIONS = "display_predictions.json"
+REQUESTS = "display_requests.json"
 OUTPUTS = (INSTANCES, PREDICTIONS, REQUESTS)
 
 Trial = tuple[str, str, int]
@@ -317,7 +317,8 @@ def write_pages(
             # HELM skips such states, too.
             if not state.get("result"):
                 continue
-            page, trial = change(state), _trial(state["instance"], state["instance"]["id"], state)
+            page = change(state)
+            trial = _trial(state["instance"], state["instance"]["id"], state)
             if trial[:2] not in seen:
                 seen.add(trial[:2])
                 instances(page["instance"])
@@ -394,7 +395,8 @@ class FullTexts:
     """
 
     def __init__(self, run: Path):
-        self._run, self._folder = run, run / FOLDER
+        self._run = run
+        self._folder = run / FOLDER
         self._digests: set[str] = set()
         self._is_whole = (self._folder / INDEX).is_file()
         self._written = (

@@ -95,8 +95,8 @@ def board_sections(boards: Sequence[Board]) -> list[Section]:
         official = {(length, closed, "") for length, closed, _ in judges}
         columns = [Conditions(*each) for each in judges | official]
         columns.sort(key=lambda each: (each.length or 0, each.judge))
-        for closed in sorted({each.closed for each in columns}):
-            of = [each for each in columns if each.closed == closed]
+        for closed in sorted({column.closed for column in columns}):
+            of = [column for column in columns if column.closed == closed]
             sections.append(Section(board.benchmark, board, closed, of))
     return sections
 
@@ -165,7 +165,7 @@ def make_schema(
         "perturbations": [],
         "metric_groups": metric_groups
         if statistics is None
-        else [_restrict(each, statistics) for each in metric_groups],
+        else [_restrict(metric_group, statistics) for metric_group in metric_groups],
         "run_groups": [group for kind in kinds for groups in kind for group in groups],
     }
 
@@ -274,7 +274,8 @@ def omit_ours(schema: dict[str, Any]) -> dict[str, Any]:
 
 def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Return a schema with only these run groups and the groups that contain them, at any depth."""
-    kept, count = set(names), -1
+    kept = set(names)
+    count = -1
     while count < len(kept):
         count = len(kept)
         kept |= {

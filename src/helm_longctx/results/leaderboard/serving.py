@@ -106,7 +106,8 @@ def _refuse_other_sites() -> None:
         raise HTTPError(
             403, "The address must name this machine, such as http://127.0.0.1 or http://localhost."
         )
-    site, mode = request.get_header("Sec-Fetch-Site", "none"), request.get_header("Sec-Fetch-Mode")
+    site = request.get_header("Sec-Fetch-Site", "none")
+    mode = request.get_header("Sec-Fetch-Mode")
     if site not in ("same-origin", "none") and mode != "navigate":
         raise HTTPError(403, "Pages of other sites cannot read this server.")
 

@@ -133,7 +133,8 @@ class LongContextSummarizer(Summarizer):
         """Read a run's spec and statistics. Raises an `InputError` if the spec or the statistics are damaged."""
         try:
             run: Run = super().read_run(run_path)
-            spec, adapter = run.run_spec, run.run_spec.adapter_spec
+            spec = run.run_spec
+            adapter = run.run_spec.adapter_spec
             about = {
                 "scenario_spec": {"args": spec.scenario_spec.args or {}},
                 "adapter_spec": {"method": adapter.method},
@@ -156,7 +157,7 @@ class LongContextSummarizer(Summarizer):
         models = [
             get_model_metadata_for_adapter_spec(run.run_spec.adapter_spec) for run in self.runs
         ]
-        shown = {each.name: each for each in models}
+        shown = {model.name: model for model in models}
         titles = Counter(each.display_name for each in shown.values())
         for each in shown.values():
             if titles[each.display_name] > 1:
@@ -190,11 +191,11 @@ class LongContextSummarizer(Summarizer):
         self._add_other_scenarios()
         super().fix_up_schema()
         for group in self.schema.metric_groups:
-            group.metrics[:] = [ColumnMatcher(**vars(each)) for each in group.metrics]
+            group.metrics[:] = [ColumnMatcher(**vars(metric)) for metric in group.metrics]
         first = self._scores.first
         groups = [
-            replace(each, category=MAIN) if each.name == first else each
-            for each in self.schema.run_groups
+            replace(run_group, category=MAIN) if run_group.name == first else run_group
+            for run_group in self.schema.run_groups
         ]
         # The front end opens with the first group. The sort is stable.
         groups.sort(
@@ -228,7 +229,8 @@ class LongContextSummarizer(Summarizer):
 
     def _add_other_scenarios(self) -> None:
         """Add the groups and columns that HELM finds for runs of scenarios that are not in the schema."""
-        own, schema = self.runs, self.schema
+        own = self.runs
+        schema = self.schema
         self.runs = [
             run
             for run in own
@@ -245,7 +247,7 @@ class LongContextSummarizer(Summarizer):
                 if (name := group.environment.get("main_name"))
             }
             fields = {name: Field(name) for name in sorted(mains)} | {
-                each.name: each for each in self.schema.metrics
+                metric.name: metric for metric in self.schema.metrics
             }
             self.schema = replace(
                 schema,
@@ -272,7 +274,10 @@ class LongContextSummarizer(Summarizer):
             for each in groups
         ]
         names = {name for run in self._runs_of(groups) for name in run.run_spec.groups[1:]}
-        return [*means, *(each for each in self.schema.run_groups if each.name in names)]
+        return [
+            *means,
+            *(run_group for run_group in self.schema.run_groups if run_group.name in names),
+        ]
 
     def _has_one_task(self, category: RunGroup) -> bool:
         results = [each for each in self._scores.find(self._runs_of([category])) if each.task]
@@ -305,13 +310,13 @@ class LongContextSummarizer(Summarizer):
 
     @cached_property
     def _hides_runs(self) -> bool:
-        return any(each.visibility != ALL_GROUPS for each in self.schema.run_groups)
+        return any(run_group.visibility != ALL_GROUPS for run_group in self.schema.run_groups)
 
     def get_model_field_dicts(self) -> list[dict[str, Any]]:
         """Return what the page of models shows. HELM's has only registered models, and is blank without one."""
         fields: list[dict[str, Any]] = super().get_model_field_dicts()
         adapters = [run.run_spec.adapter_spec for run in self.runs if run.run_spec.groups]
-        names = {get_model_metadata_for_adapter_spec(each).name for each in adapters}
+        names = {get_model_metadata_for_adapter_spec(adapter).name for adapter in adapters}
         for name in sorted(names - {field["name"] for field in fields}):
             titles = dict.fromkeys(("name", "display_name", "short_display_name"), name)
             fields.append(
@@ -368,7 +373,8 @@ class LongContextSummarizer(Summarizer):
 
     def create_group_table(self, **options: Any) -> Table:
         """Make HELM's table of the models that have a value in it, arrange it, and add the marks."""
-        columns, sub_split = options["columns"], options.get("sub_split")
+        columns = options["columns"]
+        sub_split = options.get("sub_split")
         if all(group.name in self._theirs for group, _ in columns):
             table: Table = super().create_group_table(**options)
             return table
@@ -436,7 +442,7 @@ class LongContextSummarizer(Summarizer):
             # Published results have no conditions, and a task's only official metric is its score.
             groups = super().expand_subgroups(group)
             metrics = {
-                name: {each.name for each in part.metrics}
+                name: {metric.name for metric in part.metrics}
                 for name, part in self.schema.name_to_metric_group.items()
             }
             results = self._scores.find(self._runs_of(groups))
@@ -447,7 +453,7 @@ class LongContextSummarizer(Summarizer):
             shown = [
                 part
                 for part in parts
-                if any(len(metrics[part] & each.statistics.keys()) > 1 for each in results)
+                if any(len(metrics[part] & result.statistics.keys()) > 1 for result in results)
             ]
             group = replace(group, metric_groups=["score", *shown])
         tables: list[Table] = super().create_group_tables_by_metric_group(group)
@@ -497,9 +503,9 @@ class LongContextSummarizer(Summarizer):
         titles: set[str | None] = set()
         for category in dict.fromkeys(group.category for group in self.schema.run_groups):
             groups = [
-                each
-                for each in self.schema.run_groups
-                if each.category == category and self._has_page(each)
+                run_group
+                for run_group in self.schema.run_groups
+                if run_group.category == category and self._has_page(run_group)
             ]
             new = [each for each in groups if each.display_name not in titles]
             titles |= {each.display_name for each in new}
@@ -525,7 +531,8 @@ class LongContextSummarizer(Summarizer):
             tables: list[Table] = make(group)
             for table in tables:
                 name = f"{group.name}_{table.name}"
-                latex, as_json = folder / "latex" / f"{name}.tex", folder / "json" / f"{name}.json"
+                latex = folder / "latex" / f"{name}.tex"
+                as_json = folder / "json" / f"{name}.json"
                 links = (("LaTeX", latex), ("JSON", as_json))
                 table.links.extend(Hyperlink(text=text, href=str(path)) for text, path in links)
                 latex.parent.mkdir(parents=True, exist_ok=True)
@@ -548,7 +555,7 @@ class LongContextSummarizer(Summarizer):
             if results := [each for each in self._scores.find([run]) if each.benchmark]:
                 tag_run(
                     Path(run.run_path),
-                    describe(caveat for each in results for caveat in each.caveats),
+                    describe(caveat for result in results for caveat in result.caveats),
                 )
 
         with ThreadPoolExecutor(min(self.num_threads, 2)) as pool:

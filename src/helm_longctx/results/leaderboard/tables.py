@@ -69,9 +69,11 @@ class SuiteScores:
 
     def _helm_runs(self, results: Iterable[Result]) -> Iterator[Run]:
         published: dict[tuple[str, str, str, int | None], list[Result]] = defaultdict(list)
-        for each in results:
-            if each.is_published:
-                published[each.benchmark, each.entry, each.model, each.length].append(each)
+        for result in results:
+            if result.is_published:
+                published[result.benchmark, result.entry, result.model, result.length].append(
+                    result
+                )
         for (name, _, model, _), found in published.items():
             yield self._add_run(f"{MAKER}_{name}", model, find_benchmark(name), found)
         for board in self.boards:
@@ -84,15 +86,17 @@ class SuiteScores:
         self, name: str, deployment: str, benchmark: Benchmark, results: Sequence[Result]
     ) -> Run:
         """Return results of a category or an overall score as a run, of which tables use the names of statistics."""
-        first, stats = results[0], []
+        first = results[0]
+        stats = []
         category = (
             benchmark.entries[first.entry].name if first.entry in benchmark.entries else OVERALL
         )
-        parts = [category, *(each.task for each in results if each.task)]
-        for each in results:
-            names = dict.fromkeys([MAIN_METRIC, *each.statistics]) if each.has_score else ()
+        parts = [category, *(result.task for result in results if result.task)]
+        for result in results:
+            names = dict.fromkeys([MAIN_METRIC, *result.statistics]) if result.has_score else ()
             stats += [
-                Stat(MetricName(name, sub_split=each.task or None, split="test")) for name in names
+                Stat(MetricName(name, sub_split=result.task or None, split="test"))
+                for name in names
             ]
         spec = RunSpec(
             name,
@@ -116,7 +120,7 @@ def cell_score(
     Also return what a score would be without a limit on tokens, and without known errors.
     """
     name = matcher.name
-    if whole := next((each for each in results if not each.task), None):
+    if whole := next((result for result in results if not result.task), None):
         is_score = name == MAIN_METRIC
         return (
             whole.interval if is_score else mean_of_means([]),
@@ -124,15 +128,13 @@ def cell_score(
             score_notes(whole) if is_score else [],
         )
     tasks = _column_tasks(results, matcher)
-    names, having = (
-        {each.name for each in tasks},
-        {each.task for each in results if name in each.statistics},
-    )
+    names = {each.name for each in tasks}
+    having = {result.task for result in results if name in result.statistics}
     tasks_with = [task for task in tasks if task.name in having]
     if name == MAIN_METRIC or name in map(task_score, names):
         # Published scores have no answers, which such notes are about.
-        is_own = not all(each.is_published for each in results)
-        rows = [each for each in results if each.task in names and is_own]
+        is_own = not all(result.is_published for result in results)
+        rows = [result for result in results if result.task in names and is_own]
         return *mean_over_tasks(tasks, results, name), score_notes(
             average(rows[0].entry, tasks, rows)
         ) if rows else []
@@ -232,7 +234,8 @@ def mark_table(table: Table) -> Table:
     for place, cells in enumerate(columns):
         if any(isinstance(cell, ScoreCell) for cell in cells):
             columns[place] = _mark_column(cells, table.header[place].lower_is_better)
-    rows, header = [list(row) for row in zip(*columns, strict=True)], list(table.header)
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    header = list(table.header)
     if any(notes):
         rows = [[*row, Cell(note)] for row, note in zip(rows, notes, strict=True)]
         about = "Why scores with a mark do not compare with published ones, and with others in the table"
@@ -314,7 +317,8 @@ def _text_cell(cell: Cell, width: int, places: int | None, best: float | None) -
     style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
     if not _caveats_of(cell) and number == best:
         style |= {"font-weight": "bold"}
-    low, high = getattr(cell, "low", None), getattr(cell, "high", None)
+    low = getattr(cell, "low", None)
+    high = getattr(cell, "high", None)
     tail = add_mark("", _caveats_of(cell))
     if low is not None and high is not None:
         # The word joiner keeps both ends in one line.

@@ -29,7 +29,8 @@ from helm_longctx.results.statistics.intervals import (
 Looks = tuple[int, ...]
 """The sizes of the sample at all looks until now, ascending. The last one is the size now."""
 
-FIRST_OF_GATE, FIRST_OF_ROUNDS = 0.8, 0.25
+FIRST_OF_GATE = 0.8
+FIRST_OF_ROUNDS = 0.25
 """The share of the error of the first look: of a gate, whose first sample is planned to be enough, and of runs that
 begin with a small sample and are looked at after each round."""
 
@@ -112,11 +113,13 @@ def _find_bounds(looks: Looks, first: float) -> Floats:
         return -np.asarray(ndtri(first * _LEVELS))
     mass, (same, deviation) = _walk(looks[:-1], first), _step(looks)
     errors = (1 - first) * looks[0] * (1 / looks[-2] - 1 / looks[-1]) * _LEVELS
-    low, high = np.full(len(errors), -9.0), np.full(len(errors), 12.0)
+    low = np.full(len(errors), -9.0)
+    high = np.full(len(errors), 12.0)
     for _ in range(30):
         middle = (low + high) / 2
         passed = (mass * ndtr((same * _GRID[:, None] - middle) / deviation)).sum(axis=0)
-        low, high = np.where(passed > errors, middle, low), np.where(passed > errors, high, middle)
+        low = np.where(passed > errors, middle, low)
+        high = np.where(passed > errors, high, middle)
     return high
 
 
@@ -266,10 +269,12 @@ def compare_intervals(one: Interval, other: Interval) -> Comparison:
     right answers have steps, and without it more than 5 % of equally good models would differ. The p-value belongs to a
     normal distribution with this interval. If the models answered the same questions, the interval is rather too wide.
     """
-    mean, step = one.mean - other.mean, sum(0.5 / each.n for each in (one, other) if each.n)
+    mean = one.mean - other.mean
+    step = sum(0.5 / each.n for each in (one, other) if each.n)
     below = math.hypot(one.mean - one.low, other.high - other.mean)
     above = math.hypot(one.high - one.mean, other.mean - other.low)
-    distance, half = max(abs(mean) - step, 0.0), below if mean > 0 else above
+    distance = max(abs(mean) - step, 0.0)
+    half = below if mean > 0 else above
     # Means without a width are exact.
     z = distance / half * normal_quantile() if half else math.inf if distance else 0.0
     effect = Interval(mean, mean - below - step, mean + above + step, min(one.n, other.n))
@@ -299,7 +304,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values that are adjusted for their number by Holm's method (1979), in the same order. NaN stays NaN."""
     values = np.asarray(p_values, dtype=float)
     order = [int(place) for place in np.argsort(values) if not math.isnan(values[place])]
-    adjusted, largest = np.full(len(values), math.nan), 0.0
+    adjusted = np.full(len(values), math.nan)
+    largest = 0.0
     for rank, place in enumerate(order):
         largest = max(largest, min(1.0, float(values[place]) * (len(order) - rank)))
         adjusted[place] = largest
@@ -343,11 +349,15 @@ def _compare(
     n = len(differences)
     if not n:
         return Comparison(Interval(math.nan, math.nan, math.nan, 0), math.nan)
-    wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
-    mean, shares = float(np.average(differences, weights=weights)), weights / weights.sum()
-    sums, sizes = cluster_sums(differences * shares, codes), cluster_sums(shares, codes)
+    wins = int((differences > _EQUAL).sum())
+    losses = int((differences < -_EQUAL).sum())
+    mean = float(np.average(differences, weights=weights))
+    shares = weights / weights.sum()
+    sums = cluster_sums(differences * shares, codes)
+    sizes = cluster_sums(shares, codes)
     variance = float(padded_squares(sums, sizes, np.ones((1, len(sums))))[0])
-    spread, quantile = float((sizes**2).sum()), normal_quantile()
+    spread = float((sizes**2).sum())
+    quantile = normal_quantile()
     # The normal approximation of the sign-flip test: a difference is rejected if its distance from the mean, divided by
     # the root of the sum of the clusters' squares around it, is above the normal quantile. With few clusters no
     # difference can be rejected at a high level, which limits the statistic.
@@ -357,14 +367,14 @@ def _compare(
         quantile = quantile_of(level_of_look(looks, SIGNIFICANCE / 2, FIRST_OF_ROUNDS))
     # The ends of the interval are the roots of a quadratic equation.
     level = quantile**2
-    leading, linear = 1 - level * spread, mean - level * float(sums @ sizes)
-    low, high = -1.0, 1.0
+    leading = 1 - level * spread
+    linear = mean - level * float(sums @ sizes)
+    low = -1.0
+    high = 1.0
     if leading > 0:
         root = math.sqrt(max(linear**2 - leading * (mean**2 - level * variance), 0.0))
-        low, high = (
-            max(low, min((linear - root) / leading, mean)),
-            min(high, max((linear + root) / leading, mean)),
-        )
+        low = max(low, min((linear - root) / leading, mean))
+        high = min(high, max((linear + root) / leading, mean))
     return Comparison(Interval(mean, low, high, n), p_value, wins, losses, n - wins - losses)
 
 

@@ -24,7 +24,9 @@ FEW = 10
 _ROUNDING = 1e-9
 """Numbers of answers that differ by less are equal."""
 
-_PRIOR_RATIO, PRIOR_DEFF, _PRIOR_MEANS = 1.0, 0.8, 2.0
+_PRIOR_RATIO = 1.0
+PRIOR_DEFF = 0.8
+_PRIOR_MEANS = 2.0
 """Number of observations by which estimates are shrunk to their largest values: of the ratio of the variance of scores,
 of the design effect, and of the ratio of the variance of a mean of means. With these values the intervals of skewed
 scores, of few clusters, and of tasks of different sizes contain the true mean often enough, as `bench/intervals.py` and
@@ -67,7 +69,8 @@ def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> 
     codes = group_codes(groups, len(scores))
     if not scores.size:
         return Interval(math.nan, math.nan, math.nan, 0)
-    mean, n = float(scores.mean()), len(scores)
+    mean = float(scores.mean())
+    n = len(scores)
     # Wilson's interval is for proportions. It also holds for scores in 0…1, which vary no more than right and wrong
     # answers.
     if scores.min() < 0 or scores.max() > 1:
@@ -119,10 +122,13 @@ def mean_of_means(
     """
     if len(intervals) < 2:
         return intervals[0] if intervals else Interval(math.nan, math.nan, math.nan, 0)
-    rows = np.array([(each.mean, each.low, each.high) for each in intervals])
+    rows = np.array([(interval.mean, interval.low, interval.high) for interval in intervals])
     shares = np.array(weights or [1 / len(intervals)] * len(intervals))
-    mean, n = float(shares @ rows[:, 0]), sum(each.n for each in intervals)
-    factors = shares**2 * _shared_factors(clusters, [each.high - each.low for each in intervals])
+    mean = float(shares @ rows[:, 0])
+    n = sum(interval.n for interval in intervals)
+    factors = shares**2 * _shared_factors(
+        clusters, [interval.high - interval.low for interval in intervals]
+    )
     if not (rows.min() >= 0 and rows.max() <= 1):  # NaN, too
         below, above = (
             math.sqrt(float(factors @ (rows[:, 0] - rows[:, end]) ** 2)) for end in (1, 2)
@@ -130,15 +136,18 @@ def mean_of_means(
         return Interval(mean, mean - below, mean + above, n)
     # By the width of its exact interval, a mean of few answers has even fewer. Only beside large means is that needed.
     is_exact = all(
-        each.n < FEW
-        and (each.low, each.high) == _clopper_pearson(round(each.mean * each.n), each.n)
-        for each in intervals
+        interval.n < FEW
+        and (interval.low, interval.high)
+        == _clopper_pearson(round(interval.mean * interval.n), interval.n)
+        for interval in intervals
     )
-    inverses = np.array([1 / each.n if is_exact else inverse_size(each) for each in intervals])
+    inverses = np.array(
+        [1 / interval.n if is_exact else inverse_size(interval) for interval in intervals]
+    )
     size = _size_of_means(rows[:, 0], inverses, shares, factors)
     low, high = _clopper_pearson(mean * size, size) if size < math.inf else (mean, mean)
-    wrong = [(each.n * (1 - each.mean), each.high == 1) for each in intervals]
-    right = [(each.n * each.mean, each.low == 0) for each in intervals]
+    wrong = [(interval.n * (1 - interval.mean), interval.high == 1) for interval in intervals]
+    right = [(interval.n * interval.mean, interval.low == 0) for interval in intervals]
     return Interval(
         mean,
         0.0 if _is_one(right) else min(low, mean),
@@ -172,12 +181,14 @@ def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Flo
         means, inverses, shares: each mean with its `inverse_size` and its weight.
         factors: the squares of the weights, and larger for means that share clusters.
     """
-    mean, parts = float(shares @ means), factors * inverses
+    mean = float(shares @ means)
+    parts = factors * inverses
     if not parts.sum():
         return math.inf
     # The variance of a sample is too small by its share in the number of values.
     variances = np.minimum(means * (1 - means) * (1 + inverses), 0.25)
-    whole, typical = mean * (1 - mean), float(shares @ variances)
+    whole = mean * (1 - mean)
+    typical = float(shares @ variances)
     largest = min(
         float((parts / shares).max() / parts.sum()), 0.25 / whole if whole > _ROUNDING else math.inf
     )
@@ -268,7 +279,8 @@ def _clopper_pearson(right: float, n: float) -> tuple[float, float]:
     """Return the ends of the exact interval of a share (Clopper and Pearson 1934); the numbers need not be whole."""
     from scipy.special import betaincinv
 
-    below, wrong = (1 - LEVEL) / 2, n - right
+    below = (1 - LEVEL) / 2
+    wrong = n - right
     low = betaincinv(right, wrong + 1, below) if right > _ROUNDING else 0.0
     high = betaincinv(right + 1, wrong, 1 - below) if wrong > _ROUNDING else 1.0
     return float(low), float(high)
@@ -317,13 +329,14 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
 def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Floats:
     """Return for each mean the factor of its variance: more than 1 if it shares clusters with another one."""
     factors = np.ones(len(widths))
-    times = Counter(group for each in clusters for group in each)
+    times = Counter(group for cluster in clusters for group in cluster)
     rows = [row for row, each in enumerate(clusters) if any(times[group] > 1 for group in each)]
     if rows:
         groups = dict.fromkeys(group for row in rows for group in clusters[row])
         # A row for each sample, a column for each cluster.
         errors = np.array([[clusters[row].get(group, 0.0) for group in groups] for row in rows])
-        sums, wide = errors.sum(axis=0), [widths[row] for row in rows]
+        sums = errors.sum(axis=0)
+        wide = [widths[row] for row in rows]
         # If all clusters have the same error in each sample, the widths are added instead of their squares.
         largest = sum(wide) ** 2 / float(np.square(wide).sum())
         ratio = _shrink(
@@ -384,7 +397,8 @@ def possible_lengths(
         score: the benchmark's own threshold; then there can be no effective length: None. Else it is `NOLIMA_SHARE` of
             the score at the shortest length.
     """
-    lengths, found = sorted(intervals), list[int | None]()
+    lengths = sorted(intervals)
+    found = list[int | None]()
     if score is None and not intervals[lengths[0]].mean:
         return []
     for place, length in enumerate(lengths):
@@ -414,7 +428,8 @@ def _difference(
     intervals: Mapping[int, Interval], length: int, score: float | None, factor: float
 ) -> tuple[float, float]:
     """Return the ends of the score less the threshold, of intervals that are wider by a factor."""
-    here, first = intervals[length], intervals[min(intervals)]
+    here = intervals[length]
+    first = intervals[min(intervals)]
     if score is not None:
         return here.mean - score - factor * (here.mean - here.low), here.mean - score + factor * (
             here.high - here.mean
@@ -469,7 +484,8 @@ def drop(intervals: Mapping[int, Interval]) -> Interval:
     Each end combines the distances to the ends of both (Zou and Donner 2008). This assumes independent scores. If the
     same questions are asked at both lengths, the interval is rather too wide.
     """
-    first, last = intervals[min(intervals)], intervals[max(intervals)]
+    first = intervals[min(intervals)]
+    last = intervals[max(intervals)]
     mean = first.mean - last.mean
     # A difference is low if the first score is low and the last one high.
     below = math.hypot(first.mean - first.low, last.high - last.mean)

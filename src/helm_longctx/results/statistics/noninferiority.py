@@ -48,7 +48,8 @@ from helm_longctx.results.statistics.sequential import DIFFERENCES, Bounds
 _BISECTIONS = 30
 """Number of bisections."""
 
-_ROUNDS, _POINTS = 3, 50
+_ROUNDS = 3
+_POINTS = 50
 """Number of rounds in which an end of an interval is searched, and of margins in each."""
 
 
@@ -94,7 +95,8 @@ def margin_statistics(
     sums, sizes, counts = clusters
     margin = np.broadcast_to(margin, len(counts))
     errors = sums - margin[:, None] * sizes
-    distance, spread = (counts * errors).sum(axis=1), counts @ sizes**2
+    distance = (counts * errors).sum(axis=1)
+    spread = counts @ sizes**2
     if bounds == DIFFERENCES:
         # Equal scores do not show how large a difference is, so the clusters that are added are like the others.
         products = counts @ (sums * sizes)
@@ -125,11 +127,13 @@ def _likely_squares(errors: Floats, counts: Floats, farthest: Floats) -> Floats:
     )[:, None]
     # From here on, the smallest error is -1, so the tilt t is between 0 and 1.
     scaled = np.where(counts > 0, errors / smallest, 0)
-    low, high = np.zeros(len(counts)), np.ones(len(counts))
+    low = np.zeros(len(counts))
+    high = np.ones(len(counts))
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         is_above = (counts * scaled / (1 + middle[:, None] * scaled)).sum(axis=1) > 0
-        low, high = np.where(is_above, middle, low), np.where(is_above, high, middle)
+        low = np.where(is_above, middle, low)
+        high = np.where(is_above, high, middle)
     tilted = counts / (1 + low[:, None] * scaled)
     # What the observed clusters cannot balance is the share of one that was not observed.
     rest = np.maximum((tilted * scaled).sum(axis=1), 0)
@@ -151,7 +155,8 @@ def margin_interval(
     mean = float(clusters.counts[0] @ clusters.sums)
     ends = []
     for bound in bounds:
-        outside, inside = bound, mean
+        outside = bound
+        inside = mean
         for _ in range(_ROUNDS if abs(bound - mean) > 1e-9 else 0):
             # At a bound itself the variance can be 0.
             margins = np.linspace(outside, inside, _POINTS + 1)[1:]
@@ -161,7 +166,8 @@ def margin_interval(
                 inside = margins[0]
                 continue
             last = int(rejected.argmin()) - 1
-            outside, inside = margins[last], margins[last + 1]
+            outside = margins[last]
+            inside = margins[last + 1]
         ends.append(float(outside))
     return ends[0], ends[1]
 
@@ -242,7 +248,8 @@ def smallest_drop(
     Returns:
         The drop, at most 1.
     """
-    low, high = margin, 1.0
+    low = margin
+    high = 1.0
     while high - low > 0.001:
         middle = (low + high) / 2
         found = power_to_fail(((1.0, clusters),), changed_outcomes(changed, middle), margin, level)
@@ -285,7 +292,8 @@ def clusters_needed(cells: Cells, changed: float, margin: float, power: float, e
         cells: the tasks, whose numbers of clusters keep their ratios.
         error: the one-sided error over all looks.
     """
-    total, outcomes = sum(clusters for _, clusters in cells), changed_outcomes(changed)
+    total = sum(clusters for _, clusters in cells)
+    outcomes = changed_outcomes(changed)
     level = level_of_look((1,), error)
 
     def is_enough(wanted: int) -> bool:
@@ -297,8 +305,8 @@ def clusters_needed(cells: Cells, changed: float, margin: float, power: float, e
         )
         weights = [weight for weight, _ in cells]
         return all(
-            power_to_pass(tuple(zip(weights, each, strict=True)), outcomes, margin, level) >= power
-            for each in sizes
+            power_to_pass(tuple(zip(weights, size, strict=True)), outcomes, margin, level) >= power
+            for size in sizes
         )
 
     return _smallest(is_enough, 1)
@@ -341,7 +349,8 @@ def _expected_power(
     expected = Clusters(
         values / clusters, np.full(len(values), 1 / clusters), clusters * shares[None]
     )
-    statistic, mean = float(margin_statistics(expected, -margin)[0]), float(values @ shares)
+    statistic = float(margin_statistics(expected, -margin)[0])
+    mean = float(values @ shares)
     deviation = math.sqrt(max(float(values**2 @ shares) - mean**2, 1e-12) / clusters)
     # The statistic divides by an error that belongs to the margin, and differs from the deviation of the mean.
     ratio = abs(mean + margin) / max(abs(statistic), 1e-9) / deviation
@@ -354,9 +363,11 @@ def _expected_power(
 
 def _smallest(is_enough: Callable[[int], bool], least: int) -> int:
     """Return the smallest number that is enough, at most `MOST_QUESTIONS`, if more are enough, too."""
-    low, high = least - 1, least
+    low = least - 1
+    high = least
     while high < MOST_QUESTIONS and not is_enough(high):
-        low, high = high, min(MOST_QUESTIONS, max(high + 1, math.ceil(1.5 * high)))
+        low = high
+        high = min(MOST_QUESTIONS, max(high + 1, math.ceil(1.5 * high)))
     while high - low > max(1, low // 200):
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
@@ -438,7 +449,8 @@ class _Test:
     """
 
     def __init__(self, pairs: Sequence[Pairs], margin: float, earlier: Collection[int]):
-        self._margin, self._found = margin, compare_parts(pairs)
+        self._margin = margin
+        self._found = compare_parts(pairs)
         self._clusters = Clusters.of(*join_pairs(pairs))
         self._looks = next_looks(earlier, self._found.effect.n)
         statistic, drop = (
@@ -448,7 +460,7 @@ class _Test:
         self.p_drop = upper_tail(-drop)
         # A look at fewer instances does not decide, so it has no part of the error.
         fewest = fewest_clusters(margin, ONE_SIDED)
-        self._able = tuple(each for each in self._looks if each >= fewest)
+        self._able = tuple(look for look in self._looks if look >= fewest)
 
     def decide(self, p_worse: float, power: float, parts: int, p_drop: float | None) -> Drop:
         """Decide.
@@ -467,7 +479,8 @@ class _Test:
         more = 0
         if is_open and (is_suspect or p_drop is None):
             # As many as are needed if the differences vary as in these.
-            sample, n = Sample.of(self._clusters), self._found.effect.n
+            sample = Sample.of(self._clusters)
+            n = self._found.effect.n
             looks = tuple(each / n for each in self._able)
             needed = clusters_to_decide(
                 sample, self._margin, power, (ONE_SIDED, ONE_SIDED / parts), looks
@@ -503,6 +516,6 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
         return Verdict.WORSE
     return (
         Verdict.NO_WORSE
-        if all(each is Verdict.NO_WORSE for each in verdicts)
+        if all(verdict is Verdict.NO_WORSE for verdict in verdicts)
         else Verdict.UNDECIDED
     )

@@ -93,7 +93,8 @@ def variance_components(scores: ArrayLike, groups: Sequence[object]) -> Variance
     values = np.asarray(scores, dtype=float)
     codes = group_codes(groups, len(values))
     sizes = np.bincount(codes)
-    count, n = len(sizes), len(values)
+    count = len(sizes)
+    n = len(values)
     if count == n:
         return VarianceComponents(0.0, float(values.var(ddof=1)) if n > 1 else math.nan, count, n)
     means = cluster_sums(values, codes) / sizes
@@ -185,7 +186,8 @@ def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Sprea
         groups: the group of each question.
     """
     differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    found, squares = variance_components(differences, groups), differences**2
+    found = variance_components(differences, groups)
+    squares = differences**2
     kurtosis = float((squares**2).mean() / squares.mean() ** 2) if squares.any() else None
     return Spread(found.between + found.within, found.share_between, True, kurtosis)
 
@@ -230,7 +232,8 @@ def detectable_difference(samples: Sequence[Sample]) -> float:
 
 def _search(smallest: Callable[[float], float]) -> float:
     """Return the smallest difference that is at least what is needed if it is as large; infinite if none up to 1 is."""
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     if smallest(high) > high:
         return math.inf
     while high - low > 1e-5:
@@ -275,9 +278,11 @@ def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.
         sample = Sample(spread, questions, questions / cluster_size)
         return _is_certain(sample) and _smallest([sample], difference) <= difference
 
-    low, high = 1, 2
+    low = 1
+    high = 2
     while not is_enough(high) and high < MOST_QUESTIONS:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
@@ -295,13 +300,15 @@ def _smallest(samples: Sequence[Sample], difference: float) -> float:
         return _smallest_unpaired(samples, samples, difference)
     count = len(samples)
     # Models that never differed can differ on the next question.
-    variances = [each.spread.variance or 1 / each.questions for each in samples]
+    variances = [sample.spread.variance or 1 / sample.questions for sample in samples]
     errors = (
         np.array([v * each.inverse_size for v, each in zip(variances, samples, strict=True)])
         / count**2
     )
     # The test does not subtract the mean from the clusters' sums.
-    squares = errors + difference**2 / (np.array([each.clusters for each in samples]) * count**2)
+    squares = errors + difference**2 / (
+        np.array([sample.clusters for sample in samples]) * count**2
+    )
     kurtoses = [
         each.kurtosis(each.spread.kurtosis or 1 / v)
         for v, each in zip(variances, samples, strict=True)
@@ -328,7 +335,7 @@ def _smallest_unpaired(
     means = [0.5 + math.sqrt(max(LARGEST_VARIANCE - each.spread.variance, 0.0)) for each in better]
     lower = [max(mean - difference, 0.5) for mean in means]
     ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
-    step = sum(0.5 / sum(each.questions for each in samples) for samples in (better, worse))
+    step = sum(0.5 / sum(sample.questions for sample in samples) for samples in (better, worse))
     return (
         step
         + math.hypot(*(half for half, _ in ends))
@@ -356,7 +363,8 @@ def _expected_end(
         Interval(mean, *wilson(mean, 1 / inverse, normal_quantile()), round(each.questions))
         for each, mean, (inverse, _) in zip(samples, means, found, strict=True)
     ]
-    whole, count = mean_of_means(intervals), len(samples)
+    whole = mean_of_means(intervals)
+    count = len(samples)
     own = sum(
         each.inverse_size * variance for each, variance in zip(samples, variances, strict=True)
     )

@@ -39,7 +39,8 @@ def rank_ranges(
 
     # The scores are rounded, because equal means can differ in the last digit by the order of summation.
     ranks = rankdata([-round(score, 12) for score in scores.values()], method="min")
-    better, worse = dict.fromkeys(scores, 0), dict.fromkeys(scores, 0)
+    better = dict.fromkeys(scores, 0)
+    worse = dict.fromkeys(scores, 0)
     for (one, other), decision in decisions.items():
         if decision.is_different:
             winner, loser = (one, other) if decision.comparison.effect.mean > 0 else (other, one)
@@ -85,14 +86,16 @@ def interquartile_mean(values: ArrayLike) -> float:
 
 def performance_profile(values: ArrayLike, thresholds: ArrayLike) -> Floats:
     """Return for each threshold the share of all scores above it, as in rliable (Agarwal et al. 2021)."""
-    scores, limits = np.asarray(values, dtype=float).ravel(), np.asarray(thresholds, dtype=float)
+    scores = np.asarray(values, dtype=float).ravel()
+    limits = np.asarray(thresholds, dtype=float)
     return np.asarray((scores[:, None] > limits).mean(axis=0))
 
 
 def _preferences(table: ArrayLike) -> Floats:
     """Return the share of tasks in which a model (row) is better than another (column): shape (models, models)."""
     scores = np.asarray(table, dtype=float)
-    first, second = scores[:, None], scores[None]
+    first = scores[:, None]
+    second = scores[None]
     # A comparison with NaN is false, so a missing score counts half for both models, like a tie.
     wins = np.asarray((0.5 + 0.5 * (first > second) - 0.5 * (first < second)).mean(axis=2))
     np.fill_diagonal(wins, 0)
@@ -107,7 +110,8 @@ def _improve(order: list[int], preferences: Floats) -> list[int]:
             others = np.array([other for other in order if other != model])
             # costs[p] are the contradictions if the model stands before others[p]: those with the models that are then
             # ahead of it, although it beats them, and those with the models behind it that beat it.
-            behind, ahead = preferences[model, others], preferences[others, model]
+            behind = preferences[model, others]
+            ahead = preferences[others, model]
             costs = np.concatenate([[0], behind.cumsum()]) + np.concatenate(
                 [ahead[::-1].cumsum()[::-1], [0]]
             )
@@ -159,19 +163,23 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
     """
     from scipy.stats import rankdata, t
 
-    first, second = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    first = np.asarray(x, dtype=float)
+    second = np.asarray(y, dtype=float)
     both = ~(np.isnan(first) | np.isnan(second))
-    first, second = first[both], second[both]
+    first = first[both]
+    second = second[both]
     n = len(first)
     # NumPy would return NaN with a warning for a constant column.
     if n < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Correlation(math.nan, math.nan, math.nan, math.nan, n)
-    first, second = rankdata(first), rankdata(second)
+    first = rankdata(first)
+    second = rankdata(second)
     rho = float(np.corrcoef(first, second)[0, 1])
     pairs = n if clusters is None else min(clusters, n)
     if pairs == n <= _MOST_EXACT:
         # The share of all orders of the second column whose correlation is as far from 0 as the observed one.
-        first, second = first - first.mean(), second - second.mean()
+        first = first - first.mean()
+        second = second - second.mean()
         p_value = float((np.abs(second[_orders(n)] @ first) >= abs(first @ second) - 1e-9).mean())
     elif pairs < 3:
         p_value = math.nan

@@ -87,10 +87,8 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR) -> Decisio
     if not 0 < threshold < 1:
         raise ValueError(f"threshold {threshold} is not between 0 and 1")
     # Unless the mean is the threshold, only one of the two decisions is wrong, so each can have the whole error.
-    above, below = (
-        _first(_wealth(scores, threshold), error),
-        _first(_wealth(1 - scores, 1 - threshold), error),
-    )
+    above = _first(_wealth(scores, threshold), error)
+    below = _first(_wealth(1 - scores, 1 - threshold), error)
     if above == below:
         return Decision.OPEN
     return Decision.ABOVE if above < below else Decision.BELOW
@@ -175,7 +173,8 @@ def _first(wealth: Floats, error: float) -> int:
 
 def _largest(is_rejected: Callable[[float], bool]) -> float:
     """Return the largest mean that is rejected, or slightly less; 0 if none is."""
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if is_rejected(middle) else (low, middle)
@@ -210,15 +209,19 @@ def collect_outcomes(values: ArrayLike, weights: ArrayLike) -> Outcomes:
     Args:
         values, weights: shape (n,).
     """
-    every, parts = np.asarray(values, dtype=float), np.asarray(weights, dtype=float)
+    every = np.asarray(values, dtype=float)
+    parts = np.asarray(weights, dtype=float)
     codes = np.unique(np.round(every / _BIN), return_inverse=True)[1]
     sums = np.bincount(codes, parts)
-    means, chances = np.bincount(codes, parts * every) / sums, sums / sums.sum()
+    means = np.bincount(codes, parts * every) / sums
+    chances = sums / sums.sum()
     # Two values are exact, because a stake that misses the goal by little needs one more value. More values are never
     # hit exactly, and are rounded, so that similar tests share their tables.
     if len(means) > 2:
-        means, chances = np.round(means, 2), np.round(chances, 2)
-        means, chances = means[chances > 0], chances[chances > 0] / chances.sum()
+        means = np.round(means, 2)
+        chances = np.round(chances, 2)
+        means = means[chances > 0]
+        chances = chances[chances > 0] / chances.sum()
     return Outcomes(tuple(map(float, means)), tuple(map(float, chances)))
 
 
@@ -237,9 +240,12 @@ class DeadlineTest:
     """
 
     def __init__(self, expected: Outcomes, least: float, most: int, error: float):
-        self._expected, self._least, self._most = expected, min(least, -0.01), most
+        self._expected = expected
+        self._least = min(least, -0.01)
+        self._most = most
         self._tables = _solve(expected, self._least, most)
-        self.share, self.count = error, 0
+        self.share = error
+        self.count = 0
 
     @property
     def is_above(self) -> bool:
@@ -281,11 +287,13 @@ class DeadlineTest:
 
     def count_until_sure(self, value: float, least: float, most: int) -> int:
         """Return how many further values decide at the soonest, if all are as large as this one; at most `most`."""
-        share, count = self.share, self.count
+        share = self.share
+        count = self.count
         while not self.is_above and self.count < min(self._most, count + most):
             self.add(value, least)
         needed = self.count - count if self.is_above else most
-        self.share, self.count = share, count
+        self.share = share
+        self.count = count
         return needed
 
 

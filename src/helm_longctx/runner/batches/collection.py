@@ -177,7 +177,8 @@ class Batches:
 
     def cancel(self) -> int:
         """Cancel batches that have not ended, and return their number. Raises an `InputError` if one is refused."""
-        problems, number = Problems(), 0
+        problems = Problems()
+        number = 0
         for run, part in self._open_parts(problems):
             with problems.catch(run, part):
                 if part.batch and not self._state(run, part).is_ended:
@@ -198,9 +199,9 @@ class Batches:
 
     def _open_parts(self, problems: Problems) -> list[tuple[Path, BatchPart]]:
         return [
-            each
-            for each in self._parts(problems)
-            if each[1].is_open and not problems.concern(*each)
+            part
+            for part in self._parts(problems)
+            if part[1].is_open and not problems.concern(*part)
         ]
 
     def _service(self, run: Path, part: BatchPart) -> Service:
@@ -309,10 +310,13 @@ class Tally:
     """Stores the answers in the results of a batch, and counts the requests without one."""
 
     def __init__(self, part: BatchPart, client: Any, keep: Keep):
-        self._part, self._client, self._keep = part, client, keep
+        self._part = part
+        self._client = client
+        self._keep = keep
         self._answered: set[str] = set()
         self._failures: dict[str, tuple[Failure, str]] = {}
-        self._strays, self._stray_count = list[str](), 0
+        self._strays = list[str]()
+        self._stray_count = 0
 
     def count(self, outcomes: Iterable[Outcome], reason: str) -> Counter[str]:
         """Return how many requests have no answer, by kind of failure. Those without an outcome have the `reason`.

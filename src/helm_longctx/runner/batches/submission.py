@@ -106,7 +106,8 @@ class AsBatches(Strategy):
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
         """Send the requests that have no answer and are in no batch."""
-        deployment, context = spec.adapter_spec.model_deployment, runner.executor.context
+        deployment = spec.adapter_spec.model_deployment
+        context = runner.executor.context
         assert isinstance(context, LocalContext)
         client: Any = find_client(context, deployment)
         receiver = Receiver(deployment, service_name(client, deployment, self._plan.as_files))
@@ -162,7 +163,10 @@ class Submission:
     """Sends requests of one run to one receiver. Raises an `InputError` if earlier batches cannot be listed."""
 
     def __init__(self, receiver: Receiver, client: ProviderClient, ask: Ask, ledger: Ledger):
-        self._receiver, self._client, self._ask, self._ledger = receiver, client, ask, ledger
+        self._receiver = receiver
+        self._client = client
+        self._ask = ask
+        self._ledger = ledger
         self._service = find_service(receiver.service, client, ledger.path.parent)
         self._sent: dict[str, Body] = {}
         self._waiting = self._unsendable = 0
@@ -267,7 +271,8 @@ def write_files(
 
     Yields the names of the requests in each file, and the file, which the next one overwrites.
     """
-    path, left = folder / "requests", iter(lines)
+    path = folder / "requests"
+    left = iter(lines)
     following = next(left, None)
     while following:
         names: list[str] = []
@@ -380,7 +385,7 @@ def service_name(client: Client, deployment: str, as_files: bool) -> str:
     service: type[Service] | None = getattr(getattr(client, "provider", None), kind, None)
     if service is None:
         clients = " or ".join(
-            each.client.__name__ for each in providers().values() if getattr(each, kind)
+            provider.client.__name__ for provider in providers().values() if getattr(provider, kind)
         )
         raise InputError(
             f"{deployment} has no batches; use a deployment with {clients} of helm_longctx.models.apis"
@@ -392,7 +397,8 @@ class JudgeClients:
     """The clients with which `helm-run` asks judges: with the judges' keys and the request cache."""
 
     def __init__(self, local_path: Path, credentials: Any):
-        self._folder, self._credentials = local_path / CACHE_DIR, credentials
+        self._folder = local_path / CACHE_DIR
+        self._credentials = credentials
         self._clients: dict[str, Client] = {}
 
     def client(self, deployment: str) -> Any:
@@ -437,10 +443,8 @@ class JudgesAsBatches(AsBatches):
         (annotator,) = spec.annotators
         credentials = runner.annotator_executor.factory.credentials
         check_annotators([annotator], credentials)
-        names, clients = (
-            judge_names(annotator, credentials),
-            JudgeClients(self._local_path, credentials),
-        )
+        names = judge_names(annotator, credentials)
+        clients = JudgeClients(self._local_path, credentials)
         if not names:
             raise InputError(
                 f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly"
@@ -465,7 +469,8 @@ class JudgesAsBatches(AsBatches):
         questions = [(instance, request) for instance, requests in asked for request in requests]
         with Ledger(runner.run_path(spec)) as ledger:
             for name, service in zip(names, services, strict=True):
-                receiver, client = Receiver(name, service, True), clients.client(name)
+                receiver = Receiver(name, service, True)
+                client = clients.client(name)
                 _send_questions(receiver, client, questions, ledger, self._plan.batch_size)
 
 
@@ -497,7 +502,8 @@ class _Recorder(Client):
     """Replaces a judge's client: it returns replies from the cache, and stores the requests without a reply."""
 
     def __init__(self, client: ProviderClient):
-        self._client, self._store = client, reply_store(client)
+        self._client = client
+        self._store = reply_store(client)
         self.unsent: dict[str, Request] = {}
 
     def make_request(self, request: Request) -> RequestResult:

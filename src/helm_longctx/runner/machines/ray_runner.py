@@ -42,7 +42,8 @@ TASKS_OF_WORKER = 4
 RETRIES = 10
 """Number of times that Ray restarts a task after its worker or node has failed."""
 
-TICK, LOG_EVERY = 1.0, 60.0
+TICK = 1.0
+LOG_EVERY = 60.0
 """Seconds between two checks of the tasks, and between two lines in the log if there is no terminal."""
 
 LOCAL_CLIENTS = ("helm.clients.huggingface_client", "helm_longctx.models.local.huggingface")
@@ -114,7 +115,8 @@ class SharedPace(Pace):
 
     def __init__(self, paces: Any, name: str, requests: float | None, tokens: float | None):
         super().__init__(requests, tokens)
-        self._actor, self._key = paces, (name, requests, tokens)
+        self._actor = paces
+        self._key = (name, requests, tokens)
 
     def reserve(self, tokens: float) -> float:
         """Reserve the next place among the requests of all workers."""
@@ -197,7 +199,8 @@ class RayTasks(Strategy):
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
         """Wait for the run's task."""
-        ray, task = import_ray(), self._tasks[spec.name]
+        ray = import_ray()
+        task = self._tasks[spec.name]
         while not ray.wait([task], timeout=TICK)[0]:
             self._progress.show()
         try:
@@ -212,7 +215,8 @@ class RayTasks(Strategy):
 
 def make_job(runner: LongContextRunner) -> Job:
     """Return the data that workers need to make runs like a runner of this process."""
-    ray, execution = import_ray(), runner.executor.execution_spec
+    ray = import_ray()
+    execution = runner.executor.execution_spec
     names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs")
     if execution.sqlite_cache_backend_config and sum(node["Alive"] for node in ray.nodes()) > 1:
         hlog(
@@ -244,10 +248,8 @@ class Cluster:
     def __init__(self, job: Job):
         ray = import_ray()
         self._resources: dict[str, float] = ray.cluster_resources()
-        self._job, self._functions = (
-            ray.put(job),
-            {each: ray.remote(each) for each in (ask_shard, make_run)},
-        )
+        self._job = ray.put(job)
+        self._functions = {each: ray.remote(each) for each in (ask_shard, make_run)}
         self._workers = int(number_setting(WORKERS, self._resources.get("CPU", 1), whole=True))
 
     def shards_per_run(self, runs: int) -> int:

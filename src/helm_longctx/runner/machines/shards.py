@@ -32,7 +32,8 @@ class OneShard(Strategy):
     purpose = "divided into shards"
 
     def __init__(self, shard: Shard):
-        self._shard, self.process = shard, process_name()
+        self._shard = shard
+        self.process = process_name()
 
     def lock(self, run_path: Path) -> AbstractContextManager[None]:
         """Return the lock of the shard, for which other processes with the same shard wait."""

@@ -120,7 +120,9 @@ def _encode_ends(tokenizer: PieceTokenizer, prompt: str, most: int) -> list[int]
     def read(text: LongText) -> list[int]:
         # A special token counts as a part of its end. The tail is collected from back to front.
         left = deque(text.pieces())
-        head, tail, tail_size = list(tokenizer.before), [tokenizer.after], len(tokenizer.after)
+        head = list(tokenizer.before)
+        tail = [tokenizer.after]
+        tail_size = len(tokenizer.after)
         # Each end must fill half of the limit, and there must be one more token to prove that the prompt is too long.
         while left and (min(len(head), tail_size) < most // 2 or len(head) + tail_size <= most):
             # The next piece is added to the shorter end, so that hardly more than the limit is tokenized.
@@ -177,7 +179,8 @@ def _cut_by_pieces(
     special = len(tokenizer.before) + len(tokenizer.after)
 
     def cut(text: LongText) -> FittedPrompt:
-        pieces, tokens = text.pieces(), special
+        pieces = text.pieces()
+        tokens = special
         for piece in pieces:
             tokens += text.size(piece)
             if tokens > limit:

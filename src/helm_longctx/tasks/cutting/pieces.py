@@ -106,10 +106,12 @@ class PieceTokenizer:
         self.tokenizer.no_padding()
         # Post-processors add the same tokens to every single text, so any text can be used here.
         encoding = self.tokenizer.encode("a")
-        ids, special = encoding.ids, encoding.special_tokens_mask
+        ids = encoding.ids
+        special = encoding.special_tokens_mask
         before = next((n for n, mask in enumerate(special) if not mask), len(ids))
         after = next((n for n, mask in enumerate(reversed(special)) if not mask), 0)
-        self.before, self.after = ids[:before], ids[len(ids) - after :]
+        self.before = ids[:before]
+        self.after = ids[len(ids) - after :]
 
     def read(self, text: str, read: Callable[[LongText], Result]) -> Result:
         """Apply `read`, which must keep no state, to a text in pieces, or in one if a position is no boundary."""
@@ -192,7 +194,8 @@ class LongText:
     """A text in pieces, each of which is encoded when it is needed."""
 
     def __init__(self, tokenizer: PieceTokenizer, text: str, size: int):
-        self._tokenizer, self._text = tokenizer, text
+        self._tokenizer = tokenizer
+        self._text = text
         self._places = list(_find_places(text, size))
         # The cutters ask for the same sizes and boundaries several times. Token ids are not kept: they take memory.
         self._sizes: dict[Piece, int] = {}

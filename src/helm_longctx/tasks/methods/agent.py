@@ -51,8 +51,11 @@ class _Reader:
     """Carries out calls of tools on a context, with pages of `page` characters and up to `hits` found passages."""
 
     def __init__(self, context: str, page: int, hits: int):
-        self._context, self._page, self._hits = context, page, hits
-        self._lower, self._chunks = context.lower(), split(context, 1500)
+        self._context = context
+        self._page = page
+        self._hits = hits
+        self._lower = context.lower()
+        self._chunks = split(context, 1500)
 
     def call(self, call: ToolCall) -> str:
         """Return the result of a call, or what is wrong with it."""
@@ -74,13 +77,15 @@ class _Reader:
 
     def _open(self, arguments: Mapping[str, Any]) -> str:
         start = max(0, int(arguments["position"]))
-        text, end = self._context[start : start + self._page], len(self._context)
+        text = self._context[start : start + self._page]
+        end = len(self._context)
         if not text:
             return f"The text ends at position {end}."
         return f"[positions {start} to {start + len(text)} of {end}]\n{text}"
 
     def _find_next(self, arguments: Mapping[str, Any]) -> str:
-        text, after = str(arguments["text"]), int(arguments["position"])
+        text = str(arguments["text"])
+        after = int(arguments["position"])
         place = self._lower.find(text.lower(), after + 1) if text else -1
         if place < 0:
             return "There is no further place."
@@ -93,7 +98,8 @@ def answer(question: Question) -> str:
     turns, page, hits, budget = (
         int(question.arguments[name]) for name in ("turns", "page", "hits", "output")
     )
-    reader, context = _Reader(question.context, page, hits), question.context
+    reader = _Reader(question.context, page, hits)
+    context = question.context
     asked = ASKED.format(size=len(context), task=question.task)
     messages: list[dict[str, Any]] = [{"role": "user", "content": asked}]
     for turn in range(1, turns + 1):

@@ -29,7 +29,8 @@ def split(text: str, size: int) -> list[str]:
     A chunk ends after the last paragraph of the second half of its room; without one after a line, a sentence or a
     word, and otherwise at its largest size.
     """
-    chunks, start = [], 0
+    chunks = []
+    start = 0
     while len(text) - start > size:
         most = start + size
         places = ((text.rfind(mark, (start + most) // 2, most), len(mark)) for mark in ENDS)
@@ -45,7 +46,8 @@ def find_best(chunks: Sequence[str], question: str, most: int) -> list[int]:
 
     # The package shows what it does to the user.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
-    words, asked = [list(find_words(chunk)) for chunk in chunks], list(find_words(question))
+    words = [list(find_words(chunk)) for chunk in chunks]
+    asked = list(find_words(question))
     scores = np.zeros(len(chunks))
     # The package fails without words.
     if asked and any(words):

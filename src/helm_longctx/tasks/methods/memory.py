@@ -42,10 +42,13 @@ class MemorySystem(Protocol):
 class ChunkMemory:
     """The system by default: keeps the last `capacity` chunks, and shows the model those that match the question."""
 
-    capacity, shown, size = 1_000_000, 8, 1500
+    capacity = 1_000_000
+    shown = 8
+    size = 1500
 
     def __init__(self, ask: Callable[..., str]):
-        self._ask, self._chunks = ask, list[str]()
+        self._ask = ask
+        self._chunks = list[str]()
 
     def reset(self) -> None:
         """Forget all chunks."""

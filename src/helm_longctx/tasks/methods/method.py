@@ -161,13 +161,12 @@ class Question:
         A part ends at a paragraph, line, sentence or word, and where the task starts a new part, such as a session. The
         number of tokens is estimated from the text, so that all models get the same parts.
         """
-        context, marks = self.context, [*self.marks]
+        context = self.context
+        marks = [*self.marks]
         if not marks or marks[0][0]:
             marks = [(0, {}), *marks]
-        size, ends = (
-            characters_of(tokens, context),
-            [*(start for start, _ in marks[1:]), len(context)],
-        )
+        size = characters_of(tokens, context)
+        ends = [*(start for start, _ in marks[1:]), len(context)]
         return [
             Part(text, metadata)
             for (start, metadata), end in zip(marks, ends, strict=True)

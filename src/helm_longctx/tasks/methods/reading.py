@@ -34,7 +34,10 @@ SUMMARIZE = (
 def compact(question: Question) -> str:
     """Answer from the last summary and the turns after it."""
     turn, threshold, kept = (question.arguments[name] for name in ("turn", "threshold", "kept"))
-    text, tokens, place, cuts = "", 0, 0, []
+    text = ""
+    tokens = 0
+    place = 0
+    cuts = []
     for part in question.parts(turn):
         size = estimate_tokens(part.text)
         if tokens and tokens + size > threshold:
@@ -82,8 +85,10 @@ READ_AGAIN = (
 
 def map_reduce(question: Question) -> str:
     """Answer from what was found in each part."""
-    size, budget = question.arguments["part"], question.arguments["notes"]
-    texts, level = [part.text for part in question.parts(size)], 0
+    size = question.arguments["part"]
+    budget = question.arguments["notes"]
+    texts = [part.text for part in question.parts(size)]
+    level = 0
     while True:
         found = _ask_of_all(
             question, EXTRACT, texts, budget, "map" if not level else f"reduce {level}"
@@ -95,7 +100,8 @@ def map_reduce(question: Question) -> str:
         groups = _group(found, size)
         if len(groups) >= len(texts):
             return question.answer(joined, label="reduce")
-        texts, level = groups, level + 1
+        texts = groups
+        level = level + 1
 
 
 def refine(question: Question) -> str:
@@ -112,10 +118,8 @@ def refine(question: Question) -> str:
 
 def read_twice(question: Question) -> str:
     """Answer from what was found in each part with the summaries of all parts at hand."""
-    texts, budget = (
-        [part.text for part in question.parts(question.arguments["part"])],
-        question.arguments["notes"],
-    )
+    texts = [part.text for part in question.parts(question.arguments["part"])]
+    budget = question.arguments["notes"]
     numbered = [
         GIST.format(number=number, total=len(texts), part=text)
         for number, text in enumerate(texts, 1)

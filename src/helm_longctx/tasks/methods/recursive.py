@@ -82,7 +82,8 @@ def _solve(
     question: Question, task: str, context: str, calls: _Calls, depth: int, label: str
 ) -> tuple[str, int]:
     """Return the answer to a task about a context, and the number of turns."""
-    turns, budget = int(question.arguments["turns"]), int(question.arguments["output"])
+    turns = int(question.arguments["turns"])
+    budget = int(question.arguments["output"])
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": SYSTEM},
         {"role": "user", "content": ASKED.format(task=task, size=len(context))},

@@ -66,7 +66,7 @@ def _check(found: Mapping[str, Method], method: Any) -> Method:
     check_fields(method, Method)
     for name in (method.name, *method.arguments):
         check_name("method", name)
-    own = {each.name for each in fields(Settings)}
+    own = {field.name for field in fields(Settings)}
     if taken := ({method.name} & {PLAIN, *found}) | (own & set(method.arguments)):
         raise InputError(f"{', '.join(sorted(taken))} is the name of something else")
     if low := [

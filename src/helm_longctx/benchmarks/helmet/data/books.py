@@ -45,10 +45,8 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     ]
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
-    draws, shots = (
-        UnseededShuffles(settings.seed),
-        _count_shots(task, settings, demos, root / train),
-    )
+    draws = UnseededShuffles(settings.seed)
+    shots = _count_shots(task, settings, demos, root / train)
     cut = make_cutter(root, task.sizes[settings.level])
     texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), cut)
     # This generator is lazy, so texts after the sample are not measured.
@@ -73,7 +71,8 @@ def load_infbench(
     """Load 100 questions about books, or 100 books to summarize. Demonstrations are other rows, without their books."""
     path, *_ = task.paths(settings.length)
     rows = JsonLines(root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list})
-    items, long = [], []
+    items = []
+    long = []
     cut = make_cutter(root, task.sizes[settings.level])
     for number, (row, _, tokens) in enumerate(
         _measure_texts(rows, lambda row: str(row[CONTEXT]), cut)
@@ -87,7 +86,8 @@ def load_infbench(
         if tokens >= LONG:
             long.append(number)
     order = shuffle_order(len(long), settings.seed)[: task.sample(settings)]
-    numbers, shots = [long[place] for place in order], task.demonstrations(settings)
+    numbers = [long[place] for place in order]
+    shots = task.demonstrations(settings)
     keypoints = _keypoints(task, root, "keypoints")
     texts = _measure_texts(rows.rows(numbers), lambda row: str(row[CONTEXT]), cut)
     for position, (number, (row, text, _)) in enumerate(zip(numbers, texts, strict=True)):
@@ -130,10 +130,8 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     ]
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = [number for number, row in enumerate(rows) if row["summary/short"] is not None]
-    draws, shots = (
-        UnseededShuffles(settings.seed),
-        _count_shots(task, settings, demos, root / train),
-    )
+    draws = UnseededShuffles(settings.seed)
+    shots = _count_shots(task, settings, demos, root / train)
     # The official code first draws for the training rows, whose prompts it does not use.
     draws.skip(len(demos))
     # All rows with a short summary get a draw, because the official filter by length comes after the draws (HELMET

@@ -127,7 +127,8 @@ class Balance:
 
 def _read_texts(path: Path, label: str, num_labels: int) -> Texts:
     rows = JsonLines(path, {"text": str, label: int})
-    texts, labels = [], []
+    texts = []
+    labels = []
     for row in rows:
         if not 0 <= row[label] < num_labels:
             raise InputError(

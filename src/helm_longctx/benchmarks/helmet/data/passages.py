@@ -40,7 +40,8 @@ def load_qa(
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
     types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
-    rows, demos = JsonLines(file, types), list(JsonLines(demo_file, types))
+    rows = JsonLines(file, types)
+    demos = list(JsonLines(demo_file, types))
 
     def is_wanted(row: Row) -> bool:
         # The official code ends in an error at the logarithm of 0; such a subject is left out here.
@@ -93,7 +94,8 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     The reference is the ids of the passages, the most relevant first.
     """
     file, demo_file = (root / path for path in task.paths(settings.length))
-    rows, demos = JsonLines(file, _RERANK_TYPES), list(JsonLines(demo_file, _RERANK_TYPES))
+    rows = JsonLines(file, _RERANK_TYPES)
+    demos = list(JsonLines(demo_file, _RERANK_TYPES))
     queries = [row["qid"] for row in rows]
     sample = sample_questions(queries, task.sample(settings), settings.seed, file)
     numbers = [number for number, qid in enumerate(queries) if qid in sample]
@@ -162,12 +164,10 @@ class Demonstrations:
     """
 
     def __init__(self, rows: list[FileRow], key: str, file: Path, shots: int):
-        self.keys, self.rows, self.file, self.shots = (
-            [row.get(key) for row in rows],
-            rows,
-            file,
-            shots,
-        )
+        self.keys = [row.get(key) for row in rows]
+        self.rows = rows
+        self.file = file
+        self.shots = shots
 
     def draw(self, own: Any, without_own: bool) -> list[FileRow]:
         """Draw the demonstrations of a question. Raises an `InputError` if there are fewer than `shots`."""

@@ -100,11 +100,13 @@ def uuid(rng: random.Random) -> str:
 
 
 COMMON_WORDS = 10
-COMMON_REPEATS, UNCOMMON_REPEATS = 30, 3
+COMMON_REPEATS = 30
+UNCOMMON_REPEATS = 3
 """How often common and uncommon words are repeated: RULER's freq_cw and freq_ucw."""
 
 _EXAMPLE_UNCOMMON_WORDS = 30
-_EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS = 10, 3
+_EXAMPLE_COMMON_REPEATS = 10
+_EXAMPLE_UNCOMMON_REPEATS = 3
 
 FREQUENT_WORDS = 3
 NOISE_WORD = "..."
@@ -176,7 +178,8 @@ def hide_needles(
 
 def word_keys(count: int, rng: random.Random) -> list[str]:
     """Draw distinct keys such as `quick-hedgehog`; all of them if there are fewer than `count`."""
-    adjectives, nouns = _words("adjective"), _words("noun")
+    adjectives = _words("adjective")
+    nouns = _words("noun")
     keys = len(adjectives) * len(nouns)
     # The numbers of pairs are drawn, because a list of all pairs would have millions of texts.
     numbers = rng.sample(range(keys), min(count, keys))
@@ -212,7 +215,8 @@ def _insert(needles: list[str], lines: list[str], rng: random.Random, depth: flo
 def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     """Make a row of cwe: a numbered list of ten frequent words and `uncommon` rare words."""
     example_size = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
-    count, listed = example_size + COMMON_WORDS + uncommon, _words("adjective", "noun", "verb")
+    count = example_size + COMMON_WORDS + uncommon
+    listed = _words("adjective", "noun", "verb")
     # Compounds are drawn as well if the list has too few words.
     words = rng.sample([*listed, *word_keys(max(0, count - len(listed)), rng)], count)
     example, example_answer = _word_list(
@@ -321,7 +325,8 @@ class _Document(NamedTuple):
 
 def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document, str]]:
     """Make pairs of linked documents, each with the question that needs both. A name appears in only one pair."""
-    named, letters = texts()["named"], texts()["name_letters"]
+    named = texts()["named"]
+    letters = texts()["name_letters"]
     # Numbers of names are drawn without repetition, so that no two stories share a name.
     numbers = iter(rng.sample(range(math.prod(map(len, letters))), count * len(named)))
     stories = []
@@ -338,8 +343,8 @@ def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document,
         story = rng.choice(texts()["stories"])
         documents = (texts()["documents"][name] for name in story["documents"])
         first, second = (
-            _Document(**{part: text.format_map(facts) for part, text in each.items()})
-            for each in documents
+            _Document(**{part: text.format_map(facts) for part, text in document.items()})
+            for document in documents
         )
         stories.append((first, second, story["question"].format_map(facts)))
     return stories
@@ -373,7 +378,8 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     if rows := _official_rows(task, settings, root, types):
         return _read_official(task, settings, rows, convert)
     # The number of pairs for any length, by linear interpolation between the official sizes.
-    points, length = sorted(task.sizes), settings.level
+    points = sorted(task.sizes)
+    length = settings.level
     if not points[0] <= length <= points[-1]:
         raise InputError(
             f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}"

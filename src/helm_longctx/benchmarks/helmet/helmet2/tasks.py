@@ -124,13 +124,15 @@ def score_graphwalk(record: Record) -> Scores:
 
     A repeated node lowers the precision.
     """
-    output, answer = record["prediction"], record["references"]
+    output = record["prediction"]
+    answer = record["references"]
     match = _FINAL_LIST.search(output) or _ANY_LIST.search(output)
     found = [item.strip() for item in match[1].split(",") if item.strip()] if match else []
     if not answer:
         return {"f1": float(not found)}
     shared = len({*found} & {*answer})
-    recall, precision = shared / len(answer), shared / len(found) if found else 0.0
+    recall = shared / len(answer)
+    precision = shared / len(found) if found else 0.0
     return {"f1": 2 * (recall * precision) / (recall + precision) if shared else 0.0}
 
 

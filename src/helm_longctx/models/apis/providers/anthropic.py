@@ -45,7 +45,8 @@ class AnthropicClient(ProviderClient):
     def parse(self, request: Request, reply: Body) -> RequestResult:
         """Return the answer in a reply; see `ProviderClient.parse`."""
         protocol.check_error(reply)
-        content, reason = reply.get("content"), reply.get("stop_reason")
+        content = reply.get("content")
+        reason = reply.get("stop_reason")
         has_calls = reason == "tool_use" and bool(tools.tools_of(request))
         ending = "stop" if has_calls else check_reason(reason)
         if not isinstance(content, list) or not isinstance(reason, str):
@@ -59,7 +60,8 @@ class AnthropicClient(ProviderClient):
                 Failure.MALFORMED,
                 "the server's answer has a block without a text, or of another type",
             )
-        thinking, text = _join_blocks(content, "thinking"), _join_blocks(content, "text")
+        thinking = _join_blocks(content, "thinking")
+        text = _join_blocks(content, "text")
         if text is None and (thinking is not None or has_calls or reason in _EMPTY):
             text = ""  # the answer is only reasoning or calls, or ended before its first token
         if text is None:
@@ -72,7 +74,8 @@ class AnthropicClient(ProviderClient):
 
     def _wanted_body(self, request: Request) -> Body:
         protocol.check_text(request)
-        settings, messages = self.settings, protocol.turns(request)
+        settings = self.settings
+        messages = protocol.turns(request)
         system = [message["content"] for message in messages if message["role"] == "system"]
         others = tools.anthropic_messages(each for each in messages if each["role"] != "system")
         fields: Body = {
@@ -84,7 +87,8 @@ class AnthropicClient(ProviderClient):
             ),
             "temperature": request.temperature,
         }
-        budget, effort = settings.thinking_tokens, settings.reasoning_effort
+        budget = settings.thinking_tokens
+        effort = settings.reasoning_effort
         thinking = (
             {"type": "enabled", "budget_tokens": budget} if budget else ADAPTIVE if effort else None
         )
@@ -142,7 +146,7 @@ class AnthropicClient(ProviderClient):
                 # The counts in `message_delta` are cumulative, so they replace the counts of `message_start`. If one of
                 # them has something else, nothing was counted.
                 counts = [each.get("usage") or {} for each in (message, event)]
-                is_read = all(isinstance(each, dict) for each in counts)
+                is_read = all(isinstance(count, dict) for count in counts)
                 message |= {**event["delta"], "usage": counts[0] | counts[1] if is_read else None}
         if not message.get("stop_reason"):
             raise protocol.cut_stream()
@@ -171,10 +175,8 @@ class AnthropicBatches(batches.Service):
     format = batches.Format(b'{"requests":[', b",\n", b"]}", 100_000, 256_000_000)
 
     def __init__(self, client: ProviderClient, run_path: Path):
-        self._bulk, self._batches = (
-            client.bulk_library(),
-            batches.patient(client.client).messages.batches,
-        )
+        self._bulk = client.bulk_library()
+        self._batches = batches.patient(client.client).messages.batches
 
     def line(self, name: str, route: str, body: Body) -> bytes:
         """Return an element of the list of requests."""
@@ -215,7 +217,8 @@ class AnthropicBatches(batches.Service):
         """Return the batch's status. Anthropic counts the requests only when the batch has ended."""
         batch = batches.retrieve(self._batches, part)
         total = len(part.requests)
-        reason, status = "the batch ended before this request was answered", batch.processing_status
+        reason = "the batch ended before this request was answered"
+        status = batch.processing_status
         done = total - batch.request_counts.processing
         return batches.Progress(
             status, status == "ended", done, total, label_error(Failure.TEMPORARY, reason)

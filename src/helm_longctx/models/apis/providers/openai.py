@@ -32,7 +32,8 @@ from helm_longctx.models.scoring import (
     with_distributions,
 )
 
-CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+CHAT = "/v1/chat/completions"
+COMPLETIONS = "/v1/completions"
 
 TAG = "helm_longctx"
 """Name of the field in the metadata of batches that holds our identifier of the part."""
@@ -80,7 +81,8 @@ class OpenAIClient(ProviderClient):
         nvcf: bool = False,
         **settings: Any,
     ):
-        self._form, self._org_id = self.request_form({"form": form}), org_id
+        self._form = self.request_form({"form": form})
+        self._org_id = org_id
         self._function = base_url or "" if nvcf else None
         super().__init__(cache_config, api_key, base_url, **settings)
         self._way: str | None = None
@@ -112,15 +114,14 @@ class OpenAIClient(ProviderClient):
         if not choices:
             raise FailureError(Failure.MALFORMED, "the server's answer has no choices")
         message = choices[0].get("message") or {}
-        reason, text = (
-            choices[0].get("finish_reason"),
-            message.get("content", choices[0].get("text")),
-        )
+        reason = choices[0].get("finish_reason")
+        text = message.get("content", choices[0].get("text"))
         if message.get("refusal"):
             raise FailureError(Failure.REFUSED, f"{reason}: {message['refusal']}")
         calls = tools.read_openai_calls(message) if tools.tools_of(request) else []
         if calls:
-            reason, text = "stop", text or ""
+            reason = "stop"
+            text = text or ""
         if not text and not calls and (message.get("tool_calls") or message.get("function_call")):
             reason = "tool_calls"  # some servers send another reason
         ending = check_reason(reason)
@@ -175,7 +176,8 @@ class OpenAIClient(ProviderClient):
                 **(self.settings.extra_body or {}),
             }
         protocol.check_text(request)
-        settings, chats = self.settings, self.route(request) == CHAT
+        settings = self.settings
+        chats = self.route(request) == CHAT
         if not chats and request.messages:
             raise FailureError(
                 Failure.BAD_REQUEST, "messages cannot be sent as a completion; set form=both"
@@ -233,7 +235,8 @@ class OpenAIClient(ProviderClient):
     def _join(self, events: Iterable[Any]) -> Body:
         reply: Body = {}
         texts: defaultdict[str, list[str]] = defaultdict(list)
-        reason, chats = None, True
+        reason = None
+        chats = True
         for chunk in events:
             reply |= {name: chunk[name] for name in _FIELDS if chunk.get(name) is not None}
             for choice in _first_choices(chunk.get("choices")):
@@ -274,7 +277,9 @@ _FIELDS = ("id", "object", "created", "model", "usage")
 def _first_choices(choices: object) -> list[Body]:
     """Return the choices with the index 0, which is the only one that is asked for. Some servers send no index."""
     found = (
-        [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
+        [choice for choice in choices if isinstance(choice, dict)]
+        if isinstance(choices, list)
+        else []
     )
     return [each for each in found if each.get("index") in (0, None)]
 
@@ -286,7 +291,8 @@ class OpenAIBatches(batches.Service):
     format = batches.Format(b"", b"\n", b"\n", 50_000, 200_000_000)
 
     def __init__(self, client: ProviderClient, run_path: Path):
-        self._client, self._patient = client.client, batches.patient(client.client)
+        self._client = client.client
+        self._patient = batches.patient(client.client)
         self._bulk = batches.patient(client.bulk_library())
 
     def line(self, name: str, route: str, body: Body) -> bytes:
@@ -317,7 +323,8 @@ class OpenAIBatches(batches.Service):
     def progress(self, part: batches.Part) -> batches.Progress:
         """Return the batch's status."""
         batch = batches.retrieve(self._patient.batches, part)
-        counts, status = batch.request_counts, batch.status
+        counts = batch.request_counts
+        status = batch.status
         done = counts.completed + counts.failed if counts else 0
         reason = label_error(
             Failure.TEMPORARY, f"the batch ended ({status}) before this request was answered"
@@ -351,7 +358,8 @@ class BatchFiles(batches.Service):
     The files stand in the folder `batches` of the run's folder.
     """
 
-    name, has_server = "files", False
+    name = "files"
+    has_server = False
     # A file has no limits, unlike a provider's batch.
     format = batches.Format(b"", b"\n", b"\n", MANY, MANY * MANY)
 
@@ -390,7 +398,8 @@ class BatchFiles(batches.Service):
             for line in batches.split_lines(_chunks(results))
             if line.endswith(b"\n") and line.strip()
         )
-        done, total = sum(1 for _ in lines), len(part.requests)
+        done = sum(1 for _ in lines)
+        total = len(part.requests)
         reason = label_error(Failure.TEMPORARY, f"{results} has no line for the request")
         if not path.exists():
             return batches.Progress("cancelled", True, done, total, reason)
@@ -419,7 +428,8 @@ def read_result(row: Body) -> batches.Reading:
     if error and not row.get("response"):
         return None, str(error)
     response = batches.check_type(row["response"], dict)
-    status, body = response.get("status_code", 200), response.get("body")
+    status = response.get("status_code", 200)
+    body = response.get("body")
     # Some servers write the number as a text.
     status = (
         int(status)
