@@ -11,7 +11,13 @@ from typing import IO, Any
 import orjson
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.failures import Failure, FailureError, check_reason, label_error
+from helm_longctx.failures import (
+    Failure,
+    FailureError,
+    check_reason,
+    failure_of_body,
+    label_error,
+)
 from helm_longctx.models.apis import batches, protocol, tools
 from helm_longctx.models.apis.caching import LongCache, mark_beginning
 from helm_longctx.models.apis.client import ProviderClient
@@ -145,9 +151,13 @@ class AnthropicClient(ProviderClient):
             elif kind == "message_delta":
                 # The counts in `message_delta` are cumulative, so they replace the counts of `message_start`. If one of
                 # them has something else, nothing was counted.
-                counts = [each.get("usage") or {} for each in (message, event)]
-                is_read = all(isinstance(count, dict) for count in counts)
-                message |= {**event["delta"], "usage": counts[0] | counts[1] if is_read else None}
+                # Other servers send null or 0 for the prompt, which then has the counts of `message_start`.
+                first = message.get("usage") or {}
+                last = event.get("usage") or {}
+                usage = None
+                if isinstance(first, dict) and isinstance(last, dict):
+                    usage = first | {name: count for name, count in last.items() if count}
+                message |= {**event["delta"], "usage": usage}
         if not message.get("stop_reason"):
             raise protocol.cut_stream()
         return {**message, "content": list(blocks.values())}
@@ -226,7 +236,16 @@ class AnthropicBatches(batches.Service):
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
-        yield from self._results(batches.retrieve(self._batches, part))
+        batch = batches.retrieve(self._batches, part)
+        counts = batch.request_counts
+        try:
+            yield from self._results(batch)
+        except batches.LostResultsError:
+            is_kept = batch.archived_at is None and counts.succeeded + counts.errored > 0
+            if is_kept:
+                ended = batch.ended_at.timestamp() if batch.ended_at else None
+                batches.check_results_lost(part, ended)
+            raise
 
     def cancel(self, part: batches.Part) -> None:
         """Cancel the batch."""
@@ -246,6 +265,16 @@ class AnthropicBatches(batches.Service):
             )
 
 
+_STATUSES = {
+    "invalid_request_error": 400,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "overloaded_error": 529,
+}
+"""The status that a type of error has outside of batches (https://platform.claude.com/docs/en/api/errors)."""
+
+
 def read_result(row: Body) -> batches.Reading:
     """Read the outcome from a line of the results of a message batch."""
     result = row["result"]
@@ -253,7 +282,11 @@ def read_result(row: Body) -> batches.Reading:
         return batches.check_type(result["message"], dict), None
     if result["type"] == "errored":
         # The result holds the body of an error response, in which the error is nested once more.
-        return None, str(result["error"].get("error", result["error"]))
+        error = result["error"].get("error", result["error"])
+        batches.check_type(error, dict)
+        # The type says what the status of a response says.
+        status = _STATUSES.get(str(error.get("type")))
+        return None, label_error(failure_of_body(error, status), str(error))
     if result["type"] in ("canceled", "expired"):
         return None, label_error(Failure.TEMPORARY, f"the request is {result['type']}")
     raise ValueError
