@@ -53,7 +53,7 @@ GIVE_UP = 10
 """Number of failures in a row that ends a run, because the server no longer answers."""
 
 _ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
-"""Failures that say nothing about other requests, once the model has answered a request."""
+"""Failures that say nothing about other requests. A run ends with them only if every request fails."""
 
 LATE = 5
 """A request that exceeds the time limit counts as this many failures, because it costs so much time."""
@@ -329,6 +329,7 @@ class Breaker:
 
     def __init__(self, total: int, has_answers: bool):
         # If all requests of a short run fail, the run also ends with the error.
+        self._total = total
         self._limit = min(GIVE_UP, total)
         self._has_answers = has_answers
         self._kinds: Counter[Failure] = Counter()
@@ -349,8 +350,10 @@ class Breaker:
         # Every other request would fail for the same reason, so the run ends at the first failure.
         if kind.ends_run:
             raise InputError(f"the model cannot be asked: {error}")
-        self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight
-        if self._in_a_row >= self._limit:
+        # A window that is too small for the first prompts can be large enough for a later one.
+        self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT else weight
+        has_failed = not self._has_answers and self._kinds.total() >= self._total
+        if self._in_a_row >= self._limit or has_failed:
             raise InputError(
                 f"{self._kinds.total()} requests failed, the last ones in a row: {error}"
             )

@@ -45,18 +45,20 @@ class ResultsNotReadyError(FailureError):
         )
 
 
+STORING = "storing"
+"""The state of a batch that has ended, counts answers, and has no file with them yet."""
+
 LATEST_RESULTS = 86_400.0
 """Seconds after the end of a batch during which its results can still be stored. Then they are lost."""
 
 
-def check_results_lost(part: "Part", ended: float | None) -> None:
-    """Raise a `ResultsNotReadyError` if the results of a batch can still appear, although it counts answers.
+def can_results_come(part: "Part", ended: float | None) -> bool:
+    """Whether the missing results of an ended batch that counts answers can still appear.
 
     Args:
         ended: when the batch ended, in seconds since 1970; None if the provider does not say it.
     """
-    if time.time() - (ended or part.time) < LATEST_RESULTS:
-        raise ResultsNotReadyError(part.batch)
+    return time.time() - (ended or part.time) < LATEST_RESULTS
 
 
 @dataclass(frozen=True)

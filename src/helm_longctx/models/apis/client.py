@@ -337,9 +337,11 @@ class ProviderClient(ApiClient):
         options = {"cast_to": object, "content": content, "stream": True, "stream_cls": stream_cls}
         start = time.monotonic()
         with protocol.name_malformed(), library.post(path, **options) as events:
-            # Some gateways answer in one piece although a stream was asked for.
-            if "json" in events.response.headers.get("content-type", ""):
-                return protocol.read_reply(events.response.read())
+            # Some gateways answer in one piece although a stream was asked for, and others name a stream JSON.
+            if "event-stream" not in events.response.headers.get("content-type", ""):
+                content = events.response.read()
+                if content.lstrip().startswith(b"{"):
+                    return protocol.read_reply(content)
             timed = protocol.TimedEvents(events, start)
             return {**self._join(timed), "first_token_seconds": timed.seconds}
 

@@ -230,6 +230,8 @@ class AnthropicBatches(batches.Service):
         reason = "the batch ended before this request was answered"
         status = batch.processing_status
         done = total - batch.request_counts.processing
+        if status == "ended" and not batch.results_url and _can_results_come(part, batch):
+            return batches.Progress(batches.STORING, False, done, total, reason)
         return batches.Progress(
             status, status == "ended", done, total, label_error(Failure.TEMPORARY, reason)
         )
@@ -237,14 +239,11 @@ class AnthropicBatches(batches.Service):
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
         batch = batches.retrieve(self._batches, part)
-        counts = batch.request_counts
         try:
             yield from self._results(batch)
-        except batches.LostResultsError:
-            is_kept = batch.archived_at is None and counts.succeeded + counts.errored > 0
-            if is_kept:
-                ended = batch.ended_at.timestamp() if batch.ended_at else None
-                batches.check_results_lost(part, ended)
+        except batches.LostResultsError as error:
+            if _can_results_come(part, batch):
+                raise batches.ResultsNotReadyError(part.batch) from error
             raise
 
     def cancel(self, part: batches.Part) -> None:
@@ -263,6 +262,14 @@ class AnthropicBatches(batches.Service):
             yield from batches.read_outcomes(
                 rows.http_response.iter_bytes(), "the results", read_result
             )
+
+
+def _can_results_come(part: batches.Part, batch: Any) -> bool:
+    """Whether the missing results of a batch can still appear: it counts answers, and was not archived."""
+    counts = batch.request_counts
+    has_answers = counts.succeeded + counts.errored > 0
+    ended = batch.ended_at.timestamp() if batch.ended_at else None
+    return has_answers and batch.archived_at is None and batches.can_results_come(part, ended)
 
 
 _STATUSES = {

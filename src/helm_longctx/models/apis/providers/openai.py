@@ -6,7 +6,6 @@ Limits of batches: https://platform.openai.com/docs/guides/batch, read in Novemb
 import shutil
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -374,12 +373,10 @@ class OpenAIBatches(batches.Service):
         ]:
             reason = label_error(failure_of_text(errors[0]), f"the batch has failed: {errors[0]}")
         is_ended = status in ("completed", "failed", "expired", "cancelled")
-        if is_ended and done and not (batch.output_file_id or batch.error_file_id):
-            # For some seconds a batch can be complete without the names of its files.
-            with suppress(batches.ResultsNotReadyError):
-                batches.check_results_lost(part, _ended(batch))
-                return batches.Progress(status, True, done, len(part.requests), reason)
-            return batches.Progress("storing", False, done, len(part.requests), reason)
+        has_file = batch.output_file_id or batch.error_file_id
+        # For some seconds a batch can be complete without the names of its files.
+        if is_ended and done and not has_file and batches.can_results_come(part, _ended(batch)):
+            return batches.Progress(batches.STORING, False, done, len(part.requests), reason)
         return batches.Progress(status, is_ended, done, len(part.requests), reason)
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
@@ -394,8 +391,9 @@ class OpenAIBatches(batches.Service):
                 if not batches.is_missing(error):
                     raise
                 # The batch was found, so address and key are right: the file is not there yet, or has expired.
-                if counts and counts.completed + counts.failed:
-                    batches.check_results_lost(part, _ended(batch))
+                has_answers = bool(counts) and counts.completed + counts.failed > 0
+                if has_answers and batches.can_results_come(part, _ended(batch)):
+                    raise batches.ResultsNotReadyError(part.batch) from error
                 raise batches.LostResultsError from error
 
     def cancel(self, part: batches.Part) -> None:
