@@ -6,7 +6,7 @@ words of the server decide, and at last the other statuses. Sources of the wordi
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
 from helm.common.request import RequestResult
@@ -377,34 +377,34 @@ def label_error(kind: Failure, error: str) -> str:
     return error if _LABEL.match(error) else f"{kind.value}: {error}"
 
 
-_ADVICE = [
+_ADVICE: list[tuple[Callable[[str], object], str]] = [
     (
-        _TEMPLATE_WORDS,
+        _TEMPLATE_WORDS.search,
         "the chat template or the server refuses these turns, such as a system turn or two turns of one role; choose"
         " another chat template of the model, or style=completion where the task allows it",
     ),
     (
-        _OUTPUT_LIMIT,
+        is_output_limit,
         "the output budget is above the model's limit; set max_tokens in the deployment's extra_body, or a smaller"
         " thinking_tokens",
     ),
     (
-        re.compile(r"no endpoints (?:found|available)|no allowed providers", _FLAGS),
+        re.compile(r"no endpoints (?:found|available)|no allowed providers", _FLAGS).search,
         "no provider of the router takes this request; change `provider` in the deployment's extra_body, or the"
         " data policy of the account (https://openrouter.ai/settings/privacy)",
     ),
     (
-        re.compile(r"<html|<!doctype|text/html", _FLAGS),
+        re.compile(r"<html|<!doctype|text/html", _FLAGS).search,
         "this is a page for browsers, probably of a proxy or a firewall; check base_url, HTTPS_PROXY and NO_PROXY",
     ),
 ]
-"""Words of errors, and the setting that helps."""
+"""What an error's text shows, and the setting that helps."""
 
 
 def add_advice(error: str) -> str:
     """Add to an error's text which setting helps, if that is known and the text does not say it yet."""
-    for pattern, advice in _ADVICE:
-        if pattern.search(error[:_HEAD]) and advice not in error:
+    for applies, advice in _ADVICE:
+        if applies(error[:_HEAD]) and advice not in error:
             return f"{error}; {advice}"
     return error
 

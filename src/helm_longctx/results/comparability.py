@@ -27,6 +27,7 @@ SHARES = {
     "prompt_cut": "cut prompts",
     "prompt_cut_by_server": "prompts that the server cut",
     "other_model": "answers of another model",
+    "answer_repeats": "answers that the server ended because they repeat themselves",
     EMPTY: "empty answers",
 }
 """Statistics that are zero in a comparable run, with a description of what they count."""

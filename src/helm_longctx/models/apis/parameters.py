@@ -78,7 +78,8 @@ class Change:
         )
 
 
-_NUMBER = re.compile(r"\d[\d,]{0,15}")
+_NUMBER = re.compile(r"(?<![\w.-])\d[\d,]{0,15}(?![\w-])")
+"""A number that is no part of a name, such as the model's."""
 
 _REPLACEMENTS = [
     (re.compile(r"max_completion_tokens"), Change("max_tokens", new_name="max_completion_tokens")),
@@ -135,7 +136,7 @@ def find_change(error: Exception, sent: Body) -> Change | None:
         return None
     text = error_text(error)[:_HEAD]
     if is_output_limit(text):
-        return _find_limit(text, sent)
+        return _find_limit(_read_message(error)[:_HEAD], sent)
 
     def is_named(parameter: str) -> bool:
         """Return whether the text names a parameter, also in xAI's spelling (`presencePenalty`)."""
@@ -155,12 +156,20 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     return Change(names[0]) if names else None
 
 
+def _read_message(error: Exception) -> str:
+    """Return the server's own message without the status and the codes around it."""
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    message = inner.get("message") if isinstance(inner, dict) else inner
+    return message if isinstance(message, str) else str(error)
+
+
 def _find_limit(text: str, sent: Body) -> Change | None:
     """Return the change that lowers the output budget to the model's limit, which an error names; None if it does not."""
     name = next((name for name in ("max_completion_tokens", "max_tokens") if name in sent), None)
     if name is None:
         return None
     numbers = [int(digits.replace(",", "")) for digits in _NUMBER.findall(text)]
-    # The error can also name the budget, the status, and numbers in the model's name.
+    # The error can also name the budget.
     allowed = [number for number in numbers if 0 < number < sent[name]]
     return Change(name, most=max(allowed)) if allowed else None

@@ -34,7 +34,7 @@ from helm_longctx.models.apis.guard import derive
 from helm_longctx.models.apis.nvcf import FunctionCalls
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
-from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
+from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_repeats, with_usage
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import (
     AnswerRequest,
@@ -147,6 +147,7 @@ class OpenAIClient(ProviderClient):
         result = protocol.make_result(
             request, text, ending, reasoning if isinstance(reasoning, str) else None
         )
+        result = with_repeats(result, reason)
         if isinstance(request, AnswerRequest):
             result = with_distributions(result, [read_distributions(reply)])
         return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
