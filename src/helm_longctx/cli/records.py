@@ -133,7 +133,8 @@ def score(
             unfinished += split.is_open
             suspected += may_contain_reasoning(prediction, row["references"])
             row["prediction"] = split.answer
-        sys.stdout.buffer.write(_json_line(task.scores(row)))
+        record = {**row, **task.record_fields(checked.settings)}
+        sys.stdout.buffer.write(_json_line(task.scores(record)))
     sys.stdout.flush()
     if unfinished:
         _warn(f"the reasoning of {unfinished} predictions has no end, so they are scored whole")

@@ -36,6 +36,7 @@ from helm_longctx.models.apis.usage import (
     find_other_model,
     is_empty,
     is_only_in_reasoning,
+    is_repeating,
     measures_of,
     model_of,
     output_truncated,
@@ -199,6 +200,7 @@ class LongContextMetric(Metric):
                 "reasoning_suspected",
                 float(suspects_reasoning(state.result, references(state))),
             )
+            yield "answer_repeats", float(is_repeating(state.result))
             if usage := usage_of(state.result):
                 yield (
                     "prompt_cut_by_server",

@@ -40,6 +40,7 @@ SHARES = {
     "prompt_cut": "cut prompts",
     "prompt_cut_by_server": "prompts that the server cut",
     "other_model": "answers of another model",
+    "answer_repeats": "answers that the server ended because they repeat themselves",
     EMPTY: "empty answers",
     IN_REASONING: "answers in the reasoning field",
     SUSPECTED: "answers may contain reasoning",
@@ -54,14 +55,15 @@ class Caveat(NamedTuple):
         kind: `missing` (the task has no score), `length` (one that the benchmark does not have), `num_samples` (fewer
             examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `method` (not asked by the official
             prompts), `sampling` (tokens were drawn as the entry says), `retry_cut` (cut answers were asked for again
-            with a larger budget), `judge` (not the official one), `judges` (several in the place of an official one),
-            `files` (the user's own files have changed since the run), `remote_code` (the model's code is from the hub),
-            `imported` (without its answers), or the name of a statistic in `SHARES`.
+            with a larger budget), `scorer` (not the authors' latest), `judge` (not the official one), `judges` (several
+            in the place of an official one), `files` (the user's own files have changed since the run), `remote_code`
+            (the model's code is from the hub), `imported` (without its answers), or the name of a statistic in
+            `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `num_samples` the number and the official number, if there is one, for
-            `method`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor, for
-            `imported` the file, for `remote_code` the model and its commit, for a statistic in `COUNTED` the numbers of
-            these answers and of all answers, for another statistic its value.
+            `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor,
+            for `imported` the file, for `remote_code` the model and its commit, for a statistic in `COUNTED` the numbers
+            of these answers and of all answers, for another statistic its value.
     """
 
     kind: str
@@ -104,6 +106,7 @@ class Caveat(NamedTuple):
             "sampling": f"sampled with {self.detail}",
             "stream": f"asked after each {self.detail} tokens of the context",
             "method": f"asked by the method {self.detail}",
+            "scorer": f"scored by the authors' scorer of {self.detail}",
             "judge": f"judged by {self.detail}",
             "judges": f"judged by {self.detail}, so the parts do not compare",
             "imported": f"imported from {self.detail}, without answers",
@@ -172,6 +175,7 @@ def find_outcome(
             protocol=arguments.get("protocol", "paper"),
             retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
             method=arguments.get("method", PLAIN),
+            scorer=arguments.get("scorer", ""),
         ),
         # A run has at most one annotator.
         next((annotator.get("args", {}).get("judge", "auto") for annotator in annotators), "auto"),
@@ -204,6 +208,8 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("stream", task.name, str(stream))
     if (method := outcome.settings.method) != PLAIN:
         yield Caveat("method", task.name, method)
+    if task.is_other_scorer(outcome.settings.scorer):
+        yield Caveat("scorer", task.name, outcome.settings.scorer)
     if not task.is_official(outcome.judge):
         yield Caveat("judge", task.name, outcome.judge)
     if outcome.files_changed:
