@@ -19,6 +19,9 @@ from helm_longctx.tasks.task import PLAIN, Settings, Task
 EMPTY = "answer_empty"
 """The statistic that is 1 for answers without a text."""
 
+GENERATED = "generated"
+"""The kind of the caveat of a score whose questions this package made in place of the benchmark's own."""
+
 SHARES = {
     "request_failed": "failed requests",
     "request_refused": "refused requests",
@@ -40,10 +43,12 @@ class Caveat(NamedTuple):
             examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `method` (not asked by the official
             prompts), `sampling` (tokens were drawn as the entry says), `retry_cut` (cut answers were asked for again
             with a larger budget), `judge` (not the official one), `judges` (several in the place of an official one),
+            `generated` (this package made the questions in place of the benchmark's own),
             `files` (the user's own files have changed since the run), `remote_code` (the model's code is from the hub),
             `imported` (without its answers), or the name of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
-        detail: for `length` its label, for `num_samples` the number and the official number, if there is one, for
+        detail: for `length` its label, for `generated` the run entry that asks the benchmark's own questions, if there
+            is one, for `num_samples` the number and the official number, if there is one, for
             `method`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor, for
             `imported` the file, for `remote_code` the model and its commit, for `answer_empty` the numbers of empty
             answers and of all answers, for another statistic its value.
@@ -91,6 +96,7 @@ class Caveat(NamedTuple):
             "method": f"asked by the method {self.detail}",
             "judge": f"judged by {self.detail}",
             "judges": f"judged by {self.detail}, so the parts do not compare",
+            GENERATED: "generated questions, not the benchmark's own",
             "imported": f"imported from {self.detail}, without answers",
             "remote_code": f"the model runs code of {self.detail}",
             "files": "your files have changed since this run",
@@ -102,6 +108,8 @@ class Outcome:
     """The request of a run entry, and the statistics of the run.
 
     Args:
+        benchmark: the entry's benchmark.
+        entry: the entry's name.
         tasks: the tasks that were run.
         settings: the run entry's length, protocol and number of samples.
         judge: the run entry's judge.
@@ -111,6 +119,8 @@ class Outcome:
         sampling: the arguments of the entry that say how tokens are drawn, such as `temperature=0.6`.
     """
 
+    benchmark: Benchmark
+    entry: str
     tasks: tuple[Task, ...]
     settings: Settings
     judge: str
@@ -148,9 +158,14 @@ def find_outcome(
     annotators = spec.get("annotators") or []
     # Files that are not on this machine have not changed.
     files = digest_own_files(tasks, arguments.get("path")) if "files" in arguments else None
+    # A run has at most one annotator.
+    judges = (annotator.get("args", {}).get("judge", "auto") for annotator in annotators)
+    adapter = spec.get("adapter_spec", {})
     return Outcome(
-        tasks,
-        Settings(
+        benchmark=benchmark,
+        entry=arguments["entry"],
+        tasks=tasks,
+        settings=Settings(
             length,
             num_samples=given.get("num_samples"),
             stream=given.get("stream"),
@@ -158,12 +173,11 @@ def find_outcome(
             retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
             method=arguments.get("method", PLAIN),
         ),
-        # A run has at most one annotator.
-        next((annotator.get("args", {}).get("judge", "auto") for annotator in annotators), "auto"),
-        means,
-        files not in (None, arguments.get("files")),
-        spec.get("adapter_spec", {}).get("num_trials", 1),
-        " ".join(marks_of_sampling(spec.get("adapter_spec", {}).get("method", ""))),
+        judge=next(judges, "auto"),
+        means=means,
+        files_changed=files not in (None, arguments.get("files")),
+        repeats=adapter.get("num_trials", 1),
+        sampling=" ".join(marks_of_sampling(adapter.get("method", ""))),
     )
 
 
@@ -171,6 +185,9 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     """Yield why a task's scores in a run are not comparable."""
     length = outcome.settings.length
     is_own = "path" in task.arguments
+    if outcome.means.get(("generated_data", task.name)):
+        official_entry = outcome.benchmark.find_official_entry(outcome.entry, task, length)
+        yield Caveat(GENERATED, task.name, official_entry)
     # The user's own questions have no published scores, whatever their length.
     if length is not None and length not in task.sizes and not is_own:
         yield Caveat("length", task.name, length_label(length))

@@ -16,7 +16,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from helm_longctx.results.comparability import Caveat, find_outcome, task_caveats
+from helm_longctx.results.comparability import GENERATED, Caveat, find_outcome, task_caveats
 from helm_longctx.results.statistics.intervals import (
     Clusters,
     Interval,
@@ -317,8 +317,13 @@ class Result:
         return all(caveat.kind != "judge" for caveat in self.caveats)
 
     @property
+    def is_generated(self) -> bool:
+        """Whether this package made some of the questions in place of the benchmark's own."""
+        return any(caveat.kind == GENERATED for caveat in self.caveats)
+
+    @property
     def conditions(self) -> tuple[str, ...]:
-        """What results of a task must share to be compared: the judge, and arguments of prompts, except defaults."""
+        """What results of a task must share to be compared: judge, arguments of prompts except defaults, questions."""
         given = (
             self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
         )
@@ -327,9 +332,12 @@ class Result:
             for name in OF_PROMPTS
             if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])
         ]
+        # The questions of two sources can have the same names.
+        questions = [f"questions={GENERATED}"] if self.is_generated else []
         return (
             *(f"judge={judge}" for judge in sorted(self.judges)),
             *(f"{name}={given[name]}" for name in own),
+            *questions,
         )
 
     @property

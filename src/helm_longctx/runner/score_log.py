@@ -9,7 +9,7 @@ from helm.common.hierarchical_logger import hlog, hwarn
 from helm_longctx.documents.numbers import MARK, percent, range_text
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import log_next_command
-from helm_longctx.results.comparability import SHARES, describe
+from helm_longctx.results.comparability import GENERATED, SHARES, describe
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json
@@ -62,6 +62,6 @@ def find_reasons(run: Path) -> str:
         each
         for result in results
         for each in result.caveats
-        if each.kind in SHARES and each.kind not in FAILURES
+        if (each.kind in SHARES and each.kind not in FAILURES) or each.kind == GENERATED
     ]
     return "; ".join(describe(found))
