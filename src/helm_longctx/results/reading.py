@@ -323,7 +323,7 @@ class Result:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What results of a task must share to be compared: judge, arguments of prompts except defaults, questions."""
+        """What results of a task must share to be compared: judge, scorer, questions, arguments of prompts."""
         given = (
             self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
         )
@@ -334,8 +334,10 @@ class Result:
         ]
         # The questions of two sources can have the same names.
         questions = [f"questions={GENERATED}"] if self.is_generated else []
+        scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
         return (
             *(f"judge={judge}" for judge in sorted(self.judges)),
+            *(f"scorer={scorer}" for scorer in sorted(scorers)),
             *(f"{name}={given[name]}" for name in own),
             *questions,
         )
@@ -517,11 +519,23 @@ def published_results(
             )
             statistics = _published_statistics(tasks, name, row, score)
             judges = frozenset(filter(None, (each.official_judge for each in tasks)))
-            caveats = (Caveat("imported", name, row.source),) if row.source else ()
+            caveats = [Caveat("imported", name, row.source)] if row.source else []
+            caveats += [
+                Caveat("scorer", task.name, row.scorer)
+                for task in tasks
+                if task.is_other_scorer(row.scorer)
+            ]
             about = (benchmark.name, entry, name, f"{PUBLISHED}{row.model}", row.length, "full")
             interval = statistics[MAIN_METRIC].interval
             results.append(
-                Result(*about, interval, judges, caveats, statistics=statistics, is_published=True)
+                Result(
+                    *about,
+                    interval,
+                    judges,
+                    tuple(caveats),
+                    statistics=statistics,
+                    is_published=True,
+                )
             )
     return results
 
