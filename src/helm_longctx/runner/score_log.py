@@ -47,7 +47,8 @@ def _row(run: Path) -> str:
     )
     text = percent(mean.mean) if scored else "none"
     ends = range_text(mean.low, mean.high) if scored else ""
-    reasons = find_reasons(run)
+    generated = [each for result in results for each in result.caveats if each.kind == GENERATED]
+    reasons = "; ".join(filter(None, [*describe(generated), find_reasons(run)]))
     return f"{text:<5}  {ends:<13}  {mean.n:>9}  {failed:>6}  {run.name}{f'  {MARK} {reasons}' if reasons else ''}"
 
 
@@ -62,6 +63,6 @@ def find_reasons(run: Path) -> str:
         each
         for result in results
         for each in result.caveats
-        if (each.kind in SHARES and each.kind not in FAILURES) or each.kind == GENERATED
+        if each.kind in SHARES and each.kind not in FAILURES
     ]
     return "; ".join(describe(found))
