@@ -21,6 +21,7 @@ from helm_longctx.tasks.methods.registry import (
     check_method,
     require_method,
 )
+from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import (
     GIVEN_TEXTS,
     Context,
@@ -205,7 +206,10 @@ class Entry:
         task = self.arguments.get(self.benchmark.task_argument)
         what = self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
         closed = "closed book" if self.settings.context == "none" else ""
-        return " ".join(filter(None, (self.benchmark.title, self.metric, what, closed, self.label)))
+        is_own_metric = self.metric == self.tasks[0].metric
+        score = "" if is_own_metric else SCORE_NAMES[self.metric]
+        parts = [self.benchmark.title, score, what, closed, self.label]
+        return " ".join(part for part in parts if part)
 
     @property
     def description(self) -> str:
