@@ -93,8 +93,8 @@ class Board:
     @property
     def title(self) -> str:
         """The title. Of the user's folder it has the short name."""
-        is_own_metric = self.metric == self.benchmark.tasks[0].metric
-        score = "" if is_own_metric else SCORE_NAMES[self.metric]
+        is_named = self.metric and self.metric != self.benchmark.tasks[0].metric
+        score = SCORE_NAMES[self.metric] if is_named else ""
         parts = [self.benchmark.title, score, self.short_folder]
         return " ".join(part for part in parts if part)
 

@@ -48,11 +48,13 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
     `metric` is `score`, `likelihood` or `token probability`; `part` is a task, a run entry, or `overall`; `length` is None
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
     `n` counts instances. `lacking` has the codes of `Caveat`: why the score is not comparable, or why there is
-    none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best`, `without_errors` and `perplexity`.
+    none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`. `perplexity` is None
+    except for tasks with `metric=perplexity`.
     """
     for place, result in board.results.items():
         interval = result.interval
         numbers = {"score": interval.mean, "low": interval.low, "high": interval.high}
+        perplexity = find_perplexity(result)
         yield {
             "benchmark": board.benchmark.name,
             "folder": board.folder,
@@ -68,6 +70,7 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "published": result.is_published,
             "floor": board.is_floor(place.model),
             **score_numbers(result),
+            "perplexity": perplexity.mean if perplexity else None,
         }
 
 
@@ -107,7 +110,6 @@ def score_numbers(result: Result) -> dict[str, Any]:
 
     `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right; None if it is
     not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
-    `perplexity` is that of the texts of a task with `metric=perplexity`; None for other metrics and means of tasks.
     """
     cut = bounds(result)
     right = without_errors(result)
@@ -116,8 +118,6 @@ def score_numbers(result: Result) -> dict[str, Any]:
         for name in ("wrong", "left_out", "best")
     }
     values["without_errors"] = right.mean if right else math.nan
-    perplexity = find_perplexity(result)
-    values["perplexity"] = perplexity.mean if perplexity else math.nan
     return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 

@@ -206,8 +206,8 @@ class Entry:
         task = self.arguments.get(self.benchmark.task_argument)
         what = self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
         closed = "closed book" if self.settings.context == "none" else ""
-        is_own_metric = self.metric == self.tasks[0].metric
-        score = "" if is_own_metric else SCORE_NAMES[self.metric]
+        is_named = self.metric and self.metric != self.tasks[0].metric
+        score = SCORE_NAMES[self.metric] if is_named else ""
         parts = [self.benchmark.title, score, what, closed, self.label]
         return " ".join(part for part in parts if part)
 
