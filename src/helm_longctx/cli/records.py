@@ -118,7 +118,8 @@ def score(
             if not isinstance(reference, str):
                 raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
         task.check_record(row, where)
-        sys.stdout.buffer.write(_json_line(_score_record(task, row, where)))
+        record = {**row, **task.record_fields(checked.settings)}
+        sys.stdout.buffer.write(_json_line(_score_record(task, record, where)))
     sys.stdout.flush()
 
 
