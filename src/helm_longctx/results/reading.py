@@ -383,9 +383,9 @@ def read_results(
     runs = tqdm(list(read_run_specs(suite)), "Scores of runs", disable=None, leave=False)
     own: list[Result] = []
     damaged = []
-    for run, spec in runs:
+    for folder, spec in runs:
         try:
-            results = read_run(run, spec, benchmarks)
+            results = read_run(folder, spec, benchmarks)
         except InputError as error:
             damaged.append(error)
             continue
@@ -393,16 +393,16 @@ def read_results(
             own.append(result if keep_answers else replace(result, answers=()))
     _warn_of_damage(damaged, readable=len(runs) - len(damaged))
     deployments: dict[str, set[str]] = defaultdict(set)
-    for each in own:
-        if each.run:
-            deployments[each.run.model].add(each.run.deployment)
-    # Models are named by their deployments where the suite has several deployments of a model.
-    named = [
-        replace(each, model=shown_model(run.deployment, run.spec))
-        if (run := each.run) and len(deployments[run.model]) > 1 and run.deployment
-        else each
-        for each in own
-    ]
+    for result in own:
+        if result.run:
+            deployments[result.run.model].add(result.run.deployment)
+    named = []
+    for result in own:
+        run = result.run
+        # Models are named by their deployments where the suite has several deployments of a model.
+        if run and run.deployment and len(deployments[run.model]) > 1:
+            result = replace(result, model=shown_model(run.deployment, run.spec))
+        named.append(result)
     published = (
         published_results(benchmark, read_reference_rows(suite, benchmark))
         for benchmark in benchmarks
