@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,8 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.data_cards import Shape, check_shapes, make_cards
+from helm_longctx.tasks.data_cards import make_cards
+from helm_longctx.tasks.data_checks import DataCheck, Shape, check_data
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
@@ -214,14 +216,19 @@ def fetch(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Read one row of each file on the hub, and compare it with the loader."
+            "--check",
+            help="Download nothing. Compare a row of each file, numbers of rows, digests and commits with the code.",
         ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --check: print the result as JSON.")
     ] = False,
 ) -> None:
     """Download and check the data that entries need, and store it in the cache or in a mirror folder.
 
     Name all entries in one command: files that are in the same archive are then read in one pass. With --check nothing
-    is stored, and the exit status is 1 if files, columns or types differ from what the loaders expect.
+    is stored. The exit status is then 1 if a file has vanished or differs, if a loader refuses a row, or if a
+    repository has moved or needs a login that the data card does not name.
     """
     if not entries and not check:
         raise InputError(
@@ -229,16 +236,13 @@ def fetch(
         )
     names = entries or []
     checked = [parse_entry(BENCHMARKS, each) for entry in names for each in expand_entry(entry)]
+    if as_json and not check:
+        raise InputError("fetch: --json needs --check")
     if check:
-        shapes = [
-            *check_shapes(
-                checked or [each for benchmark in BENCHMARKS for each in list_entries(benchmark)]
-            )
-        ]
-        print_table(text_table("Data on the hub", Shape._fields, shapes))
-        counts = Counter(shape.result for shape in shapes)
-        print("; ".join(f"{result}: {count}" for result, count in counts.items()))
-        if counts["differs"]:
+        every = [entry for benchmark in BENCHMARKS for entry in list_entries(benchmark)]
+        found = check_data(checked or every)
+        (_print_json if as_json else _print_check)(found)
+        if not found.has_passed:
             raise typer.Exit(1)
         return
     # `mirror=False`, because nothing is ever downloaded into a mirror.
@@ -263,3 +267,35 @@ def fetch(
                 print(
                     f"{task.name}{at} has no official data, so similar examples will be generated"
                 )
+
+
+def _print_check(check: DataCheck) -> None:
+    """Print the files, the repositories, and what a release manager has to do."""
+    print_table(text_table("Data on the hub", Shape._fields, check.shapes))
+    counts = Counter(shape.result for shape in check.shapes)
+    print("; ".join(f"{result}: {count}" for result, count in counts.items()))
+    rows = [
+        (state.page, state.pin[:7] or "none", state.head[:7], state.result)
+        for state in check.repositories
+    ]
+    if rows:
+        print_table(text_table("Repositories", ("page", "pin", "head", "result"), rows))
+    for line in check.notes:
+        print(f"Note: {line}")
+    for line in check.todo:
+        print(f"To do: {line}")
+
+
+def _print_json(check: DataCheck) -> None:
+    """Print the check for programs."""
+    content = {
+        "checked": date.today().isoformat(),
+        "has_passed": check.has_passed,
+        "passed_pages": check.passed_pages,
+        "files": [shape._asdict() for shape in check.shapes],
+        "repositories": [state._asdict() for state in check.repositories],
+        "todo": check.todo,
+    }
+    sys.stdout.buffer.write(
+        orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    )

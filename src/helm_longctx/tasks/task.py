@@ -22,7 +22,7 @@ from typing import Any, Literal
 from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError, PreconditionError, shorten
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
@@ -191,7 +191,7 @@ class Settings:
     def count_tokens(self, task: str) -> CountTokens:
         """Return the counter of tokens. Raises an `InputError` if the run entry of the task names no tokenizer."""
         if self.counter is None:
-            raise InputError(
+            raise PreconditionError(
                 f"{task}: count_with is missing; give the name or the folder of a tokenizer"
             )
         return self.counter
