@@ -84,7 +84,7 @@ def list_tasks(
         {
             "entry": entry,
             "task": task.argument,
-            "lengths": _span(benchmark.lengths_of(task)),
+            "lengths": _span(_find_lengths(benchmark, task, root)),
             "metric": headline_text(task),
             "max_tokens": _range(task.max_tokens),
             "samples": _range(task.num_samples),
@@ -101,7 +101,10 @@ def list_tasks(
     else:
         benchmark_rows = []
         for each in BENCHMARKS:
-            span = _span([length for task in each.tasks for length in each.lengths_of(task)])
+            lengths: list[int] = []
+            for task in each.tasks:
+                lengths += _find_lengths(each, task, root)
+            span = _span(lengths)
             row = {
                 "benchmark": each.name,
                 "tasks": len(each.tasks),
@@ -143,6 +146,16 @@ def _span(lengths: Sequence[int]) -> str:
     return f"{length_label(min(lengths))}-{length_label(max(lengths))}" if lengths else "none"
 
 
+def _find_lengths(benchmark: Benchmark, task: Task, root: DataRoot) -> list[int]:
+    """Return the lengths at which a task's data can be had: from the publisher, or because it is here."""
+    return [
+        length
+        for length in benchmark.lengths_of(task)
+        if task.is_published_at(length)
+        or all(source.is_present(root) for source in task.sources(length))
+    ]
+
+
 def _range(number: int | Mapping[int, int]) -> int | str:
     """Return a number; the smallest and the largest if it depends on the length."""
     return number if isinstance(number, int) else f"{min(number.values())}-{max(number.values())}"
@@ -156,7 +169,9 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
         return "here"
     if task.any_length and not task.sources(length):
         return "generated"
-    return "missing" if root.mirror else "fetched on first use"
+    if root.mirror:
+        return "missing"
+    return "fetched on first use" if task.is_published_at(length) else "only in a mirror"
 
 
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
@@ -171,7 +186,10 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
             whole = [
                 name
                 for name, each in named
-                if each.averaged and each.tasks_at(length) and not each.needs_path
+                if each.averaged
+                and each.tasks_at(length)
+                and not each.needs_path
+                and all(task.is_published_at(length) for task in each.tasks_at(length))
             ]
             lists = {("", benchmark.title): [f"{name}:{at}model=text" for name in whole]}
             for name, task in ((name, task) for name, each in named for task in each.variants):

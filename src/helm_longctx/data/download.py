@@ -485,6 +485,28 @@ class SingleFile(Source):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class UnpublishedFile(SingleFile):
+    """A file that its publisher describes and does not serve, so that only mirrors can have it.
+
+    Args:
+        publisher: the page that does not have the file.
+    """
+
+    path: str
+    publisher: str
+
+    title = "{0.path}"
+    is_published = False
+    log_level = logging.DEBUG
+
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Raise an `InputError`, because there is nothing to download."""
+        raise InputError(
+            f"{self.publisher} does not have this file; put a copy into a mirror folder and set HELM_LONGCTX_DATA"
+        )
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file's content in hexadecimal digits."""
     digest = hashlib.sha256()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from helm_longctx.data.download import Source
+from helm_longctx.data.download import Source, UnpublishedFile
 from helm_longctx.data.hub import HubDataset, HubFile, HubRows, HubZip
 from helm_longctx.data.release import PinnedFile, ReleaseFile
 from helm_longctx.data.web import BucketFile, RepositoryFolder, WebFile, pin_address
@@ -23,6 +23,9 @@ _HUB_PAGE = "https://huggingface.co/datasets/"
 BEFORE_RUN = "before a run"
 ON_REQUEST = "only by helm-longctx fetch"
 FOR_JUDGES = "when answers are judged"
+
+NOWHERE = "nowhere"
+"""The page of files that their publisher does not serve."""
 
 NOT_STATED = "not stated"
 
@@ -60,6 +63,8 @@ def make_cards(benchmark: Benchmark) -> list[DataCard]:
     """Return a card for each publisher of a benchmark's data; none if all its data is generated or the user's own."""
     cards: dict[str, DataCard] = {}
     for task, time, source in _list_sources(benchmark):
+        if not source.is_published:
+            continue
         origin = find_origin(source)
         about = benchmark.data.get(origin.page, Terms(NOT_STATED))
         seen = about.seen or (NOT_SEEN if origin.page.startswith(_HUB_PAGE) else "")
@@ -99,6 +104,8 @@ class Origin(NamedTuple):
 def find_origin(source: Source) -> Origin:
     """Return where a source comes from. Raises a `TypeError` if the source is of an unknown kind."""
     match source:
+        case UnpublishedFile():
+            return Origin(NOWHERE, "not published", "nothing")
         case ReleaseFile():
             return Origin(
                 _HUB_PAGE + source.release.repo, f"{source.release.archive}, {NEWEST}", HUB_CHECK

@@ -393,6 +393,10 @@ class Task:
         """Whether the task exists at a length. A task without sizes belongs to a benchmark without lengths."""
         return not self.sizes or self.any_length or length in self.sizes
 
+    def is_published_at(self, length: int | None) -> bool:
+        """Whether the publisher serves the data that the task needs at a length. If not, only mirrors can have it."""
+        return all(source.is_published for source in self.sources(length))
+
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
         own = Prompt(example.messages, context=example.context) if example.messages else None

@@ -55,13 +55,12 @@ def test_a_missing_document_is_one_line(tmp_path: Path) -> None:
 
 
 def test_both_files_are_pinned() -> None:
-    """The files are downloaded at a revision, and checked by their SHA-256."""
+    """Requests are built from the commit of version 1.1, and not of 1.0.0, whose questions have another SHA-256."""
     sources = TASK.sources(None)
-    assert all(
-        isinstance(source, PinnedFile) and "bdae010" in source.url and len(source.sha256) == 64
-        for source in sources
-    )
-    assert [each.sha256[:8] for each in (QUESTIONS_1_1, DOCUMENTS_1_1)] == ["2f90d9c3", "5e839249"]
+    assert sources == (QUESTIONS_1_1, DOCUMENTS_1_1)
+    commit = "9a77ef56b717057ade24ceab4d273712a0b4f19e"
+    assert all(isinstance(source, PinnedFile) and commit in source.url for source in sources)
+    assert [source.sha256[:8] for source in sources] == ["aea51989", "5e839249"]
 
 
 @pytest.mark.parametrize(
