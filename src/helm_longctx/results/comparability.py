@@ -37,12 +37,12 @@ class Caveat(NamedTuple):
 
     Args:
         kind: `missing` (the task has no score), `length` (one that the benchmark does not have), `num_samples` (fewer
-            examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `method` (not asked by the official
-            prompts), `sampling` (tokens were drawn as the entry says), `retry_cut` (cut answers were asked for again
-            with a larger budget), `judge` (not the official one), `judges` (several in the place of an official one),
-            `files` (the user's own files have changed since the run), `data` (the questions were read from another
-            version of a publisher's file than the pinned one), `remote_code` (the model's code is from the hub),
-            `imported` (without its answers), or the name of a statistic in `SHARES`.
+            examples than the benchmark has), `chats` (not the official ones), `subsampled` (drawn by HELM's `-m`),
+            `method` (not asked by the official prompts), `sampling` (tokens were drawn as the entry says), `retry_cut`
+            (cut answers were asked for again with a larger budget), `judge` (not the official one), `judges` (several
+            in the place of an official one), `files` (the user's own files have changed since the run), `data` (the
+            questions were read from another version of a publisher's file than the pinned one), `remote_code` (the
+            model's code is from the hub), `imported` (without its answers), or the name of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `num_samples` the number and the official number, if there is one, for
             `method`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor, for
@@ -89,6 +89,7 @@ class Caveat(NamedTuple):
             "retry_cut": f"cut answers asked for again with {self.detail} the output budget",
             "sampling": f"sampled with {self.detail}",
             "stream": f"asked after each {self.detail} tokens of the context",
+            "chats": f"asked with the {self.detail} chats",
             "method": f"asked by the method {self.detail}",
             "judge": f"judged by {self.detail}",
             "judges": f"judged by {self.detail}, so the parts do not compare",
@@ -157,6 +158,7 @@ def find_outcome(
             num_samples=given.get("num_samples"),
             stream=given.get("stream"),
             protocol=arguments.get("protocol", "paper"),
+            chats=arguments.get("chats", "truncated"),
             retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
             method=arguments.get("method", PLAIN),
         ),
@@ -189,6 +191,8 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("sampling", task.name, outcome.sampling)
     if stream := outcome.settings.stream:
         yield Caveat("stream", task.name, str(stream))
+    if outcome.settings.chats != "truncated":
+        yield Caveat("chats", task.name, outcome.settings.chats)
     if (method := outcome.settings.method) != PLAIN:
         yield Caveat("method", task.name, method)
     if not task.is_official(outcome.judge):

@@ -32,6 +32,7 @@ StyleArgument = Literal["auto", "chat", "completion"]
 ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
+Chats = Literal["truncated", "full"]
 Truncation = Literal["auto", "error"]
 MetricArgument = Literal["score", "likelihood", "perplexity"]
 CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
@@ -163,6 +164,7 @@ class Settings:
     protocol: ProtocolArgument = "paper"
     labels: Labels = "integer"
     context: Context = "full"
+    chats: Chats = "truncated"
     thinking_tokens: int = 0
     truncation: Truncation = "auto"
     judge: str = "auto"
@@ -314,9 +316,9 @@ class Task:
             again when they have changed.
         chat: whether the official code uses the model's chat template.
         arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
-            `context`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, and one with
-            several `variants` also takes `protocol`, and one with a context and a question also takes `method`. Other
-            arguments are refused.
+            `context`, `chats`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, and
+            one with several `variants` also takes `protocol`, and one with a context and a question also takes
+            `method`. Other arguments are refused.
         variants: the variant that each value of `protocol` selects.
         most_samples: the largest `num_samples` of a task that can be generated; None if the data sets the limit.
         official_judge: the judge that the benchmark uses for a part of the score; None if no judge is needed. The
