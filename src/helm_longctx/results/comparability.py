@@ -27,6 +27,7 @@ SHARES = {
     "prompt_cut": "cut prompts",
     "prompt_cut_by_server": "prompts that the server cut",
     "other_model": "answers of another model",
+    "answer_repeats": "answers that the server ended because they repeat themselves",
     EMPTY: "empty answers",
 }
 """Statistics that are zero in a comparable run, with a description of what they count."""
@@ -39,15 +40,17 @@ class Caveat(NamedTuple):
         kind: `missing` (the task has no score), `length` (one that the benchmark does not have), `num_samples` (fewer
             examples than the benchmark has), `chats` (not the official ones), `subsampled` (drawn by HELM's `-m`),
             `method` (not asked by the official prompts), `sampling` (tokens were drawn as the entry says), `retry_cut`
-            (cut answers were asked for again with a larger budget), `judge` (not the official one), `judges` (several
-            in the place of an official one), `files` (the user's own files have changed since the run), `data` (the
-            questions were read from another version of a publisher's file than the pinned one), `remote_code` (the
-            model's code is from the hub), `imported` (without its answers), or the name of a statistic in `SHARES`.
+            (cut answers were asked for again with a larger budget), `scorer` (not the authors' latest), `judge` (not
+            the official one), `judges` (several in the place of an official one), `files` (the user's own files have
+            changed since the run), `data` (the questions were read from another version of a publisher's file than the
+            pinned one), `remote_code` (the model's code is from the hub), `imported` (without its answers), or the name
+            of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `num_samples` the number and the official number, if there is one, for
-            `method`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor, for
-            `imported` the file, for `data` the file with both digests, for `remote_code` the model and its commit, for
-            `answer_empty` the numbers of empty answers and of all answers, for another statistic its value.
+            `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
+            the factor, for `imported` the file, for `data` the file with both digests, for `remote_code` the model and
+            its commit, for `answer_empty` the numbers of empty answers and of all answers, for another statistic its
+            value.
     """
 
     kind: str
@@ -91,6 +94,7 @@ class Caveat(NamedTuple):
             "stream": f"asked after each {self.detail} tokens of the context",
             "chats": f"asked with the {self.detail} chats",
             "method": f"asked by the method {self.detail}",
+            "scorer": f"scored by the authors' scorer of {self.detail}",
             "judge": f"judged by {self.detail}",
             "judges": f"judged by {self.detail}, so the parts do not compare",
             "imported": f"imported from {self.detail}, without answers",
@@ -161,6 +165,7 @@ def find_outcome(
             chats=arguments.get("chats", "truncated"),
             retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
             method=arguments.get("method", PLAIN),
+            scorer=arguments.get("scorer", ""),
         ),
         # A run has at most one annotator.
         next((annotator.get("args", {}).get("judge", "auto") for annotator in annotators), "auto"),
@@ -195,6 +200,8 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("chats", task.name, outcome.settings.chats)
     if (method := outcome.settings.method) != PLAIN:
         yield Caveat("method", task.name, method)
+    if task.is_other_scorer(outcome.settings.scorer):
+        yield Caveat("scorer", task.name, outcome.settings.scorer)
     if not task.is_official(outcome.judge):
         yield Caveat("judge", task.name, outcome.judge)
     if outcome.files_changed:
