@@ -85,6 +85,23 @@ def unpack(
     return records
 
 
+def gunzip(path: Path, target: Path) -> None:
+    """Write the content of a gzip file to `target`.
+
+    Raises:
+        InputError: the file is damaged, or looks like a decompression bomb.
+    """
+    try:
+        with (
+            path.open("rb") as packed,
+            target.open("wb") as plain,
+            _InflatingStream(packed, str(path)) as content,
+        ):
+            shutil.copyfileobj(content, plain, BLOCK)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{path} is not a complete gzip file: {error}") from error
+
+
 def unzip(path: Path, member: str, target: Path, names: Sequence[str] = ()) -> None:
     """Write one member of a zip file to `target`, and check it against the checksum in the zip file.
 

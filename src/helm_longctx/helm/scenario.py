@@ -91,7 +91,7 @@ class LongContextScenario(Scenario):
         ensure(sources, root, fetch_command([self.entry], root))
         settings = settings_with_tokenizer(self.entry, root)
         for task in self.entry.tasks:
-            if task.unscored:
+            if task.unscored and not self.entry.metric:
                 _log.warning("%s has no score: %s", task.name, task.unscored)
             for example in load_examples(task, settings, root):
                 yield to_instance(self.benchmark, task, settings, example, self.entry.max_tokens)

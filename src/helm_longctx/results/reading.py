@@ -5,6 +5,7 @@ This is the only module that turns a run's files into scores.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import (
     Caveat,
     data_caveats,
@@ -193,6 +195,8 @@ def without_ends(mean: float) -> Interval:
     """Return a mean whose interval is not known."""
     return Interval(mean, math.nan, math.nan, 0)
 
+
+_log = logging.getLogger(__name__)
 
 PUBLISHED = f"{MAKER}/"
 """Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
@@ -383,27 +387,45 @@ def read_results(
     """
     benchmarks = tuple(benchmarks)
     runs = tqdm(list(read_run_specs(suite)), "Scores of runs", disable=None, leave=False)
-    own = [
-        result if keep_answers else replace(result, answers=())
-        for run, spec in runs
-        for result in read_run(run, spec, benchmarks)
-    ]
+    own: list[Result] = []
+    damaged = []
+    for folder, spec in runs:
+        try:
+            results = read_run(folder, spec, benchmarks)
+        except InputError as error:
+            damaged.append(error)
+            continue
+        for result in results:
+            own.append(result if keep_answers else replace(result, answers=()))
+    _warn_of_damage(damaged, readable=len(runs) - len(damaged))
     deployments: dict[str, set[str]] = defaultdict(set)
-    for each in own:
-        if each.run:
-            deployments[each.run.model].add(each.run.deployment)
-    # Models are named by their deployments where the suite has several deployments of a model.
-    named = [
-        replace(each, model=shown_model(run.deployment, run.spec))
-        if (run := each.run) and len(deployments[run.model]) > 1 and run.deployment
-        else each
-        for each in own
-    ]
+    for result in own:
+        if result.run:
+            deployments[result.run.model].add(result.run.deployment)
+    named = []
+    for result in own:
+        run = result.run
+        # Models are named by their deployments where the suite has several deployments of a model.
+        if run and run.deployment and len(deployments[run.model]) > 1:
+            result = replace(result, model=shown_model(run.deployment, run.spec))
+        named.append(result)
     published = (
         published_results(benchmark, read_reference_rows(suite, benchmark))
         for benchmark in benchmarks
     )
     return [*named, *chain.from_iterable(published)]
+
+
+def _warn_of_damage(errors: Sequence[InputError], readable: int) -> None:
+    """Warn that damaged runs are left out.
+
+    Raises:
+        InputError: no run is readable.
+    """
+    if errors and not readable:
+        raise errors[0]
+    for error in errors:
+        _log.warning("left out: %s", error)
 
 
 def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:

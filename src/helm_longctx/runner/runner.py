@@ -293,6 +293,7 @@ class LongContextRunner(Runner):
         """Make one run. What users can mend is logged and recorded for `run_all`, and raised with `--exit-on-error`."""
         try:
             with self._refusing(run_spec):
+                files.check_run_name(run_spec.name)
                 if self.streams(run_spec):
                     spec = with_deployments_tokenizer(run_spec)
                     path = self.run_path(run_spec)

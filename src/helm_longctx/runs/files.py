@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.tasks.sample import Sample
 
 RUN_SPEC = "run_spec.json"
@@ -115,6 +115,20 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             elif line.rstrip() == _ROWS_END:
                 return
         raise ValueError("the end of the list is missing")
+
+
+LONGEST_RUN_NAME = 240
+"""Bytes of the longest run name. File systems allow 255 for a folder, and names of lock files are a few bytes longer."""
+
+
+def check_run_name(name: str) -> None:
+    """Raise an `InputError` if the name of a run is too long for its folder."""
+    size = len(name.encode())
+    if size > LONGEST_RUN_NAME:
+        raise InputError(
+            f"the name of the run has {size} bytes, and at most {LONGEST_RUN_NAME} are allowed because its folder"
+            f" has this name: {shorten(name)}; use a shorter name of the model, or fewer arguments"
+        )
 
 
 def read_run_specs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

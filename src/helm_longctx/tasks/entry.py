@@ -21,6 +21,7 @@ from helm_longctx.tasks.methods.registry import (
     check_method,
     require_method,
 )
+from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import (
     GIVEN_TEXTS,
     Chats,
@@ -208,7 +209,10 @@ class Entry:
         task = self.arguments.get(self.benchmark.task_argument)
         what = self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
         closed = "closed book" if self.settings.context == "none" else ""
-        return " ".join(filter(None, (self.benchmark.title, self.metric, what, closed, self.label)))
+        is_named = self.metric and self.metric != self.tasks[0].metric
+        score = SCORE_NAMES[self.metric] if is_named else ""
+        parts = [self.benchmark.title, score, what, closed, self.label]
+        return " ".join(part for part in parts if part)
 
     @property
     def description(self) -> str:

@@ -7,6 +7,7 @@ replies of several in `jury`.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
@@ -86,6 +87,9 @@ def load(
             raise InputError(
                 f"{row}: question_type must be one of {', '.join(kinds)}, found {row['question_type']!r}"
             )
+        if not _is_answer(row["answer"]):
+            reason = f"answer must be a text that is not empty or a number, found {row['answer']!r}"
+            raise InputError(f"{row}: {reason}")
         sessions = _sort_sessions(row)
         texts = [*write_sessions(sessions, form)]
         starts = accumulate(map(len, texts[:-1]), initial=0)
@@ -111,6 +115,10 @@ def load(
                 for start, (_, date, _) in zip(starts, sessions, strict=True)
             ],
         )
+
+
+def _is_answer(answer: str | float) -> bool:
+    return bool(answer.strip()) if isinstance(answer, str) else math.isfinite(answer)
 
 
 def make_record(row: Row) -> dict[str, Any]:
