@@ -23,6 +23,7 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.reasoning import may_contain_reasoning, split_reasoning
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
+from helm_longctx.tasks.task import Record, Scores, Task
 
 EntryArgument = Annotated[
     str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")
@@ -134,7 +135,7 @@ def score(
             suspected += may_contain_reasoning(prediction, row["references"])
             row["prediction"] = split.answer
         record = {**row, **task.record_fields(checked.settings)}
-        sys.stdout.buffer.write(_json_line(task.scores(record)))
+        sys.stdout.buffer.write(_json_line(_score_record(task, record, where)))
     sys.stdout.flush()
     if unfinished:
         _warn(f"the reasoning of {unfinished} predictions has no end, so they are scored whole")
@@ -144,6 +145,16 @@ def score(
 
 def _warn(text: str) -> None:
     print(f"helm-longctx: {text}", file=sys.stderr)
+
+
+def _score_record(task: Task, record: Record, where: str) -> Scores:
+    try:
+        return task.scores(record)
+    except (IndexError, ZeroDivisionError) as error:
+        if record["references"]:
+            raise
+        reason = f"references is empty, but {task.name} needs at least one reference"
+        raise InputError(f"{where}: {reason}") from error
 
 
 def show(
