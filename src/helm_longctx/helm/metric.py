@@ -53,7 +53,7 @@ from helm_longctx.tasks.metric_names import (
 from helm_longctx.tasks.prompt import remove_thinking
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
-from helm_longctx.tasks.task import MAIN_METRIC, Record
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
 """Failures that have their own counts, because they depend on the model and repeat."""
@@ -218,7 +218,7 @@ class LongContextMetric(Metric):
             # An answer has one annotator. If it had several, the largest value would be right.
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
-        yield "generated_data", float(sample.source == "generated")
+        yield "generated_data", float(sample.source == GENERATED_SOURCE)
         yield "subsampled", float(sample.drawn_from is not None)
         # Older caches and runs have negative times where the system's clock was set back during a request.
         if (

@@ -18,7 +18,13 @@ from typing import Any
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.comparability import Caveat, find_outcome, task_caveats
+from helm_longctx.results.comparability import (
+    GENERATED,
+    Caveat,
+    data_caveats,
+    find_outcome,
+    task_caveats,
+)
 from helm_longctx.results.statistics.intervals import (
     Clusters,
     Interval,
@@ -33,6 +39,7 @@ from helm_longctx.results.suite import MAKER, read_reference_rows
 from helm_longctx.runs.files import (
     RUN_SPEC,
     STATS,
+    read_data,
     read_json,
     read_looks,
     read_model,
@@ -321,8 +328,13 @@ class Result:
         return all(caveat.kind != "judge" for caveat in self.caveats)
 
     @property
+    def is_generated(self) -> bool:
+        """Whether this package made some of the questions in place of the benchmark's own."""
+        return any(caveat.kind == GENERATED for caveat in self.caveats)
+
+    @property
     def conditions(self) -> tuple[str, ...]:
-        """What results of a task must share to be compared: judge, scorer, and arguments of prompts, except defaults."""
+        """What results of a task must share to be compared: judge, scorer, questions, arguments of prompts."""
         given = (
             self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
         )
@@ -331,11 +343,14 @@ class Result:
             for name in OF_PROMPTS
             if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])
         ]
+        # The questions of two sources can have the same names.
+        questions = [f"questions={GENERATED}"] if self.is_generated else []
         scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
         return (
             *(f"judge={judge}" for judge in sorted(self.judges)),
             *(f"scorer={scorer}" for scorer in sorted(scorers)),
             *(f"{name}={given[name]}" for name in own),
+            *questions,
         )
 
     @property
@@ -437,6 +452,7 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
     tasks, judge = (outcome.tasks, outcome.judge) if outcome else ((), "")
     judge = "" if all(task.is_official(judge) for task in tasks) else judge
     model = read_model(path)
+    digests = read_data(path)
     run = Run(path, spec, tasks, judge, read_looks(path), model)
     code = (
         f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}"
@@ -469,7 +485,9 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             first.context,
         )
         caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
-        caveats += task_caveats(outcome, task) if outcome and task else ()
+        if outcome and task:
+            caveats += task_caveats(outcome, task)
+            caveats += data_caveats(task, outcome.settings.length, digests)
         results.append(
             Result(
                 *about,

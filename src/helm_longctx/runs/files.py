@@ -24,6 +24,8 @@ STATES = "scenario_state.json"
 STATS = "stats.json"
 INSTANCE_STATS = "per_instance_stats.json"
 LOOKS = "looks.json"
+DATA = "data.json"
+"""The files that the questions were read from, with their digests."""
 MODEL = "python_model.json"
 """What identifies a model that ran in the process of the run."""
 
@@ -78,6 +80,25 @@ def write_model(run: Path, identity: Mapping[str, Any]) -> None:
     """Write what identifies the model of a run."""
     run.mkdir(parents=True, exist_ok=True)
     (run / MODEL).write_bytes(orjson.dumps(identity, option=orjson.OPT_INDENT_2, default=str))
+
+
+def read_data(run: Path) -> dict[str, str]:
+    """Return the SHA-256 of the files that a run's questions were read from, by path; empty for older runs.
+
+    Raises an `InputError` if the file is damaged.
+    """
+    path = run / DATA
+    if not path.is_file():
+        return {}
+    with reading(path):
+        return {name: str(about["sha256"]) for name, about in read_json(path).items()}
+
+
+def write_data(run: Path, described: Mapping[str, Any]) -> None:
+    """Write which files a run's questions were read from. A run without files gets none."""
+    if described:
+        run.mkdir(parents=True, exist_ok=True)
+        replace_file(run / DATA, orjson.dumps(described, option=orjson.OPT_INDENT_2))
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
