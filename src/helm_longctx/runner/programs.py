@@ -78,15 +78,6 @@ def make_question(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Re
     )
 
 
-def read_step_reply(result: RequestResult) -> Reply:
-    """Return the reply in the result of a step that was answered."""
-    return Reply(
-        text=result.completions[0].text,
-        calls=calls_of(result),
-        reasoning=reasoning_of(result),
-    )
-
-
 def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
     """Put a request of a program into a spool. It has the model, the parameters and the style of the run's requests."""
     base = asked.request
@@ -241,7 +232,7 @@ class _Conversation:
         if failed := next((result for result in results if failure_of(result) is not None), None):
             raise _StopError(failed)
         self.last = results[-1] if results else self.last
-        return [read_step_reply(result) for result in results]
+        return [make_reply(result) for result in results]
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
@@ -515,6 +506,13 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
     return [*requests.values()]
 
 
+def make_reply(result: RequestResult) -> Reply:
+    """Return the reply that a program gets: the text, without white space that a server's parser has left."""
+    first = result.completions[0]
+    text = first.text.strip() if first.thinking and first.thinking.text else first.text
+    return Reply(text=text, calls=calls_of(result), reasoning=reasoning_of(result))
+
+
 def open_steps(run: PreparedRun) -> list[StoredRequest]:
     """Return the requests that the programs of a run wait for, after all replies that the journal has."""
     requests: dict[str, StoredRequest] = {}
@@ -527,7 +525,7 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
         if missing := [each for each, result in found if not result]:
             requests.update((run.name(each), each) for each in missing)
             raise _StopError
-        return [read_step_reply(result) for _, result in found if result]
+        return [make_reply(result) for _, result in found if result]
 
     _dry_run(run.requests, reply)
     return [*requests.values()]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from helm_longctx.tasks.methods.chunks import split
-from helm_longctx.tasks.prompt import remove_thinking
+from helm_longctx.tasks.reasoning import remove_reasoning
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -52,7 +52,7 @@ class Reply:
     @property
     def answer(self) -> str:
         """The text without its reasoning and without white space at its ends."""
-        return remove_thinking(self.text).strip()
+        return remove_reasoning(self.text).strip()
 
 
 @dataclass(frozen=True)
