@@ -28,6 +28,7 @@ FAULTS = {
     "default": "without a temperature the server samples",
     "reasons": "the model reasons before it answers",
     "inline": "the model reasons before it answers",
+    "parts": "the model reasons before it answers",
     "field": "the answer is in the reasoning field, and the content is empty: the server's reasoning parser",
     "unknown": "answers may contain reasoning: they begin with a tag or a channel",
     "uncounted": "the server counts no tokens",
@@ -63,6 +64,11 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
         message["reasoning_content"] = "Hm."
     if fault == "inline":
         message["content"] = f"[THINK]Hm.[/THINK]{text}"
+    if fault == "parts":
+        message["content"] = [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+            {"type": "text", "text": text},
+        ]
     if fault == "unknown":
         message["content"] = f"<ponder>Hm.</ponder>{text}"
     if fault == "field":
