@@ -38,6 +38,7 @@ def test_numbers_of_an_earlier_day_used_other_files(published: str, is_earlier: 
 
 def test_reproduce_names_the_version(command: Command) -> None:
     """`reproduce` prints the version that is read here, and which published numbers used an earlier one."""
-    assert command("reproduce", "openai mrcr v2 8-needle 64k-128k") == 0
-    assert f"Data: {PAGE} at f4c69fa, as it is since 2025-12-05" in command.out
-    assert "so it used an earlier version" in command.out
+    assert command("reproduce", "openai graphwalks bfs 128k") == 0
+    page = "https://huggingface.co/datasets/openai/graphwalks"
+    assert f"Data: {page} at f338bb2, as it is since 2026-02-27" in command.out
+    assert f"so it used an earlier version of {page}" in command.out
