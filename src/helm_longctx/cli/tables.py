@@ -281,10 +281,11 @@ def fetch(
     for entry in checked:
         at = f" at {entry.label}" if entry.label else ""
         for task in entry.tasks:
-            if not task.paths(entry.settings.length):
-                print(
-                    f"{task.name}{at} has no official data, so similar examples will be generated"
-                )
+            if task.generated == "never" or task.paths(entry.settings.length):
+                continue
+            official = entry.benchmark.find_official_entry(entry.name, task, entry.settings.length)
+            advice = f"; {official} asks the benchmark's own" if official else ""
+            print(f"{task.name}{at} has no official data, so its questions are generated{advice}")
 
 
 def _print_check(check: DataCheck) -> None:

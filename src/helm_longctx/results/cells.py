@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -33,11 +33,12 @@ from helm_longctx.results.boards import (
     score_key,
     show_model,
 )
-from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.comparability import GENERATED, Caveat, describe
 from helm_longctx.results.reading import CUT, VALUES, WITHOUT_ERRORS, Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
+from helm_longctx.tasks.entry import fetch_line
 from helm_longctx.tasks.metric_names import MEAN_LOGPROB, SCORE_NAMES
 from helm_longctx.tasks.task import PERPLEXITY
 
@@ -513,8 +514,8 @@ def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
 
 def notes(boards: Iterable[Board]) -> Iterator[str]:
     """Yield a line for each reason why scores are not comparable, for each score that cut answers can move by more than
-    its interval, for each task with known errors, and one for generated data."""
-    generated: dict[str, None] = {}
+    its interval, for each task with known errors, and for generated questions with the command that gets others."""
+    generated: dict[str, list[str]] = {}
     for board in boards:
         reasons: dict[str, list[str]] = defaultdict(list)
         for model in board.own_models:
@@ -528,13 +529,16 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
             )
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
         yield from _notes_on_results(board)
-        rows = (each for _, results in board.runs for each in results)
-        shares = ((row.task, row.statistics.get("generated_data")) for row in rows)
-        generated |= dict.fromkeys(
-            task for task, share in shares if share and share.interval.mean > 0
-        )
+        for _, results in board.runs:
+            for caveat in (caveat for result in results for caveat in result.caveats):
+                if caveat.kind == GENERATED:
+                    generated.setdefault(caveat.task, []).append(caveat.detail)
     if generated:
-        yield f"Generated data, not official files: {', '.join(generated)}"
+        yield f"Generated questions, not the benchmarks' own: {', '.join(generated)}"
+        entries = dict.fromkeys(chain.from_iterable(generated.values()))
+        if any(entries):
+            line = fetch_line(filter(None, entries))
+            yield f"The benchmarks' own questions: {line}"
 
 
 def _notes_on_results(board: Board) -> Iterator[str]:

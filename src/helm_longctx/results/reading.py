@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import (
+    GENERATED,
     Caveat,
     data_caveats,
     find_outcome,
@@ -327,8 +328,13 @@ class Result:
         return all(caveat.kind != "judge" for caveat in self.caveats)
 
     @property
+    def is_generated(self) -> bool:
+        """Whether this package made some of the questions in place of the benchmark's own."""
+        return any(caveat.kind == GENERATED for caveat in self.caveats)
+
+    @property
     def conditions(self) -> tuple[str, ...]:
-        """What results of a task must share to be compared: judge, scorer, and arguments of prompts, except defaults."""
+        """What results of a task must share to be compared: judge, scorer, questions, arguments of prompts."""
         given = (
             self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
         )
@@ -337,11 +343,14 @@ class Result:
             for name in OF_PROMPTS
             if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])
         ]
+        # The questions of two sources can have the same names.
+        questions = [f"questions={GENERATED}"] if self.is_generated else []
         scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
         return (
             *(f"judge={judge}" for judge in sorted(self.judges)),
             *(f"scorer={scorer}" for scorer in sorted(scorers)),
             *(f"{name}={given[name]}" for name in own),
+            *questions,
         )
 
     @property

@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
+from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, length_label, parse_length
 from helm_longctx.tasks.publications import (
     ModelProperties,
     Protocol,
@@ -324,6 +324,21 @@ class Benchmark:
         """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
         ends = (self.axis.shortest, self.axis.longest) if self.axis and task.any_length else ()
         return sorted({*task.sizes, *ends})
+
+    def find_official_entry(self, entry: str, task: Task, length: int | None) -> str:
+        """Return the run entry that asks the benchmark's own questions in place of a task's generated ones.
+
+        Returns:
+            A text such as `helmet_recall:length=8k`; an empty one if the benchmark has no such questions.
+        """
+        if not task.official_task:
+            label = "" if length is None else f":length={length_label(length)}"
+            return f"{entry}{label}" if task.paths(length) else ""
+        official = next(each for each in self.tasks if each.argument == task.official_task)
+        lengths = self.lengths_of(official)
+        nearest = length if length in lengths else min(lengths, default=None)
+        at = "" if nearest is None else f",length={length_label(nearest)}"
+        return f"{entry}:{self.task_argument}={official.argument}{at}"
 
 
 FILE = "benchmark.yaml"

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -317,8 +318,33 @@ def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
 
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
     """Return the command that fetches the data of several entries."""
-    names = " ".join(entry.description for entry in entries)
-    return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
+    return fetch_line((entry.description for entry in entries), root)
+
+
+def fetch_line(entries: Iterable[str], root: DataRoot | None = None) -> str:
+    """Return the command that fetches the data of run entries, which are given as texts, into a root.
+
+    Without a root it is the mirror that the environment names, or the cache.
+    """
+    if root is None:
+        # The mirror can be no folder, which commands that read it report.
+        with suppress(InputError):
+            root = DataRoot.find()
+    target = f" --to {root.path}" if root and root.mirror else ""
+    return f"helm-longctx fetch {' '.join(entries)}{target}"
+
+
+def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
+    """Return the tasks of an entry whose questions would be generated, by name.
+
+    Each has the run entry that asks the benchmark's own questions; an empty text if there is none.
+    """
+    length = entry.settings.length
+    return {
+        task.name: entry.benchmark.find_official_entry(entry.name, task, length)
+        for task in entry.tasks
+        if task.is_generated(length, root)
+    }
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:

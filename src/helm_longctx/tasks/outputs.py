@@ -18,6 +18,7 @@ class Output:
         finish_reason: why the answer ended, as HELM calls it, such as `length`; empty if it is not known.
         group: the name of what the example shares with others of its task; see `Example.group`.
         notes: the judges' annotations, by the name of the annotator; empty if there was no judge.
+        is_generated: whether this package made the question in place of the benchmark's own.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Output:
     group: str = ""
     depth: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    is_generated: bool = False
 
 
 def make_jury(

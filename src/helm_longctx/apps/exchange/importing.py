@@ -43,7 +43,15 @@ from helm_longctx.tasks.outputs import PACKED, OutputReader, OutputRun, OutputSc
 from helm_longctx.tasks.outputs import Output as ForeignOutput
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import TEXTS, Shape, Task, is_number, is_text, is_whole
+from helm_longctx.tasks.task import (
+    GENERATED_SOURCE,
+    TEXTS,
+    Shape,
+    Task,
+    is_number,
+    is_text,
+    is_whole,
+)
 
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")
 """Matches a model's name in HELM: an organization and a name."""
@@ -390,7 +398,7 @@ def _states(
 def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
     budget = task.budget(entry.settings)
     sample = Sample(
-        source=SOURCE,
+        source=GENERATED_SOURCE if output.is_generated else SOURCE,
         max_tokens=budget,
         run_max_tokens=budget,
         chat=task.chat,

@@ -311,6 +311,8 @@ def _generated_task(kind: str, size: int | None = None) -> Task:
         max_tokens=1000,
         sizes=EDGES,
         any_length=True,
+        generated="always",
+        official_task=f"openai_{kind}",
         arguments=("seed", *arguments),
     )
 

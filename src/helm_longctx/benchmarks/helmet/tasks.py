@@ -109,6 +109,7 @@ JSON_KV = make_task(
         length, f"json_kv/test_k{_JSON_KV_SIZES.get(length)}_dep6.jsonl"
     ),
     any_length=True,
+    generated="without_files",
     arguments=("shots", "seed"),
     most_samples=MOST_GENERATED,
     baseline=Baseline("lookup", "00000000-0000-0000-0000-000000000000"),
@@ -155,6 +156,7 @@ def _ruler(
             length, f"ruler/{folder}/validation_{length}.jsonl"
         ),
         any_length=True,
+        generated="without_files",
         arguments=("seed",),
         most_samples=MOST_GENERATED,
         baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),

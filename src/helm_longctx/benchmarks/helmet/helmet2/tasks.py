@@ -177,7 +177,13 @@ FOLDERS = {
 
 
 # The published tasks are generated where files are missing; these are not.
-_replace = partial(replace, optional_sources=lambda length: (), any_length=False, most_samples=None)
+_replace = partial(
+    replace,
+    optional_sources=lambda length: (),
+    any_length=False,
+    most_samples=None,
+    generated="never",
+)
 
 
 def _ruler(task: Task) -> Task:
