@@ -45,7 +45,7 @@ def test_small_values_pass() -> None:
 
 
 def test_fewest_values() -> None:
-    """So many zeros pass, and one less does not; the bound is the same whatever the unit is."""
+    """The named number of zeros passes, and one zero less does not; the bound has no unit."""
     fewest = fewest_values(MARGIN, 10 * MARGIN, ERROR)
     assert fewest == fewest_values(1.0, 10.0, ERROR) == 40
     assert _bound(np.zeros(fewest), (1,)) < MARGIN <= _bound(np.zeros(fewest - 1), (1,))
