@@ -34,6 +34,7 @@ from helm_longctx.models.apis.usage import (
     Usage,
     find_other_model,
     is_empty,
+    is_repeating,
     measures_of,
     model_of,
     output_truncated,
@@ -52,7 +53,7 @@ from helm_longctx.tasks.metric_names import (
 from helm_longctx.tasks.prompt import remove_thinking
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
-from helm_longctx.tasks.task import MAIN_METRIC, Record
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
 """Failures that have their own counts, because they depend on the model and repeat."""
@@ -192,6 +193,7 @@ class LongContextMetric(Metric):
             yield "output_truncated", float(output_truncated(state.result))
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
             yield "answer_empty", float(is_empty(state.result))
+            yield "answer_repeats", float(is_repeating(state.result))
             if usage := usage_of(state.result):
                 yield (
                     "prompt_cut_by_server",
@@ -216,7 +218,7 @@ class LongContextMetric(Metric):
             # An answer has one annotator. If it had several, the largest value would be right.
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
-        yield "generated_data", float(sample.source == "generated")
+        yield "generated_data", float(sample.source == GENERATED_SOURCE)
         yield "subsampled", float(sample.drawn_from is not None)
         # Older caches and runs have negative times where the system's clock was set back during a request.
         if (

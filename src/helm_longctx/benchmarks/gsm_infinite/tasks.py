@@ -137,7 +137,7 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
         }
         record = {"value": problem.value}
         yield Example(
-            f"{operations}-{number}", fields, problem.variables, "generated", record=record
+            f"{operations}-{number}", fields, problem.variables, "official", record=record
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from helm.common.request import RequestResult
 
 from helm_longctx.failures import Ending, ending_of
+from helm_longctx.models.scoring import WINDOWS
 from helm_longctx.tasks.prompt import remove_thinking
 
 _USAGE = "usage"
@@ -19,6 +20,7 @@ _SENT = "sent"
 _MODEL = "model"
 _MEASURES = "measures"
 _STEPS = "steps"
+_REPEATS = "repeats"
 
 MOST_TOKENS = 10**9
 """Most tokens that a count can have; a hundred times the longest context."""
@@ -195,6 +197,17 @@ def is_same_model(asked: str, replied: str) -> bool:
     return first in (second, _SNAPSHOT.sub("", second)) or second == _SNAPSHOT.sub("", first)
 
 
+def with_repeats(result: RequestResult, reason: object) -> RequestResult:
+    """Return a result that says whether the server ended the answer because it repeats itself, by its finish reason."""
+    is_repeating = isinstance(reason, str) and reason.lower().startswith("repetition")
+    return annotate(result, _REPEATS, True) if is_repeating else result
+
+
+def is_repeating(result: RequestResult) -> bool:
+    """Whether the server ended the answer because it repeats itself."""
+    return finish_of(result).get(_REPEATS) is True
+
+
 def output_truncated(result: RequestResult) -> bool:
     """Whether the token limit ended the answer, or the reasoning before it, also if that was a request of its own."""
     return any(
@@ -222,6 +235,8 @@ def with_cut(result: RequestResult) -> RequestResult:
 
 def is_empty(result: RequestResult) -> bool:
     """Whether a model that was not cut has said nothing, or has only reasoned."""
+    if WINDOWS in finish_of(result):  # the model was asked for log-probabilities, not for a text
+        return False
     return not output_truncated(result) and not remove_thinking(result.completions[0].text).strip()
 
 
