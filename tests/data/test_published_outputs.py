@@ -124,6 +124,9 @@ def test_downloaded_outputs(proof: Proof, served: ReleaseHub, tmp_path: Path) ->
             ("e", Verdict.EXPLAINED, "The file is damaged."),
             ("f", Verdict.NO_OUTPUTS, ""),
         ]
+        assert [each.is_computed for each in verification.cells] == [False] * 2 + [True] + [
+            False
+        ] * 3
         assert (verification.outputs, verification.files) == (6, 4)
         assert not verification.missing
         assert not verification.is_passed
@@ -288,6 +291,8 @@ def test_the_command(mirror: Path, command: Command, tmp_path: Path) -> None:
         "Different, without a known reason: qwen3-8b TREC (printed 50.0, from the outputs 0.00)."
         in text
     )
+    assert "only since e60e8dc" in text
+    assert "Computed in this way, the score is the printed one." in text
     assert "They are not published by the benchmark's authors." in text
     assert str(tmp_path) not in text
     assert command("verify", "helmet") == 2

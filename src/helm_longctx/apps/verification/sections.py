@@ -102,7 +102,12 @@ def _describe(verification: Verification) -> Iterator[str]:
         yield "Explained:"
         yield ""
         for reason, cells in reasons:
-            yield f"- {_name_cells(cells)}: {reason}"
+            check = (
+                "Computed in this way, the score is the printed one."
+                if all(cell.is_computed for cell in cells)
+                else "No computation gives the printed score."
+            )
+            yield f"- {_name_cells(cells)}: {reason} {check}"
     different = [cell for cell in verification.cells if cell.verdict is Verdict.DIFFERENT]
     if different:
         yield ""

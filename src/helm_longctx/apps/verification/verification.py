@@ -40,12 +40,14 @@ class VerifiedScore:
     Args:
         percent: the score of the outputs; None if there is none.
         reason: why it differs from the printed one, or why there is none.
+        is_computed: whether the reason was checked by a computation that gives the printed score.
     """
 
     cell: PrintedScore
     percent: float | None
     verdict: Verdict
     reason: str = ""
+    is_computed: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,10 @@ def verify_cell(cell: PrintedScore, scores: OutputScores) -> VerifiedScore:
         return VerifiedScore(cell, None, Verdict.DIFFERENT, str(error))
     if is_printed_as(percent, cell.text):
         return VerifiedScore(cell, percent, Verdict.EQUAL)
-    if reason and (reason.compute is None or _gives(reason.compute, scores, cell.text)):
+    if reason and reason.compute is None:
         return VerifiedScore(cell, percent, Verdict.EXPLAINED, reason.text)
+    if reason and reason.compute and _gives(reason.compute, scores, cell.text):
+        return VerifiedScore(cell, percent, Verdict.EXPLAINED, reason.text, is_computed=True)
     return VerifiedScore(cell, percent, Verdict.DIFFERENT)
 
 

@@ -57,14 +57,13 @@ FORMS = (
 )
 """The parts of prompts of which the notebooks print accuracies, as the names of files have them."""
 
-TABLE_MODELS = (
-    "microsoft/Phi-3-mini-128k-instruct",
-    "HuggingFaceTB/SmolLM2-360M",
-    "HuggingFaceTB/SmolLM2-360M-Instruct",
-)
-"""The models of all_results.csv."""
+FIRST_TABLES = {
+    "microsoft/Phi-3-mini-128k-instruct": f"qa1_0k_{FORMS[0]}.csv",
+    "HuggingFaceTB/SmolLM2-360M": f"qa1_0k_{FORMS[1]}_chat_template_no_system_prompt_no.csv",
+    "HuggingFaceTB/SmolLM2-360M-Instruct": f"qa1_0k_{FORMS[0]}_chat_template_no_system_prompt_no.csv",
+}
+"""A file of outputs of each model of all_results.csv. If these exist, the folder is there."""
 
-_FIRST_TABLE = f"qa1_0k_{FORMS[0]}_chat_template_no_system_prompt_no.csv"
 _CSV = f"{FOLDER}/all_results.csv"
 
 
@@ -94,7 +93,7 @@ SOURCES = (
         folder="babilong_evals",
         tree="b9e1e32964857bd2949271346218d6d9a220978b",
         path=f"{FOLDER}/a60bbf3/babilong_evals",
-        files=tuple(f"{model}/{_FIRST_TABLE}" for model in TABLE_MODELS),
+        files=tuple(f"{model}/{name}" for model, name in FIRST_TABLES.items()),
     ),
     WebFile(
         _raw(OF_TABLE, "babilong_results/all_results.csv"),
