@@ -26,7 +26,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, label_error
 from helm_longctx.models.apis.protocol import serialize
 from helm_longctx.models.apis.sending import Sender
-from helm_longctx.models.apis.tools import calls_of, with_tools
+from helm_longctx.models.apis.tools import calls_of, reasoning_of, with_tools
 from helm_longctx.models.apis.usage import Usage, usage_of, with_steps, with_usage
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import TICK, Asking, Calls, PendingRequest, make_failure
@@ -510,7 +510,7 @@ def make_reply(result: RequestResult) -> Reply:
     """Return the reply that a program gets: the text, without white space that a server's parser has left."""
     first = result.completions[0]
     text = first.text.strip() if first.thinking and first.thinking.text else first.text
-    return Reply(text, calls_of(result))
+    return Reply(text=text, calls=calls_of(result), reasoning=reasoning_of(result))
 
 
 def open_steps(run: PreparedRun) -> list[StoredRequest]:

@@ -150,7 +150,8 @@ class OpenAIClient(ProviderClient):
         result = with_repeats(result, reason)
         if isinstance(request, AnswerRequest):
             result = with_distributions(result, [read_distributions(reply)])
-        return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
+        result = tools.with_calls(result, calls, tools.read_openai_reasoning(message))
+        return with_usage(result, _usage(reply.get("usage")))
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once; see `ProviderClient.make_request`. A `ScoringRequest` needs one for each text."""
