@@ -117,7 +117,8 @@ def score(
             if not isinstance(reference, str):
                 raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
         task.check_record(row, where)
-        sys.stdout.buffer.write(_json_line(task.scores(row)))
+        record = {**row, **task.record_fields(checked.settings)}
+        sys.stdout.buffer.write(_json_line(task.scores(record)))
     sys.stdout.flush()
 
 

@@ -34,6 +34,7 @@ from helm_longctx.models.apis.usage import (
     Usage,
     find_other_model,
     is_empty,
+    is_repeating,
     measures_of,
     model_of,
     output_truncated,
@@ -192,6 +193,7 @@ class LongContextMetric(Metric):
             yield "output_truncated", float(output_truncated(state.result))
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
             yield "answer_empty", float(is_empty(state.result))
+            yield "answer_repeats", float(is_repeating(state.result))
             if usage := usage_of(state.result):
                 yield (
                     "prompt_cut_by_server",

@@ -145,7 +145,7 @@ def to_instance(
         depth=example.depth,
         input_tokens=example.input_tokens,
         counter=example.counter,
-        record=dict(example.record),
+        record={**example.record, **task.record_fields(settings)},
         group=example.group,
         # Without an ending, the data is as in earlier versions.
         follow_up={name: value for name, value in asdict(second).items() if value != ""}

@@ -27,6 +27,7 @@ SHARES = {
     "prompt_cut": "cut prompts",
     "prompt_cut_by_server": "prompts that the server cut",
     "other_model": "answers of another model",
+    "answer_repeats": "answers that the server ended because they repeat themselves",
     EMPTY: "empty answers",
 }
 """Statistics that are zero in a comparable run, with a description of what they count."""
@@ -39,13 +40,14 @@ class Caveat(NamedTuple):
         kind: `missing` (the task has no score), `length` (one that the benchmark does not have), `num_samples` (fewer
             examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `method` (not asked by the official
             prompts), `sampling` (tokens were drawn as the entry says), `retry_cut` (cut answers were asked for again
-            with a larger budget), `judge` (not the official one), `judges` (several in the place of an official one),
-            `files` (the user's own files have changed since the run), `remote_code` (the model's code is from the hub),
-            `imported` (without its answers), or the name of a statistic in `SHARES`.
+            with a larger budget), `scorer` (not the authors' latest), `judge` (not the official one), `judges` (several
+            in the place of an official one), `files` (the user's own files have changed since the run), `remote_code`
+            (the model's code is from the hub), `imported` (without its answers), or the name of a statistic in
+            `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `num_samples` the number and the official number, if there is one, for
-            `method`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor, for
-            `imported` the file, for `remote_code` the model and its commit, for `answer_empty` the numbers of empty
+            `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor,
+            for `imported` the file, for `remote_code` the model and its commit, for `answer_empty` the numbers of empty
             answers and of all answers, for another statistic its value.
     """
 
@@ -89,6 +91,7 @@ class Caveat(NamedTuple):
             "sampling": f"sampled with {self.detail}",
             "stream": f"asked after each {self.detail} tokens of the context",
             "method": f"asked by the method {self.detail}",
+            "scorer": f"scored by the authors' scorer of {self.detail}",
             "judge": f"judged by {self.detail}",
             "judges": f"judged by {self.detail}, so the parts do not compare",
             "imported": f"imported from {self.detail}, without answers",
@@ -157,6 +160,7 @@ def find_outcome(
             protocol=arguments.get("protocol", "paper"),
             retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
             method=arguments.get("method", PLAIN),
+            scorer=arguments.get("scorer", ""),
         ),
         # A run has at most one annotator.
         next((annotator.get("args", {}).get("judge", "auto") for annotator in annotators), "auto"),
@@ -189,6 +193,8 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("stream", task.name, str(stream))
     if (method := outcome.settings.method) != PLAIN:
         yield Caveat("method", task.name, method)
+    if task.is_other_scorer(outcome.settings.scorer):
+        yield Caveat("scorer", task.name, outcome.settings.scorer)
     if not task.is_official(outcome.judge):
         yield Caveat("judge", task.name, outcome.judge)
     if outcome.files_changed:

@@ -318,7 +318,7 @@ class Result:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What results of a task must share to be compared: the judge, and arguments of prompts, except defaults."""
+        """What results of a task must share to be compared: judge, scorer, and arguments of prompts, except defaults."""
         given = (
             self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
         )
@@ -327,8 +327,10 @@ class Result:
             for name in OF_PROMPTS
             if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])
         ]
+        scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
         return (
             *(f"judge={judge}" for judge in sorted(self.judges)),
+            *(f"scorer={scorer}" for scorer in sorted(scorers)),
             *(f"{name}={given[name]}" for name in own),
         )
 
@@ -509,11 +511,23 @@ def published_results(
             )
             statistics = _published_statistics(tasks, name, row, score)
             judges = frozenset(filter(None, (each.official_judge for each in tasks)))
-            caveats = (Caveat("imported", name, row.source),) if row.source else ()
+            caveats = [Caveat("imported", name, row.source)] if row.source else []
+            caveats += [
+                Caveat("scorer", task.name, row.scorer)
+                for task in tasks
+                if task.is_other_scorer(row.scorer)
+            ]
             about = (benchmark.name, entry, name, f"{PUBLISHED}{row.model}", row.length, "full")
             interval = statistics[MAIN_METRIC].interval
             results.append(
-                Result(*about, interval, judges, caveats, statistics=statistics, is_published=True)
+                Result(
+                    *about,
+                    interval,
+                    judges,
+                    tuple(caveats),
+                    statistics=statistics,
+                    is_published=True,
+                )
             )
     return results
 

@@ -181,23 +181,25 @@ def read_published(
 
     Its columns are `model`, `score`, and if there are lengths `length`. Scores of tasks have a column `task`, scores of
     several categories a column `category`, and scores of another number of questions than the tasks have a column
-    `samples`, which is 0 where the number is not known.
+    `samples`, which is 0 where the number is not known. A column `scorer` names the scorer of tasks that have several.
 
     Args:
         categories: all categories of the benchmark, if it has several.
         best: the best score in the file, which becomes 1.
     """
     names = {task.name: category.name for category in categories for task in category.tasks}
-    results: dict[tuple[str, str, int | None, int | None], dict[str, float]] = defaultdict(dict)
+    results: dict[tuple[str, str, int | None, int | None, str], dict[str, float]]
+    results = defaultdict(dict)
     for row in read_table(package, "published.csv"):
         task = row.get("task", "")
         length = parse_length(row["length"]) if "length" in row else None
         category = row.get("category") or names.get(task, "")
         samples = int(row["samples"]) if row.get("samples") else None
-        results[row["model"], category, length, samples][task] = float(row["score"]) / best
+        scorer = row.get("scorer", "")
+        results[row["model"], category, length, samples, scorer][task] = float(row["score"]) / best
     return tuple(
-        Published(model, category, length, scores, samples=samples)
-        for (model, category, length, samples), scores in results.items()
+        Published(model, category, length, scores, samples=samples, scorer=scorer)
+        for (model, category, length, samples, scorer), scores in results.items()
     )
 
 

@@ -125,6 +125,7 @@ _READERS: Mapping[str, Read] = {
     "count_with": _text,
     "depth": _whole(1, MOST_DEPTH),
     "path": _text,
+    "scorer": _text,
     "metric": _one_of(get_args(MetricArgument)),
 }
 """The readers of all arguments except the length and the one that names a task, in the order of a run's name."""
@@ -321,6 +322,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         if key not in names:
             raise _unknown_argument(name, key, arguments[key], names)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
+    if len(tasks) == 1 and tasks[0].short_name == arguments.get(benchmark.task_argument):
+        # Both names of a task make the same run.
+        arguments = {**arguments, benchmark.task_argument: tasks[0].argument}
     length = read_length(benchmark, name, arguments.get("length"), tasks)
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple(task for task in tasks if task.exists_at(length))
@@ -341,7 +345,13 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         default=LARGEST_NUMBER,
     )
     protocols = tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
-    readers = {**_READERS, "num_samples": _whole(1, most), "protocol": _one_of(protocols)}
+    scorers = tuple(dict.fromkeys(scorer for task in tasks for scorer in task.scorers))
+    readers = {
+        **_READERS,
+        "num_samples": _whole(1, most),
+        "protocol": _one_of(protocols),
+        "scorer": _one_of(scorers),
+    }
     # An argument of None is not given.
     given = {k: arguments[k] for k in _READERS if arguments.get(k) is not None}
     if given.get(benchmark.task_argument, GIVEN_TEXTS[0]) not in GIVEN_TEXTS:
@@ -442,7 +452,9 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
     if task in (None, *GIVEN_TEXTS):
         return category.tasks
     every = (*category.tasks, *category.variants)
-    selection = tuple(row for row in every if row.argument == str(task))
+    selection = tuple(
+        row for row in every if str(task) in (row.argument, row.short_name or row.argument)
+    )
     if not selection:
         raise bad_argument(name, benchmark.task_argument, task, [row.argument for row in every])
     return selection

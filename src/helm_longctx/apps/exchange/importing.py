@@ -366,7 +366,7 @@ def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
         question=output.record.get("question"),
         depth=output.depth,
         prompt_tokens=output.input_tokens,
-        record=dict(output.record),
+        record={**output.record, **task.record_fields(entry.settings)},
         group=output.group,
         style="chat" if task.chat else "completion",
         full_prompt={"sha256": digest(output.prompt), "characters": len(output.prompt)},

@@ -7,6 +7,7 @@ exactly as it was made and fields of other servers are kept.
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,13 @@ from typing import Any
 import orjson
 from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult, Thinking
 
-from helm_longctx.failures import Failure, FailureError, failure_of_text, label_error
+from helm_longctx.failures import (
+    MINIMAX_KINDS,
+    Failure,
+    FailureError,
+    failure_of_body,
+    label_error,
+)
 from helm_longctx.redaction.text import redact
 
 Body = dict[str, Any]
@@ -23,6 +30,9 @@ Body = dict[str, Any]
 
 _PROMPT = ("prompt", "system", "messages", "text")
 """The fields of a body that hold the prompt."""
+
+_ERROR_HEAD = 1000
+"""Characters of an error that are searched."""
 
 _PIECE = 1 << 20
 """Characters that are hashed at once."""
@@ -126,9 +136,28 @@ def name_malformed() -> Iterator[None]:
 def check_error(reply: Body) -> None:
     """Raise a `FailureError` if a reply with the status 200 is an error."""
     if error := reply.get("error"):
-        raise FailureError(
-            failure_of_text(str(error)), f"the server answered with an error: {error}"
-        )
+        raise FailureError(failure_of_body(error), f"the server answered with an error: {error}")
+    minimax = reply.get("base_resp")
+    number = minimax.get("status_code") if isinstance(minimax, Mapping) else None
+    if number:
+        kind = MINIMAX_KINDS.get(number) or failure_of_body(minimax, 400)
+        raise FailureError(kind, f"the server answered with an error: {minimax}")
+
+
+_COULD_NOT_FINISH = re.compile(
+    r"could not finish the message because max_tokens or model output limit was reached", re.I
+)
+
+
+def cut_reply(error: str) -> Body | None:
+    """Return the reply that an error stands for: an answer without text that the limit on tokens has cut.
+
+    OpenAI sends this error with the status 400 if the reasoning has used up the limit. None for any other error.
+    """
+    if not _COULD_NOT_FINISH.search(error[:_ERROR_HEAD]):
+        return None
+    message = {"role": "assistant", "content": ""}
+    return {"choices": [{"index": 0, "finish_reason": "length", "message": message}]}
 
 
 def cut_at_stop(text: str, stops: list[str]) -> str:

@@ -19,6 +19,7 @@ _SENT = "sent"
 _MODEL = "model"
 _MEASURES = "measures"
 _STEPS = "steps"
+_REPEATS = "repeats"
 
 MOST_TOKENS = 10**9
 """Most tokens that a count can have; a hundred times the longest context."""
@@ -193,6 +194,17 @@ def is_same_model(asked: str, replied: str) -> bool:
         _LATEST.sub("", name.lower().rstrip("/").rpartition("/")[2]) for name in (asked, replied)
     )
     return first in (second, _SNAPSHOT.sub("", second)) or second == _SNAPSHOT.sub("", first)
+
+
+def with_repeats(result: RequestResult, reason: object) -> RequestResult:
+    """Return a result that says whether the server ended the answer because it repeats itself, by its finish reason."""
+    is_repeating = isinstance(reason, str) and reason.lower().startswith("repetition")
+    return annotate(result, _REPEATS, True) if is_repeating else result
+
+
+def is_repeating(result: RequestResult) -> bool:
+    """Whether the server ended the answer because it repeats itself."""
+    return finish_of(result).get(_REPEATS) is True
 
 
 def output_truncated(result: RequestResult) -> bool:
