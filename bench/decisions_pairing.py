@@ -30,7 +30,7 @@ CERTIFICATES = 34
 
 QUESTIONS = SEEDS * len(DESIGN.kinds)
 
-BEFORE = {
+BEFORE: dict[tuple[float, float], tuple[float, float]] = {
     # (pairing, score): (wrongly effective, effective without a loss), in percent, with a bound for each question.
 }
 

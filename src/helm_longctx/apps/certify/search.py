@@ -390,12 +390,10 @@ class LengthTest:
             planned.append(plan_tests(answers, design.loss, most, error))
         # Pairs have a smaller variance, but their bounds are wider. Each test uses what has the larger power. Only
         # answers at the shortest length choose, so the error stays.
-        choices = [
-            max(range(len(plans)), key=lambda index, side=side: planned[index][side].power)
-            for side in (0, 1)
-        ]
-        self._expectations = (plans[choices[0]], plans[choices[1]])
-        self.tests = (planned[choices[0]][0], planned[choices[1]][1])
+        powers = np.array([[test.power for test in pair] for pair in planned])
+        retention, loss = powers.argmax(axis=0)
+        self._expectations = (plans[retention], plans[loss])
+        self.tests = (planned[retention][0], planned[loss][1])
         self._is_refused = False
         self._next_count: int | None = None
 
