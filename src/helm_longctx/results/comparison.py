@@ -281,7 +281,8 @@ class Pairing:
         part: the task, the length's label, or the depth in percent.
         adjusted: the p-value that is adjusted by Holm's method: over all pairs at the same length, as in the report,
             and otherwise over all pairs and parts with the same `by`; NaN until it is.
-        adjusted_answered: the same p-value of the questions that both answered, without a word about failures.
+        adjusted_with_failures: the adjusted p-value of the case in which the difference is least certain, if questions
+            have failed; see `Comparison.decisive_p_value`.
     """
 
     one: str
@@ -290,7 +291,7 @@ class Pairing:
     part: str
     comparison: Comparison
     adjusted: float = math.nan
-    adjusted_answered: float = math.nan
+    adjusted_with_failures: float = 0.0
 
     @property
     def decision(self) -> Decision:
@@ -298,7 +299,7 @@ class Pairing:
         return Decision(
             comparison=self.comparison,
             adjusted=self.adjusted,
-            adjusted_answered=self.adjusted_answered,
+            adjusted_with_failures=self.adjusted_with_failures,
         )
 
     @property
@@ -622,7 +623,7 @@ class SharedTable(SharedAnswers):
                 replace(
                     pairing,
                     adjusted=decision.adjusted,
-                    adjusted_answered=decision.adjusted_answered,
+                    adjusted_with_failures=decision.adjusted_with_failures,
                 )
                 for pairing, decision in zip(family, decisions, strict=True)
             ]

@@ -279,24 +279,24 @@ class Decision:
     """Whether two models differ, if many are compared.
 
     Args:
-        adjusted: the adjusted `Comparison.decisive_p_value`.
-        adjusted_answered: the adjusted p-value of the questions that both answered.
+        adjusted: the adjusted p-value of the questions that both answered.
+        adjusted_with_failures: the adjusted `Comparison.decisive_p_value`.
     """
 
     comparison: Comparison
     adjusted: float
-    adjusted_answered: float = math.nan
+    adjusted_with_failures: float = 0.0
 
     @property
     def is_different(self) -> bool:
         """Whether one model is better; otherwise they are tied."""
-        # NaN must be a tie, so the condition is not `>=`.
-        return self.adjusted < SIGNIFICANCE
+        # NaN must be a tie, so the conditions are not `>=`.
+        return self.adjusted < SIGNIFICANCE and self.adjusted_with_failures < SIGNIFICANCE
 
     @property
     def is_left_to_failures(self) -> bool:
         """Whether the answers show a difference that failures could explain."""
-        return not self.is_different and self.adjusted_answered < SIGNIFICANCE
+        return self.adjusted < SIGNIFICANCE and not self.is_different
 
     @property
     def verdict(self) -> str:
@@ -525,12 +525,16 @@ def find_differences(comparisons: Mapping[Pair, Comparison]) -> dict[Pair, Decis
 
 def decide_all(comparisons: Sequence[Comparison]) -> list[Decision]:
     """Return the decisions about a family of comparisons, in the same order; see `find_differences`."""
-    adjusted = holm([comparison.decisive_p_value for comparison in comparisons])
-    answered = holm([comparison.p_value for comparison in comparisons])
+    adjusted = holm([comparison.p_value for comparison in comparisons])
+    with_failures = holm([comparison.decisive_p_value for comparison in comparisons])
     return [
-        Decision(comparison=comparison, adjusted=p_value, adjusted_answered=answered_p_value)
-        for comparison, p_value, answered_p_value in zip(
-            comparisons, adjusted, answered, strict=True
+        Decision(
+            comparison=comparison,
+            adjusted=p_value,
+            adjusted_with_failures=decisive_p_value,
+        )
+        for comparison, p_value, decisive_p_value in zip(
+            comparisons, adjusted, with_failures, strict=True
         )
     ]
 
