@@ -26,14 +26,17 @@ FAULTS = {
     "stop": "an answer ends before 'User:'",
     "sampled": "3 greedy answers differ",
     "default": "without a temperature the server samples",
-    "reasons": "the model reasons before it answers",
+    "reasons": "the model reasons before it answers;",
+    "inline": "the model reasons before it answers, in its text, from which it is removed",
+    "field": "the answer is in the reasoning field, and the content is empty: the server's reasoning parser",
+    "unknown": "answers may contain reasoning: they begin with a tag or a channel",
     "uncounted": "the server counts no tokens",
     "silent": "the server gives no log-probabilities",
     "builds": "two builds answer: 4 of 20 replies to the same chat come from another one, each 5th",
 }
 """Faults of the server, and a pattern of the line about each of them."""
 
-BROKEN = {"system", "turns", "cut", "model", "builds"}
+BROKEN = {"system", "turns", "cut", "model", "builds", "field"}
 
 
 def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
@@ -58,6 +61,17 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
     message = {"role": "assistant", "content": text}
     if fault == "reasons":
         message["reasoning_content"] = "Hm."
+    if fault == "inline":
+        message["content"] = f"[THINK]Hm.[/THINK]{text}"
+    if fault == "parts":
+        message["content"] = [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+            {"type": "text", "text": text},
+        ]
+    if fault == "unknown":
+        message["content"] = f"<ponder>Hm.</ponder>{text}"
+    if fault == "field":
+        message = {"role": "assistant", "content": None, "reasoning_content": text}
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "stop"}
     if body.get("logprobs") and not fault.startswith("silent"):
         noise = Random(number).uniform(0, 0.004)
@@ -135,6 +149,14 @@ def test_each_fault_has_its_line(command: Command, fault: str) -> None:
     named = {name for name, line in FAULTS.items() if re.search(line, command.out)}
     assert named == {fault}, command.out
     assert status == (fault in BROKEN)
+
+
+def test_content_in_parts(command: Command) -> None:
+    """A server whose content is a list of parts is checked like any other."""
+    with serve("parts") as url:
+        assert command("doctor", url) == 0, command.out
+    assert re.search(FAULTS["reasons"], command.out), command.out
+    assert "prompts up to 8k tokens are not cut" in command.out
 
 
 def test_a_second_build_without_log_probabilities(command: Command) -> None:

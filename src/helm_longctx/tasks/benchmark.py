@@ -10,9 +10,9 @@ benchmark. A benchmark's folder has the file `benchmark.yaml`:
     metrics     the arguments of `Metric`, by name; nothing for the metrics of all judges
     task        the arguments of `Task` that the tasks share, for `task_fields`
 
-The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl` and `outputs.py` are found by their names. A
-line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a name that the benchmark's loader gives to the
-examples that it finds to be wrong (`Example.errata`).
+The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl`, `outputs.py` and `proof.py` are found by their
+names. A line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a name that the benchmark's loader
+gives to the examples that it finds to be wrong (`Example.errata`).
 """
 
 import json
@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
+from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, length_label, parse_length
 from helm_longctx.tasks.publications import (
     ModelProperties,
     Protocol,
@@ -156,6 +156,21 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What in public material tells of the content of data that could not be read here.
+
+    Args:
+        what: what it says, in a few words.
+        read: the day on which it was read, YYYY-MM-DD.
+        address: where it stands; empty for material that a search by content found without its address.
+    """
+
+    what: str
+    read: str
+    address: str = ""
+
+
+@dataclass(frozen=True)
 class Terms:
     """What a publisher says about data, and what is known of its faults.
 
@@ -165,6 +180,11 @@ class Terms:
         seen: the day on which `helm-longctx fetch --check` found that a row has the loaders' columns; empty if we never
             saw the data of a hub.
         unseen: what of the data we never read, so that the loader follows other descriptions; a sentence.
+        gated: whether access needs a login and the publisher's consent.
+        rows: the number of rows in words, where the sources do not state it.
+        changed: the day on which the publisher changed the files to what is pinned, YYYY-MM-DD; empty if it is not
+            known. Numbers of an earlier day were made with other files.
+        evidence: what in public material says that the pinned files are the right ones; empty if nothing is known.
     """
 
     license: str
@@ -172,6 +192,10 @@ class Terms:
     faults: tuple[str, ...] = ()
     seen: str = ""
     unseen: str = ""
+    gated: bool = False
+    rows: str = ""
+    changed: str = ""
+    evidence: tuple[Evidence, ...] = ()
 
 
 def read_published(
@@ -224,6 +248,7 @@ class Benchmark:
             `module.function`; empty if there are none.
         data: the terms of the data, by the address of the publisher's page (`tasks/data_cards.py`).
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
+        proof: the `Proof` of published outputs with printed scores, as `module.NAME`; empty if there is none.
         category_argument: the argument of a run entry with the benchmark's name that selects a category, such as
             `language`: `oneruler:language=de` is `oneruler_de`. Empty if there is no such run entry.
     """
@@ -250,6 +275,7 @@ class Benchmark:
     judge_checks: str = ""
     data: Mapping[str, Terms] = field(default_factory=dict)
     outputs: str = ""
+    proof: str = ""
     leads: bool = False
     category_argument: str = ""
 
@@ -301,6 +327,21 @@ class Benchmark:
         ends = (self.axis.shortest, self.axis.longest) if self.axis and task.any_length else ()
         return sorted({*task.sizes, *ends})
 
+    def find_official_entry(self, entry: str, task: Task, length: int | None) -> str:
+        """Return the run entry that asks the benchmark's own questions in place of a task's generated ones.
+
+        Returns:
+            A text such as `helmet_recall:length=8k`; an empty one if the benchmark has no such questions.
+        """
+        if not task.official_task:
+            label = "" if length is None else f":length={length_label(length)}"
+            return f"{entry}{label}" if task.paths(length) else ""
+        official = next(each for each in self.tasks if each.argument == task.official_task)
+        lengths = self.lengths_of(official)
+        nearest = length if length in lengths else min(lengths, default=None)
+        at = "" if nearest is None else f",length={length_label(nearest)}"
+        return f"{entry}:{self.task_argument}={official.argument}{at}"
+
 
 FILE = "benchmark.yaml"
 
@@ -341,9 +382,7 @@ def read_benchmark(
         OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
         for name, each in about.pop("metrics", {}).items()
     ]
-    terms = {
-        address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()
-    }
+    terms = {address: _read_terms(card) for address, card in about.pop("data", {}).items()}
     repository, _, commit = about["revision"].partition("@")
     axis: dict[str, Any] = {**about.pop("axis", {})}
     axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
@@ -366,8 +405,15 @@ def read_benchmark(
         }
         | {name: read for name, (file, read) in readers.items() if (folder / file).is_file()}
         | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
+        | {"proof": f"{package}.proof.PROOF" if (folder / "proof.py").is_file() else ""}
         | {"categories": tuple(categories), **further}
     )
+
+
+def _read_terms(card: Mapping[str, Any]) -> Terms:
+    """Read what `benchmark.yaml` says about the data of a publisher."""
+    evidence = tuple(Evidence(**each) for each in card.get("evidence", ()))
+    return Terms(**{**_with_tuples(card), "evidence": evidence})
 
 
 def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:

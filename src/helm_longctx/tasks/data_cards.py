@@ -1,48 +1,35 @@
-"""Describes the data of benchmarks: from where, under which license, checked by what, and fetched when.
-
-Also compares the first rows of data on the hub with what the loaders of tasks expect.
-"""
+"""Describes the data of benchmarks: from where, under which license, checked by what, and fetched when."""
 
 from __future__ import annotations
 
-import re
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import orjson
-
-from helm_longctx.data.download import Source, explain_failure
+from helm_longctx.data.download import Source, UnpublishedFile
 from helm_longctx.data.hub import HubDataset, HubFile, HubRows, HubZip
 from helm_longctx.data.release import PinnedFile, ReleaseFile
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import BucketFile, RepositoryFolder, WebFile
+from helm_longctx.data.web import BucketFile, RepositoryFolder, WebFile, pin_address
 from helm_longctx.data.wheel import SentenceModel, WheelFile
-from helm_longctx.errors import InputError, ShapeError
-from helm_longctx.tasks.benchmark import Benchmark, Terms
-from helm_longctx.tasks.entry import Entry
-from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.benchmark import Benchmark, Evidence, Terms
 from helm_longctx.tasks.task import Task
 
-NEWEST = "the newest commit at the download, which is recorded"
+NEWEST = "the newest commit at the first fetch, which is recorded"
 
-HUB_CHECK = "the hub's SHA-256"
+FIRST_FETCH = "the SHA-256 of the first fetch, which is recorded"
+"""What a later fetch is compared with if nothing else is known."""
+
+HUB_CHECK = "the hub's SHA-256 at the first fetch, which is recorded"
 
 _HUB_PAGE = "https://huggingface.co/datasets/"
-
-_GITHUB = re.compile(
-    r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?([^/]+/[^/]+)/([^/]+)/"
-)
-
-_HUB = re.compile(
-    r"https://huggingface\.co/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/"
-)
 
 BEFORE_RUN = "before a run"
 ON_REQUEST = "only by helm-longctx fetch"
 FOR_JUDGES = "when answers are judged"
+
+NOWHERE = "nowhere"
+"""The page of files that their publisher does not serve."""
 
 NOT_STATED = "not stated"
 
@@ -59,6 +46,9 @@ class DataCard:
         seen: when its rows were compared with the loaders; `not seen` for data on a hub that never were, and empty for
             other data.
         unseen: what of the data was never read for this package, and what the loaders follow instead; a sentence.
+        gated: whether access needs a login and the publisher's consent.
+        rows: the numbers of rows that a fetch or the data card expects, in words; empty if they are not known.
+        evidence: what in public material says that the pinned files are the right ones.
         checks: the values with which content is compared, or who states them.
     """
 
@@ -69,6 +59,9 @@ class DataCard:
     faults: tuple[str, ...]
     seen: str
     unseen: str = ""
+    gated: bool = False
+    rows: str = ""
+    evidence: tuple[Evidence, ...] = ()
     revisions: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     times: list[str] = field(default_factory=list)
@@ -79,13 +72,29 @@ class DataCard:
 def make_cards(benchmark: Benchmark) -> list[DataCard]:
     """Return a card for each publisher of a benchmark's data; none if all its data is generated or the user's own."""
     cards: dict[str, DataCard] = {}
+    splits: dict[str, dict[str, int]] = defaultdict(dict)
     for task, time, source in _list_sources(benchmark):
+        if not source.is_published:
+            continue
         origin = find_origin(source)
         about = benchmark.data.get(origin.page, Terms(NOT_STATED))
         seen = about.seen or (NOT_SEEN if origin.page.startswith(_HUB_PAGE) else "")
-        terms = (about.license, about.size, about.faults, seen, about.unseen)
-        new = DataCard(benchmark.name, origin.page, *terms)
-        card = cards.setdefault(origin.page, new)
+        card = cards.setdefault(
+            origin.page,
+            DataCard(
+                benchmark=benchmark.name,
+                page=origin.page,
+                license=about.license,
+                size=about.size,
+                faults=about.faults,
+                seen=seen,
+                unseen=about.unseen,
+                gated=about.gated,
+                rows=about.rows,
+                evidence=about.evidence,
+            ),
+        )
+        splits[origin.page] |= _count_rows(source)
         found = (
             (card.revisions, [origin.revision]),
             (card.checks, [origin.check]),
@@ -95,7 +104,30 @@ def make_cards(benchmark: Benchmark) -> list[DataCard]:
         )
         for known, values in found:
             known += [value for value in values if value not in known]
+    for page, card in cards.items():
+        card.rows = card.rows or _describe_rows(splits[page])
     return list(cards.values())
+
+
+MOST_SPLITS = 4
+"""Number of splits whose rows are listed one by one."""
+
+
+def _count_rows(source: Source) -> dict[str, int]:
+    """Return the numbers of rows that a fetch of a source checks, by the name of the split."""
+    match source:
+        case HubDataset():
+            config = f"{source.config} " if source.config else ""
+            return {f"{config}{split}": rows for split, rows in source.splits.items() if rows}
+        case HubRows() if source.rows is not None:
+            return {source.path: source.rows}
+    return {}
+
+
+def _describe_rows(splits: Mapping[str, int]) -> str:
+    if len(splits) > MOST_SPLITS:
+        return f"{sum(splits.values()):,} in {len(splits)} splits or files"
+    return ", ".join(f"{split} {rows:,}" for split, rows in splits.items())
 
 
 def _list_sources(benchmark: Benchmark) -> Iterator[tuple[Task, str, Source]]:
@@ -119,14 +151,18 @@ class Origin(NamedTuple):
 def find_origin(source: Source) -> Origin:
     """Return where a source comes from. Raises a `TypeError` if the source is of an unknown kind."""
     match source:
+        case UnpublishedFile():
+            return Origin(NOWHERE, "not published", "nothing")
         case ReleaseFile():
             return Origin(
                 _HUB_PAGE + source.release.repo, f"{source.release.archive}, {NEWEST}", HUB_CHECK
             )
         case HubDataset():
-            return Origin(_HUB_PAGE + source.repo_id, NEWEST, HUB_CHECK)
+            check = _list_digests(source.sha256.values()) or HUB_CHECK
+            return Origin(_HUB_PAGE + source.repo_id, source.commit[:7] or NEWEST, check)
         case HubZip():
-            return Origin(_HUB_PAGE + source.repo, source.commit[:7] or NEWEST, HUB_CHECK)
+            check = f"SHA-256 {source.sha256}" if source.sha256 else HUB_CHECK
+            return Origin(_HUB_PAGE + source.repo, source.commit[:7] or NEWEST, check)
         case HubFile():
             page = (
                 _HUB_PAGE + source.repo
@@ -161,93 +197,20 @@ def find_origin(source: Source) -> Origin:
         case PinnedFile():
             return _of_address(source.url, f"SHA-256 {source.sha256}")
         case WebFile():
-            return _of_address(source.url, f"git blob {source.blob}" if source.blob else "nothing")
+            check = f"git blob {source.blob}" if source.blob else FIRST_FETCH
+            return _of_address(source.url, check)
     raise TypeError(f"{type(source).__name__} is no known kind of source")
+
+
+def _list_digests(digests: Iterable[str]) -> str:
+    """Return digests as a text; empty if there are none."""
+    return ", ".join(f"SHA-256 {digest}" for digest in digests)
 
 
 def _of_address(url: str, check: str) -> Origin:
     """Return the origin of a file on a server: the repository at GitHub or on the hub, or the folder of the file."""
-    if match := _GITHUB.match(url):
-        repo, revision = match.groups()
-        is_commit = re.fullmatch("[0-9a-f]{40}", revision)
-        return Origin(
-            f"https://github.com/{repo}", revision[:7] if is_commit else f"branch {revision}", check
-        )
-    if match := _HUB.match(url):
-        return Origin(_HUB_PAGE + match["repo"], match["revision"][:7], check)
-    return Origin(url.rpartition("/")[0], "the file at the address", check)
-
-
-class Shape(NamedTuple):
-    """How a source's first rows compare with a loader.
-
-    Args:
-        entry: the run entry.
-        source: the source.
-        columns: the columns that were found, each with its type.
-        result: "same"; "differs"; "not read" for a refused request, or if no row can be read by itself; "one row" if
-            the loader needs more than the row that was read.
-        why: what differs, or why it was not read.
-    """
-
-    entry: str
-    source: str
-    columns: str
-    result: Literal["same", "differs", "not read", "one row"]
-    why: str = ""
-
-
-def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
-    """Read a row of each source of run entries over the network, and give it to the loaders."""
-    seen: set[tuple[str, ...]] = set()
-    for entry in entries:
-        for task in entry.tasks:
-            sources = [*task.all_sources(entry.settings.length)]
-            key = (task.name, *(path for source in sources for path in source.paths))
-            if key in seen or not sources:
-                continue
-            seen.add(key)
-            with tempfile.TemporaryDirectory() as folder:
-                root = Path(folder)
-                shapes = [_peek(f"{entry.name}:{task.name}", source, root) for source in sources]
-                if all(shape.result == "same" for shape in shapes):
-                    result: Literal["same", "differs", "one row"] = "same"
-                    why = ""
-                    try:
-                        next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
-                    except InputError as error:
-                        result = "differs" if isinstance(error, ShapeError) else "one row"
-                        why = str(error)
-                    shapes = [
-                        shape._replace(result=result, why=why.replace(f"{root}/", ""))
-                        for shape in shapes
-                    ]
-            yield from shapes
-
-
-def _peek(entry: str, source: Source, root: Path) -> Shape:
-    """Write the first rows of a source into a data root."""
-    shape = Shape(
-        entry, source.label, "", "not read", "no row of it can be read without the whole file"
-    )
-    try:
-        files = source.first_rows()
-    except ShapeError as error:
-        return shape._replace(result="differs", why=str(error))
-    except Exception as error:  # of huggingface_hub, requests and pyarrow
-        return shape._replace(why=explain_failure(error, root, source.refusal, source.remedy))
-    for name, content in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(content)
-    rows = [
-        orjson.loads(content)
-        for name, content in files.items()
-        if not name.endswith("features.json")
-    ]
-    columns = {
-        name: type(value).__name__
-        for row in rows
-        for name, value in (row[0] if isinstance(row, list) else row).items()
-    }
-    text = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-    return shape._replace(columns=text, result="same", why="") if files else shape
+    pin = pin_address(url, "")
+    if pin is None:
+        return Origin(url.rpartition("/")[0], "the file at the address", check)
+    page = _HUB_PAGE if pin.kind == "dataset" else "https://github.com/"
+    return Origin(page + pin.repo, pin.commit[:7] or "a branch", check)

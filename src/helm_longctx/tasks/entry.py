@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,10 @@ from helm_longctx.tasks.methods.registry import (
     check_method,
     require_method,
 )
+from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import (
     GIVEN_TEXTS,
+    Chats,
     Context,
     Labels,
     MetricArgument,
@@ -110,6 +113,7 @@ _READERS: Mapping[str, Read] = {
     "protocol": _one_of(get_args(ProtocolArgument)),
     "labels": _one_of(get_args(Labels)),
     "context": _one_of(get_args(Context)),
+    "chats": _one_of(get_args(Chats)),
     "stream": _whole(100),
     "method": _text,
     **{name: _text if kind is str else _whole(1) for name, kind in METHOD_ARGUMENTS.items()},
@@ -136,7 +140,7 @@ ARGUMENTS = ("length", *_READERS)
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "sampling_seed")
 """Arguments that say how the model draws the tokens of an answer. HELM itself reads `temperature`."""
 
-OF_PROMPTS = ("seed", "shots", "labels", "protocol")
+OF_PROMPTS = ("seed", "shots", "labels", "protocol", "chats")
 """Arguments that change the question or the prompt of an instance, but not its name."""
 
 
@@ -206,7 +210,10 @@ class Entry:
         task = self.arguments.get(self.benchmark.task_argument)
         what = self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
         closed = "closed book" if self.settings.context == "none" else ""
-        return " ".join(filter(None, (self.benchmark.title, self.metric, what, closed, self.label)))
+        is_named = self.metric and self.metric != self.tasks[0].metric
+        score = SCORE_NAMES[self.metric] if is_named else ""
+        parts = [self.benchmark.title, score, what, closed, self.label]
+        return " ".join(part for part in parts if part)
 
     @property
     def description(self) -> str:
@@ -311,8 +318,33 @@ def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
 
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
     """Return the command that fetches the data of several entries."""
-    names = " ".join(entry.description for entry in entries)
-    return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
+    return fetch_line((entry.description for entry in entries), root)
+
+
+def fetch_line(entries: Iterable[str], root: DataRoot | None = None) -> str:
+    """Return the command that fetches the data of run entries, which are given as texts, into a root.
+
+    Without a root it is the mirror that the environment names, or the cache.
+    """
+    if root is None:
+        # The mirror can be no folder, which commands that read it report.
+        with suppress(InputError):
+            root = DataRoot.find()
+    target = f" --to {root.path}" if root and root.mirror else ""
+    return f"helm-longctx fetch {' '.join(entries)}{target}"
+
+
+def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
+    """Return the tasks of an entry whose questions would be generated, by name.
+
+    Each has the run entry that asks the benchmark's own questions; an empty text if there is none.
+    """
+    length = entry.settings.length
+    return {
+        task.name: entry.benchmark.find_official_entry(entry.name, task, length)
+        for task in entry.tasks
+        if task.is_generated(length, root)
+    }
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:

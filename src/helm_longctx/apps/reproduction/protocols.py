@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from helm_longctx.apps.reproduction.data_versions import find_data_versions
 from helm_longctx.apps.reproduction.reproduction import (
     Measurement,
+    describe_generated,
     find_rows,
     judge_agreement,
     measure,
@@ -63,9 +65,15 @@ def print_protocols(names: Sequence[str], *, has_numbers: bool = True) -> None:
             print(f"  {entry}")
         if has_numbers:
             print_table(_table(protocol, [], protocol.rows))
+        versions = find_data_versions(protocol)
+        for version in versions:
+            print(f"  Data: {version.text}")
         for source in dict.fromkeys(row.source for row in protocol.rows):
             settings = f": {source.settings}" if source.settings else ""
             print(f"  {source.title}, {source.date}, {source.page}{settings}")
+            for version in versions:
+                if text := version.describe_use(source.date):
+                    print(f"    {text}")
 
 
 def print_comparisons(
@@ -123,6 +131,9 @@ def print_comparisons(
         )
         known = f"numbers are published for {', '.join(names_of_rows[:_MOST_NAMES])}{more}; name one with --published"
         for own in found:
+            if own.is_generated:
+                print(f"{own.model}: {describe_generated(own)}")
+                continue
             for row in rows[own.model]:
                 print(
                     f"{own.model}: {judge_agreement(own, row, protocol, known_effort(own.deployment)).text}"
@@ -137,7 +148,12 @@ def print_comparisons(
 def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
     """Return a table of own and published numbers."""
     own = [
-        (each.model, f"{100 * each.interval.mean:.2f}", *_ends(each.interval), "measured here")
+        (
+            each.model,
+            f"{100 * each.interval.mean:.2f}",
+            *_ends(each.interval),
+            "measured here" + ", generated questions" * each.is_generated,
+        )
         for each in found
     ]
     published = [
