@@ -195,15 +195,17 @@ def _compare_means(
         ends.append(
             mean_of_means([each.interval for each in found], [each.clusters_of() for each in found])
         )
-    return compare_intervals_with_failures(ends[0], ends[1], find_failed(one), find_failed(other))
+    return compare_intervals_with_failures(
+        ends[0], ends[1], find_failure_share(one), find_failure_share(other)
+    )
 
 
-def find_failed(score: Result) -> float:
+def find_failure_share(score: Result) -> float:
     """Return the share of the questions without an answer, as a mean over tasks; 0 for a published score."""
     if score.is_published:
         return 0.0
     if score.parts:
-        return fmean(find_failed(part) for part in score.parts)
+        return fmean(find_failure_share(part) for part in score.parts)
     if score.answers:
         return fmean(answer.score is None for answer in score.answers)
     return score.failed / max(score.failed + score.interval.n, 1)
@@ -236,7 +238,7 @@ def by_question(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScor
     return found
 
 
-def share_failed(repeats: Sequence[InstanceScore]) -> float:
+def failure_share(repeats: Sequence[InstanceScore]) -> float:
     """Return the share of the repeats of an instance without a score."""
     return fmean(answer.score is None for answer in repeats)
 
@@ -494,12 +496,12 @@ class SharedAnswers:
                 b=self.scores[other][answered],
                 groups=[self.groups[place] for place in answered],
                 weight=share,
-                asked=self._pair_asked(one, other, cell),
+                asked=self._pair_questions(one, other, cell),
             )
             parts.append(pairs)
         return parts
 
-    def _pair_asked(self, one: str, other: str, places: Sequence[int]) -> AskedPairs | None:
+    def _pair_questions(self, one: str, other: str, places: Sequence[int]) -> AskedPairs | None:
         """Return all questions of a cell at places, or nothing if both models answered all of them."""
         questions = [self.questions[place] for place in places]
         asked = questions[0].cell.asked
@@ -507,10 +509,10 @@ class SharedAnswers:
             return None
         first = [asked[one][question.item.instance] for question in questions]
         second = [asked[other][question.item.instance] for question in questions]
-        return pair_asked(first, second)
+        return pair_questions(first, second)
 
 
-def pair_asked(
+def pair_questions(
     one: Sequence[Sequence[InstanceScore]], other: Sequence[Sequence[InstanceScore]]
 ) -> AskedPairs | None:
     """Return the scores and failures of two models on questions that were put to both.
@@ -521,7 +523,7 @@ def pair_asked(
     Returns:
         Nothing if both models answered all of them.
     """
-    failed = [[share_failed(repeats) for repeats in side] for side in (one, other)]
+    failed = [[failure_share(repeats) for repeats in side] for side in (one, other)]
     if not any(failed[0]) and not any(failed[1]):
         return None
     return AskedPairs(
@@ -763,14 +765,14 @@ def _find_cells(
                 length=length,
                 context=context,
                 answers=rows,
-                asked=_find_asked(models, results),
+                asked=_find_questions(models, results),
                 results=results,
             )
         )
     return cells
 
 
-def _find_asked(
+def _find_questions(
     models: Sequence[str], results: Sequence[Result]
 ) -> dict[str, dict[str, list[InstanceScore]]]:
     """Return the answers to the instances that were put to all models, with those that failed; empty if none did."""

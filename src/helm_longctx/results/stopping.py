@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.results.comparison import mean_of, pair_asked
+from helm_longctx.results.comparison import mean_of, pair_questions
 from helm_longctx.results.statistics.comparison import (
     FIRST_OF_ROUNDS,
     SIGNIFICANCE,
@@ -92,7 +92,7 @@ class Question:
                 b=[second[key] for key in keys],
                 groups=[key[1] for key in keys],
                 weight=1 / len(tasks),
-                asked=_find_asked(sides, task),
+                asked=_find_questions(sides, task),
             )
             for task, keys in tasks.items()
         ]
@@ -141,7 +141,7 @@ def _mean_scores(questions: Mapping[Key, Sequence[InstanceScore]]) -> dict[Key, 
     }
 
 
-def _find_asked(
+def _find_questions(
     sides: Sequence[Mapping[Key, Sequence[InstanceScore]]], task: str
 ) -> AskedPairs | None:
     """Return the questions of a task that were put to both models; nothing for one model or without failures."""
@@ -149,4 +149,4 @@ def _find_asked(
         return None
     one, other = sides
     keys = [key for key in one if key[0] == task and key in other]
-    return pair_asked([one[key] for key in keys], [other[key] for key in keys])
+    return pair_questions([one[key] for key in keys], [other[key] for key in keys])

@@ -137,12 +137,12 @@ def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) 
         text = f"The server refuses prompts of {length_label(refused)}."
         findings.append(Finding("refuses", text))
     failing = min(
-        (length for each in searches for length, cell in each.cells.items() if cell.failed),
+        (length for each in searches for length, cell in each.cells.items() if cell.failure_count),
         default=0,
     )
     if failing:
         cells = [each.cells[failing] for each in searches if failing in each.cells]
-        failed = sum(cell.failed for cell in cells)
+        failed = sum(cell.failure_count for cell in cells)
         asked = sum(len(cell.replies) for cell in cells)
         text = (
             f"{failed} of {asked} requests of {length_label(failing)} have no answer. They count as"

@@ -142,7 +142,7 @@ class Cell:
         return [reply.score for reply in self.replies if reply.score is not None]
 
     @property
-    def failed(self) -> int:
+    def failure_count(self) -> int:
         """Number of requests without an answer, apart from refused prompts."""
         return sum(reply.is_failed for reply in self.replies)
 
@@ -168,7 +168,7 @@ class Cell:
             return Decision.BELOW
         lowest_scores = self.scores_with(0.0)
         is_above = decide(lowest_scores, self.highest, self.errors[0]) is Decision.ABOVE
-        is_above = is_above and self.failed <= MOST_FAILED * len(self.replies)
+        is_above = is_above and self.failure_count <= MOST_FAILED * len(self.replies)
         return Decision.ABOVE if is_above else Decision.OPEN
 
     @property
@@ -294,7 +294,7 @@ class KindAnswers:
         interval = self.base_interval
         return (
             interval.n > 0
-            and self.base.failed <= MOST_FAILED * len(self.base.replies)
+            and self.base.failure_count <= MOST_FAILED * len(self.base.replies)
             and interval.mean > self.least
             and interval.low > self.floor + self.design.loss
         )
