@@ -66,6 +66,7 @@ class Score(NamedTuple):
     length: str
     context: str
     metric: str
+    questions: str
     score: float
     instances: int | None
     lacking: str
@@ -78,7 +79,6 @@ class Score(NamedTuple):
     failed: int | None = None
     folder: str = ""
     counts: bool = True
-    questions: str = ""
 
 
 class Average(NamedTuple):
@@ -97,6 +97,8 @@ class Average(NamedTuple):
             the table of scores, as statistics.
         without_errors: the mean without questions that have known errors; None if there are none.
         questions: where the questions are from; see `question_source`.
+        unread: the share of answers that the scorer could not read; None if it is not known. Of a task it is in the
+            table of scores, as a statistic.
     """
 
     model: str
@@ -104,6 +106,7 @@ class Average(NamedTuple):
     task: str
     length: str
     context: str
+    questions: str
     score: float
     of: int
     lacking: str
@@ -117,7 +120,7 @@ class Average(NamedTuple):
     cut_left_out: float | None = None
     cut_best: float | None = None
     without_errors: float | None = None
-    questions: str = ""
+    unread: float | None = None
 
 
 def scores(suite: Suite) -> Iterator[Score]:

@@ -234,6 +234,14 @@ def score(record: Record) -> Scores:
     return {"score": float(SequenceMatcher(None, output.removeprefix(prefix), answer).ratio())}
 
 
+def can_read(record: Record) -> bool:
+    """Whether an output begins with the random string, without which every answer scores 0."""
+    prefix = record.get("random_string_to_prepend")
+    return bool(record["prediction"]) and (
+        prefix is None or record["prediction"].startswith(prefix)
+    )
+
+
 def _task(needles: int, load: Callable[..., Iterator[Example]] = load, *arguments: str) -> Task:
     return Task(
         name=f"{needles}needle",
@@ -243,6 +251,7 @@ def _task(needles: int, load: Callable[..., Iterator[Example]] = load, *argument
         sizes={length: length for length in LENGTHS.values()},
         load=partial(load, needles=needles),
         score=score,
+        can_read=can_read,
         num_samples=SAMPLE,
         sources=lambda length: (SOURCE,),
         record_shapes={"answer": TEXT, "random_string_to_prepend": TEXT},

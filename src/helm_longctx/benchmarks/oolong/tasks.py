@@ -132,15 +132,25 @@ _BOXED = (re.compile(r"\\boxed\{\\text\{([^}]*)\}\}"), re.compile(r"\\boxed[\{]+
 _MISSING = (datetime(1996, 1, 1), datetime(1997, 2, 2))
 """Two days from which dates take what they lack. The official code takes it from the day on which it runs."""
 
+_MARKUP = re.compile(r"[*_`\[\]\"']")
+_NAMED_ANSWER = re.compile(
+    r"\b(?:final answer|answer|label|user|date)\b(?: is)?[ \t]*[:=][ \t]*(\S[^\n]*)", re.IGNORECASE
+)
+_REMARK = re.compile(r"\s+\([^()]*\)\W*$")
+_INTEGER = re.compile(r"\b\d+\b")
+
 Credit = Callable[[Record], float]
 """(record) → 0…1"""
 
 
 def credit_synth(record: Record) -> float:
     """Return the credit of an answer to a question on classified texts."""
+    return _credit_synth(read_synth(record["prediction"]), record)
+
+
+def _credit_synth(answer: str, record: Record) -> float:
     gold = record["references"][0]
     kind = record.get("answer_type")
-    answer = read_synth(record["prediction"])
     if answer == gold:
         return 1
     if answer in _COMPARISONS:
@@ -164,6 +174,36 @@ def read_synth(output: str) -> str:
     return next((comparison for comparison in _COMPARISONS if comparison in answer), answer)
 
 
+def can_read_synth(record: Record) -> bool:
+    """Whether an output has a colon before its answer, or is short enough to be an answer."""
+    output = record["prediction"].strip()
+    return bool(output.rpartition(":")[2].strip()) and (":" in output or len(output) < _SHORT)
+
+
+def credit_synth_lenient(record: Record) -> float:
+    """Return the better credit of the official reading and of a reading of plain forms."""
+    answer = read_plainly(record["prediction"])
+    values = [_try_credit(credit_synth, record)]
+    forms = [answer, answer.lower(), *_INTEGER.findall(answer)[-1:]]
+    forms += [comparison for comparison in _COMPARISONS if comparison in answer.lower()]
+    lower = {**record, "references": [record["references"][0].lower()]}
+    for form in forms:
+        values.append(_try_credit(lambda asked, form=form: _credit_synth(form, asked), record))
+    values.append(_try_credit(lambda asked: _credit_synth(answer.lower(), asked), lower))
+    return max(values)
+
+
+def read_plainly(output: str) -> str:
+    """Return what stands after the last "Answer:" or a similar word on any line, or else the last line.
+
+    Marks of Markdown, quotation marks, a remark in brackets at the end, and a full stop are removed.
+    """
+    text = _MARKUP.sub("", output).strip()
+    named = _NAMED_ANSWER.findall(text)
+    line = named[-1] if named else text.rpartition("\n")[2]
+    return _REMARK.sub("", line).strip().strip(".").strip()
+
+
 def credit_real(record: Record) -> float:
     """Return the credit of an answer to a question on transcripts."""
     gold = read_value(record["references"][0])
@@ -181,6 +221,14 @@ def read_real(output: str) -> int | str | list[str]:
     """Return the answer in an output: what is in the first box, or the whole output without a box."""
     match = next(filter(None, (pattern.search(output) for pattern in _BOXED)), None)
     return read_value(match[1]) if match else output
+
+
+def can_read_real(record: Record) -> bool:
+    """Whether an output has a box; without one only a text that is the whole output can be right."""
+    output = record["prediction"]
+    is_boxed = any(pattern.search(output) for pattern in _BOXED)
+    is_text_asked = isinstance(read_value((record.get("references") or [""])[0]), str)
+    return is_boxed or (is_text_asked and bool(output.strip()) and "\n" not in output.strip())
 
 
 def read_value(text: str) -> int | str | list[str]:
@@ -209,16 +257,24 @@ def is_date(answer: str, gold: str) -> bool:
     )
 
 
-def score(record: Record, credit: Credit) -> Scores:
-    """Return both metrics of an answer; empty if the record has no reference."""
+def score(record: Record, credit: Credit, lenient: Credit | None = None) -> Scores:
+    """Return the metrics of an answer, with the lenient credit if there is one; empty without a reference."""
     if not record.get("references"):
         return {}
+    points = _try_credit(credit, record)
+    scores = {"credit": points, "exact": float(points == 1)}
+    if lenient:
+        scores["credit_lenient"] = _try_credit(lenient, record)
+    return scores
+
+
+def _try_credit(credit: Credit, record: Record) -> float:
+    """Return a credit, 0 if the answer cannot be read."""
     try:
-        points = float(credit(record))
+        return float(credit(record))
     # The official code ignores all errors of reading, and the errors that dateutil raises depend on its version.
     except Exception:
-        points = 0.0
-    return {"credit": points, "exact": float(points == 1)}
+        return 0.0
 
 
 TEST = {
@@ -261,7 +317,9 @@ def _synth_task(name: str, column: str) -> Task:
         alias=name,
         title={**TEST, **VALIDATION}[name] + ("" if column == data.TEXT else ", labels given"),
         load=partial(data.load_synth, column=column),
-        score=partial(score, credit=credit_synth),
+        score=partial(score, credit=credit_synth, lenient=credit_synth_lenient),
+        can_read=can_read_synth,
+        metrics=("credit", "exact", "credit_lenient"),
         record_shapes={"answer_type": TEXT},
         sizes=_LENGTHS,
         unit="tokens",
@@ -283,6 +341,8 @@ _DND = _task(
     title="Critical Role",
     load=data.load_real,
     score=partial(score, credit=credit_real),
+    can_read=can_read_real,
+    metrics=("credit", "exact"),
     sizes=_EPISODES,
     unit="episodes",
     num_samples=_REAL_SAMPLES,
@@ -295,6 +355,7 @@ _PAIRS = _task(
     title="Pairs of users",
     load=data.load_pairs,
     score=data.score_pairs,
+    can_read=data.can_read_pairs,
     headline=("f1",),
     metrics=("f1", "exact"),
     sizes={length: length for length in _LENGTHS if length <= 1 << 20},
