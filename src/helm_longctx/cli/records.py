@@ -22,6 +22,7 @@ from helm_longctx.tasks.entry import Entry, fetch_command, parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
+from helm_longctx.tasks.task import Record, Scores, Task
 
 EntryArgument = Annotated[
     str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")
@@ -118,8 +119,18 @@ def score(
                 raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
         task.check_record(row, where)
         record = {**row, **task.record_fields(checked.settings)}
-        sys.stdout.buffer.write(_json_line(task.scores(record)))
+        sys.stdout.buffer.write(_json_line(_score_record(task, record, where)))
     sys.stdout.flush()
+
+
+def _score_record(task: Task, record: Record, where: str) -> Scores:
+    try:
+        return task.scores(record)
+    except (IndexError, ZeroDivisionError) as error:
+        if record["references"]:
+            raise
+        reason = f"references is empty, but {task.name} needs at least one reference"
+        raise InputError(f"{where}: {reason}") from error
 
 
 def show(

@@ -38,7 +38,7 @@ from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runner.sending import TRIES
 from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.stopping import group_specs
-from helm_longctx.runs.files import find_incomplete_files
+from helm_longctx.runs.files import check_run_name, find_incomplete_files
 from helm_longctx.tasks.entry import (
     allowed_arguments,
     check_length,
@@ -47,7 +47,6 @@ from helm_longctx.tasks.entry import (
     parse_entry,
     split_entry,
 )
-from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, find_protocol
 from helm_longctx.tasks.stop_rules import parse_rule
 from helm_longctx.tasks.task import GIVEN_TEXTS
@@ -248,6 +247,7 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
                 ) from error
             for spec in made:
                 check_sampling(spec.adapter_spec)
+                check_run_name(spec.name)
             specs += made
     return specs
 
@@ -427,14 +427,21 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
                     check_length(OURS[name], name, {**at, **own})
                 with config.places.at(path):
                     _check(name, {**at, **own})
-            # Each argument is checked alone, so that an error has its place. A method's are valid only beside it.
-            arguments = {**shared, **own}
-            method = {"method": arguments["method"]} if "method" in arguments else {}
-            for key in arguments.keys() & config.arguments.keys():
+            # Arguments are added one by one, so that an error has the place of the one that is wrong.
+            checked = {**at, **own}
+            for key in sorted(shared.keys() - own.keys(), key=_order_check):
+                checked[key] = shared[key]
                 with config.places.at(("arguments", key)):
-                    beside = method if key in METHOD_ARGUMENTS else {}
-                    _check(name, {**at, **own, **beside, key: arguments[key]})
+                    _check(name, checked)
             yield name, {**at, **shared, **own}, path
+
+
+_CHECKED_FIRST = ("method", "temperature")
+"""Arguments beside which alone others are valid: a method's own, and those that say how tokens are drawn."""
+
+
+def _order_check(argument: str) -> tuple[bool, str]:
+    return argument not in _CHECKED_FIRST, argument
 
 
 def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:

@@ -29,6 +29,7 @@ from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.methods.registry import METHODS
+from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 OVERALL = "overall"
@@ -92,7 +93,10 @@ class Board:
     @property
     def title(self) -> str:
         """The title. Of the user's folder it has the short name."""
-        return " ".join(filter(None, (self.benchmark.title, self.metric, self.short_folder)))
+        is_named = self.metric and self.metric != self.benchmark.tasks[0].metric
+        score = SCORE_NAMES[self.metric] if is_named else ""
+        parts = [self.benchmark.title, score, self.short_folder]
+        return " ".join(part for part in parts if part)
 
     @cached_property
     def results(self) -> Mapping[ScoreKey, Result]:

@@ -41,18 +41,21 @@ class Caveat(NamedTuple):
 
     Args:
         kind: `missing` (the task has no score), `length` (one that the benchmark does not have), `num_samples` (fewer
-            examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `method` (not asked by the official
-            prompts), `sampling` (tokens were drawn as the entry says), `retry_cut` (cut answers were asked for again
-            with a larger budget), `scorer` (not the authors' latest), `judge` (not the official one), `judges` (several
-            in the place of an official one), `generated` (this package made the questions in place of the benchmark's
-            own), `files` (the user's own files have changed since the run), `remote_code` (the model's code is from the
-            hub), `imported` (without its answers), or the name of a statistic in `SHARES`.
+            examples than the benchmark has), `chats` (not the official ones), `subsampled` (drawn by HELM's `-m`),
+            `method` (not asked by the official prompts), `sampling` (tokens were drawn as the entry says), `retry_cut`
+            (cut answers were asked for again with a larger budget), `scorer` (not the authors' latest), `judge` (not
+            the official one), `judges` (several in the place of an official one), `generated` (this package made the
+            questions in place of the benchmark's own), `files` (the user's own files have
+            changed since the run), `data` (the questions were read from another version of a publisher's file than the
+            pinned one), `remote_code` (the model's code is from the hub), `imported` (without its answers), or the name
+            of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `generated` the run entry that asks the benchmark's own questions, if there
-            is one, for `num_samples` the number and the official number, if there is one, for `method`, `scorer`,
-            `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor, for `imported` the
-            file, for `remote_code` the model and its commit, for `answer_empty` the numbers of empty
-            answers and of all answers, for another statistic its value.
+            is one, for `num_samples` the number and the official number, if there is one, for
+            `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
+            the factor, for `imported` the file, for `data` the file with both digests, for `remote_code` the model and
+            its commit, for `answer_empty` the numbers of empty answers and of all answers, for another statistic its
+            value.
     """
 
     kind: str
@@ -94,6 +97,7 @@ class Caveat(NamedTuple):
             "retry_cut": f"cut answers asked for again with {self.detail} the output budget",
             "sampling": f"sampled with {self.detail}",
             "stream": f"asked after each {self.detail} tokens of the context",
+            "chats": f"asked with the {self.detail} chats",
             "method": f"asked by the method {self.detail}",
             "scorer": f"scored by the authors' scorer of {self.detail}",
             "judge": f"judged by {self.detail}",
@@ -102,6 +106,7 @@ class Caveat(NamedTuple):
             "imported": f"imported from {self.detail}, without answers",
             "remote_code": f"the model runs code of {self.detail}",
             "files": "your files have changed since this run",
+            "data": f"another version of the data: {self.detail}",
         }[self.kind]
 
 
@@ -172,6 +177,7 @@ def find_outcome(
             num_samples=given.get("num_samples"),
             stream=given.get("stream"),
             protocol=arguments.get("protocol", "paper"),
+            chats=arguments.get("chats", "truncated"),
             retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
             method=arguments.get("method", PLAIN),
             scorer=arguments.get("scorer", ""),
@@ -207,6 +213,8 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("sampling", task.name, outcome.sampling)
     if stream := outcome.settings.stream:
         yield Caveat("stream", task.name, str(stream))
+    if outcome.settings.chats != "truncated":
+        yield Caveat("chats", task.name, outcome.settings.chats)
     if (method := outcome.settings.method) != PLAIN:
         yield Caveat("method", task.name, method)
     if task.is_other_scorer(outcome.settings.scorer):
@@ -223,6 +231,21 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         if share := outcome.means.get((name, task.name)):
             detail = f"{share * answers:.0f}/{answers}" if name == EMPTY else f"{share:.4g}"
             yield Caveat(name, task.name, detail)
+
+
+def data_caveats(task: Task, length: int | None, digests: Mapping[str, str]) -> Iterator[Caveat]:
+    """Yield a caveat for each file of a run that is not the pinned one.
+
+    Args:
+        digests: the SHA-256 of the files that the questions were read from, by path.
+    """
+    for source in task.sources(length):
+        for path, pinned in source.stored_sha256.items():
+            found = digests.get(path, pinned)
+            if found != pinned:
+                name = path.rpartition("/")[2]
+                detail = f"{name} with SHA-256 {found[:8]} instead of {pinned[:8]}"
+                yield Caveat("data", task.name, detail)
 
 
 def describe(caveats: Iterable[Caveat]) -> list[str]:

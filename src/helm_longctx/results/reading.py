@@ -5,6 +5,7 @@ This is the only module that turns a run's files into scores.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from helm_longctx.results.comparability import GENERATED, Caveat, find_outcome, task_caveats
+from helm_longctx.errors import InputError
+from helm_longctx.results.comparability import (
+    GENERATED,
+    Caveat,
+    data_caveats,
+    find_outcome,
+    task_caveats,
+)
 from helm_longctx.results.statistics.intervals import (
     Clusters,
     Interval,
@@ -31,6 +39,7 @@ from helm_longctx.results.suite import MAKER, read_reference_rows
 from helm_longctx.runs.files import (
     RUN_SPEC,
     STATS,
+    read_data,
     read_json,
     read_looks,
     read_model,
@@ -187,6 +196,8 @@ def without_ends(mean: float) -> Interval:
     """Return a mean whose interval is not known."""
     return Interval(mean, math.nan, math.nan, 0)
 
+
+_log = logging.getLogger(__name__)
 
 PUBLISHED = f"{MAKER}/"
 """Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
@@ -385,27 +396,45 @@ def read_results(
     """
     benchmarks = tuple(benchmarks)
     runs = tqdm(list(read_run_specs(suite)), "Scores of runs", disable=None, leave=False)
-    own = [
-        result if keep_answers else replace(result, answers=())
-        for run, spec in runs
-        for result in read_run(run, spec, benchmarks)
-    ]
+    own: list[Result] = []
+    damaged = []
+    for folder, spec in runs:
+        try:
+            results = read_run(folder, spec, benchmarks)
+        except InputError as error:
+            damaged.append(error)
+            continue
+        for result in results:
+            own.append(result if keep_answers else replace(result, answers=()))
+    _warn_of_damage(damaged, readable=len(runs) - len(damaged))
     deployments: dict[str, set[str]] = defaultdict(set)
-    for each in own:
-        if each.run:
-            deployments[each.run.model].add(each.run.deployment)
-    # Models are named by their deployments where the suite has several deployments of a model.
-    named = [
-        replace(each, model=shown_model(run.deployment, run.spec))
-        if (run := each.run) and len(deployments[run.model]) > 1 and run.deployment
-        else each
-        for each in own
-    ]
+    for result in own:
+        if result.run:
+            deployments[result.run.model].add(result.run.deployment)
+    named = []
+    for result in own:
+        run = result.run
+        # Models are named by their deployments where the suite has several deployments of a model.
+        if run and run.deployment and len(deployments[run.model]) > 1:
+            result = replace(result, model=shown_model(run.deployment, run.spec))
+        named.append(result)
     published = (
         published_results(benchmark, read_reference_rows(suite, benchmark))
         for benchmark in benchmarks
     )
     return [*named, *chain.from_iterable(published)]
+
+
+def _warn_of_damage(errors: Sequence[InputError], readable: int) -> None:
+    """Warn that damaged runs are left out.
+
+    Raises:
+        InputError: no run is readable.
+    """
+    if errors and not readable:
+        raise errors[0]
+    for error in errors:
+        _log.warning("left out: %s", error)
 
 
 def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:
@@ -423,6 +452,7 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
     tasks, judge = (outcome.tasks, outcome.judge) if outcome else ((), "")
     judge = "" if all(task.is_official(judge) for task in tasks) else judge
     model = read_model(path)
+    digests = read_data(path)
     run = Run(path, spec, tasks, judge, read_looks(path), model)
     code = (
         f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}"
@@ -455,7 +485,9 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             first.context,
         )
         caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
-        caveats += task_caveats(outcome, task) if outcome and task else ()
+        if outcome and task:
+            caveats += task_caveats(outcome, task)
+            caveats += data_caveats(task, outcome.settings.length, digests)
         results.append(
             Result(
                 *about,

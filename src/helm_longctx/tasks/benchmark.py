@@ -156,6 +156,21 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What in public material tells of the content of data that could not be read here.
+
+    Args:
+        what: what it says, in a few words.
+        read: the day on which it was read, YYYY-MM-DD.
+        address: where it stands; empty for material that a search by content found without its address.
+    """
+
+    what: str
+    read: str
+    address: str = ""
+
+
+@dataclass(frozen=True)
 class Terms:
     """What a publisher says about data, and what is known of its faults.
 
@@ -165,6 +180,9 @@ class Terms:
         seen: the day on which `helm-longctx fetch --check` found that a row has the loaders' columns; empty if we never
             saw the data of a hub.
         unseen: what of the data we never read, so that the loader follows other descriptions; a sentence.
+        gated: whether access needs a login and the publisher's consent.
+        rows: the number of rows in words, where the sources do not state it.
+        evidence: what in public material says that the pinned files are the right ones; empty if nothing is known.
     """
 
     license: str
@@ -172,6 +190,9 @@ class Terms:
     faults: tuple[str, ...] = ()
     seen: str = ""
     unseen: str = ""
+    gated: bool = False
+    rows: str = ""
+    evidence: tuple[Evidence, ...] = ()
 
 
 def read_published(
@@ -356,9 +377,7 @@ def read_benchmark(
         OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
         for name, each in about.pop("metrics", {}).items()
     ]
-    terms = {
-        address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()
-    }
+    terms = {address: _read_terms(card) for address, card in about.pop("data", {}).items()}
     repository, _, commit = about["revision"].partition("@")
     axis: dict[str, Any] = {**about.pop("axis", {})}
     axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
@@ -383,6 +402,12 @@ def read_benchmark(
         | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
         | {"categories": tuple(categories), **further}
     )
+
+
+def _read_terms(card: Mapping[str, Any]) -> Terms:
+    """Read what `benchmark.yaml` says about the data of a publisher."""
+    evidence = tuple(Evidence(**each) for each in card.get("evidence", ()))
+    return Terms(**{**_with_tuples(card), "evidence": evidence})
 
 
 def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,10 @@ from helm_longctx.tasks.methods.registry import (
     check_method,
     require_method,
 )
+from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import (
     GIVEN_TEXTS,
+    Chats,
     Context,
     Labels,
     MetricArgument,
@@ -111,6 +113,7 @@ _READERS: Mapping[str, Read] = {
     "protocol": _one_of(get_args(ProtocolArgument)),
     "labels": _one_of(get_args(Labels)),
     "context": _one_of(get_args(Context)),
+    "chats": _one_of(get_args(Chats)),
     "stream": _whole(100),
     "method": _text,
     **{name: _text if kind is str else _whole(1) for name, kind in METHOD_ARGUMENTS.items()},
@@ -137,7 +140,7 @@ ARGUMENTS = ("length", *_READERS)
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "sampling_seed")
 """Arguments that say how the model draws the tokens of an answer. HELM itself reads `temperature`."""
 
-OF_PROMPTS = ("seed", "shots", "labels", "protocol")
+OF_PROMPTS = ("seed", "shots", "labels", "protocol", "chats")
 """Arguments that change the question or the prompt of an instance, but not its name."""
 
 
@@ -207,7 +210,10 @@ class Entry:
         task = self.arguments.get(self.benchmark.task_argument)
         what = self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
         closed = "closed book" if self.settings.context == "none" else ""
-        return " ".join(filter(None, (self.benchmark.title, self.metric, what, closed, self.label)))
+        is_named = self.metric and self.metric != self.tasks[0].metric
+        score = SCORE_NAMES[self.metric] if is_named else ""
+        parts = [self.benchmark.title, score, what, closed, self.label]
+        return " ".join(part for part in parts if part)
 
     @property
     def description(self) -> str:

@@ -83,6 +83,10 @@ class OutputScore:
 RunOrScore = OutputRun | OutputScore
 
 
+PACKED = ".gz"
+"""The end of the names of files that are packed with gzip."""
+
+
 @dataclass(frozen=True)
 class OutputReader:
     """Reads the files that a program writes.
@@ -106,5 +110,6 @@ class OutputReader:
         return list(self.choose([file for file in sorted(path.rglob("*")) if self.fits(file)]))
 
     def fits(self, path: Path) -> bool:
-        """Whether the file's name is one that the program gives."""
-        return path.is_file() and self.names.fullmatch(path.name) is not None
+        """Whether the file's name is one that the program gives, or that with `.gz` after it."""
+        name = path.name.removesuffix(PACKED)
+        return path.is_file() and self.names.fullmatch(name) is not None

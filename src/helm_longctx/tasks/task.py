@@ -25,7 +25,7 @@ from typing import Any, Literal
 from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.errors import InputError, PreconditionError, bad_argument, shorten
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
@@ -35,6 +35,7 @@ StyleArgument = Literal["auto", "chat", "completion"]
 ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
+Chats = Literal["truncated", "full"]
 Truncation = Literal["auto", "error"]
 MetricArgument = Literal["score", "likelihood", "perplexity"]
 CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
@@ -172,6 +173,7 @@ class Settings:
     protocol: ProtocolArgument = "paper"
     labels: Labels = "integer"
     context: Context = "full"
+    chats: Chats = "truncated"
     thinking_tokens: int = 0
     truncation: Truncation = "auto"
     judge: str = "auto"
@@ -201,7 +203,7 @@ class Settings:
     def count_tokens(self, task: str) -> CountTokens:
         """Return the counter of tokens. Raises an `InputError` if the run entry of the task names no tokenizer."""
         if self.counter is None:
-            raise InputError(
+            raise PreconditionError(
                 f"{task}: count_with is missing; give the name or the folder of a tokenizer"
             )
         return self.counter
@@ -336,7 +338,7 @@ class Task:
             again when they have changed.
         chat: whether the official code uses the model's chat template.
         arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
-            `context`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, one with
+            `context`, `chats`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, one with
             several `variants` takes `protocol`, one with `scorers` takes `scorer`, and one with a context and a
             question takes `method`. Other arguments are refused.
         variants: the variant that each value of `protocol` selects.
@@ -426,6 +428,10 @@ class Task:
     def exists_at(self, length: int | None) -> bool:
         """Whether the task exists at a length. A task without sizes belongs to a benchmark without lengths."""
         return not self.sizes or self.any_length or length in self.sizes
+
+    def is_published_at(self, length: int | None) -> bool:
+        """Whether the publisher serves the data that the task needs at a length. If not, only mirrors can have it."""
+        return all(source.is_published for source in self.sources(length))
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""

@@ -260,7 +260,7 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
     prompt = first.get("arg_0") if isinstance(first, dict) else None
     for number, text in enumerate(responses or [None]):
-        if not isinstance(text, str) and responses:
+        if text is not None and not isinstance(text, str):  # null: the model gave no answer
             raise InputError(
                 f"{place}: resps must be a list of a list of texts; only generated answers can be read"
             )

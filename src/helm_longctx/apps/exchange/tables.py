@@ -291,8 +291,8 @@ READER = OutputReader(
 
 ABOUT = (
     "Scores in percent, with 95 % intervals in parentheses. † marks a score that is not comparable. Requests without "
-    "an answer are in no score; their number follows as “n failed”. “n % unread” is the share of answers in which the scorer"
-    " found nothing that it could read."
+    "an answer are in no score; their number follows as “n failed”. “n % unread” is the share of answers in which the "
+    "scorer found nothing that it could read."
 )
 
 

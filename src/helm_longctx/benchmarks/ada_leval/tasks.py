@@ -36,6 +36,7 @@ from helm_longctx.tasks.task import (
     Task,
     Variant,
     are_all,
+    has_text,
     is_whole,
 )
 
@@ -146,7 +147,9 @@ def find_order(answer: str) -> Any:
 def can_read_designation(record: Record) -> bool:
     """Whether an answer contains a designation."""
     count = record.get("num_choice")
-    return count is None or find_designation(record["prediction"], count) is not None
+    if count is None:
+        return has_text(record)
+    return find_designation(record["prediction"], count) is not None
 
 
 def can_read_order(record: Record) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.corpusqa import prompts
+from helm_longctx.data.download import UnpublishedFile
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
@@ -37,10 +38,18 @@ QUESTION = "# Question:\n"
 """What stands between the documents and the question."""
 
 
-def source_of(length: int) -> HubFile:
+PUBLISHED = ("128k", "1m")
+"""The lengths whose files the hub has."""
+
+
+def source_of(length: int) -> HubFile | UnpublishedFile:
     """Return the file with the questions of a length."""
-    name = f"{length_label(length)}_4domains.jsonl"
-    return HubFile(REPOSITORY, name, f"hub/{REPOSITORY.replace('/', '__')}/{name}")
+    label = length_label(length)
+    name = f"{label}_4domains.jsonl"
+    path = f"hub/{REPOSITORY.replace('/', '__')}/{name}"
+    if label not in PUBLISHED:
+        return UnpublishedFile(path, f"the hub data set {REPOSITORY}")
+    return HubFile(REPOSITORY, name, path)
 
 
 class Questions:

@@ -220,6 +220,7 @@ def score(record: Record, metric: str, compare: Compare) -> Scores:
 
 
 REPO = "xinrongzhang2022/InfiniteBench"
+COMMIT = "90f0394333616266d9fe85824ceaf505093cbaa5"
 
 COLUMNS: Types = {"context": str, "input": str, "answer": (str, int, float, list)}
 CHOICES = frozenset({"code_debug", "longbook_choice_eng"})
@@ -238,7 +239,8 @@ _TARGET = re.compile(r"The .+ of")
 
 def find_source(name: str) -> HubFile:
     """Return the file of a task."""
-    return HubFile(REPO, f"{name}.jsonl", f"hub/xinrongzhang2022__infinitebench/{name}.jsonl")
+    path = f"hub/xinrongzhang2022__infinitebench/{name}.jsonl"
+    return HubFile(REPO, f"{name}.jsonl", path, commit=COMMIT)
 
 
 @take_sample

@@ -124,6 +124,9 @@ _ANSWERS = {"User": _answer_user, "Date": _answer_date, "Label": _answer_label}
 
 
 _COMPARISONS = ("more common", "less common", "same frequency")
+_MOST_WORDS = 6
+"""Largest number of words of a label, a user or a date."""
+
 _SHORT = 20
 """Number of characters from which on an answer is not taken whole."""
 
@@ -175,9 +178,21 @@ def read_synth(output: str) -> str:
 
 
 def can_read_synth(record: Record) -> bool:
-    """Whether an output has a colon before its answer, or is short enough to be an answer."""
-    output = record["prediction"].strip()
-    return bool(output.rpartition(":")[2].strip()) and (":" in output or len(output) < _SHORT)
+    """Whether the answer in an output is of the kind that is asked for: a number, date, comparison, or a few words."""
+    output = record["prediction"]
+    if not output.strip():
+        return False
+    answer = read_synth(output)
+    match record.get("answer_type"):
+        case "ANSWER_TYPE.NUMERIC":
+            return isinstance(read_value(answer), int)
+        case "ANSWER_TYPE.COMPARISON":
+            return any(comparison in answer for comparison in _COMPARISONS)
+    # The labels are not in the record, and no label has more words. A long output without a colon is read by its last
+    # word, so only a right one is known to be an answer.
+    has_place = ":" in output or len(output) < _SHORT
+    is_short = 0 < len(answer.split()) <= _MOST_WORDS
+    return (has_place and is_short) or _try_credit(credit_synth, record) > 0
 
 
 def credit_synth_lenient(record: Record) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 from helm.common.request import RequestResult
 
 from helm_longctx.failures import Ending, ending_of
+from helm_longctx.models.scoring import WINDOWS
 from helm_longctx.tasks.prompt import remove_thinking
 
 _USAGE = "usage"
@@ -234,6 +235,8 @@ def with_cut(result: RequestResult) -> RequestResult:
 
 def is_empty(result: RequestResult) -> bool:
     """Whether a model that was not cut has said nothing, or has only reasoned."""
+    if WINDOWS in finish_of(result):  # the model was asked for log-probabilities, not for a text
+        return False
     return not output_truncated(result) and not remove_thinking(result.completions[0].text).strip()
 
 
