@@ -389,7 +389,7 @@ def _task(
         # GPT-4 repeats the first number of the expression before the values (`get_score_one_math_calc`).
         compare = partial(count_values, skipped=1)
     apply: Callable[..., Scores] = partial(score, metric=row.metric)
-    metrics = (row.metric,)
+    metrics: tuple[str, ...] = (row.metric,)
     if name == "code_debug":
         apply = score_debug
         metrics = ("accuracy", "accuracy_lenient")

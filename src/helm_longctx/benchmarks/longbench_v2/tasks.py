@@ -116,7 +116,7 @@ def score(record: Record) -> Scores:
     """Return whether the letter is right: for all questions, and for questions of the same difficulty and length."""
     letter = find_letter(record["prediction"])
     accuracy = float(letter in record["references"])
-    named = letter or find_plain_letter(record["prediction"], LETTERS)
+    named = letter or find_plain_letter(record["prediction"], "".join(LETTERS))
     # As in the official tables, whatever is neither easy nor short or medium is hard and long.
     difficulty = "easy" if record.get("difficulty") == "easy" else "hard"
     length = record.get("length") if record.get("length") in LENGTHS else "long"

@@ -198,14 +198,14 @@ def can_read_synth(record: Record) -> bool:
 def credit_synth_lenient(record: Record) -> float:
     """Return the better credit of the official reading and of a reading of plain forms."""
     answer = read_plainly(record["prediction"])
-    values = [_try_credit(credit_synth, record)]
-    forms = [answer, answer.lower(), *_INTEGER.findall(answer)[-1:]]
-    forms += [comparison for comparison in _COMPARISONS if comparison in answer.lower()]
     lower = {**record, "references": [record["references"][0].lower()]}
-    for form in forms:
-        values.append(_try_credit(lambda asked, form=form: _credit_synth(form, asked), record))
-    values.append(_try_credit(lambda asked: _credit_synth(answer.lower(), asked), lower))
-    return max(values)
+    forms = [answer, *_INTEGER.findall(answer)[-1:]]
+    forms += [comparison for comparison in _COMPARISONS if comparison in answer.lower()]
+    return max(
+        _try_credit(credit_synth, record),
+        _try_credit(partial(_credit_synth, answer.lower()), lower),
+        *(_try_credit(partial(_credit_synth, form), record) for form in forms),
+    )
 
 
 def read_plainly(output: str) -> str:
