@@ -19,6 +19,19 @@ from helm_longctx.tasks.task import PLAIN, Settings, Task
 EMPTY = "answer_empty"
 """The statistic that is 1 for answers without a text."""
 
+IN_REASONING = "answer_in_reasoning"
+"""The statistic that is 1 for answers whose only text is in the field of the reasoning."""
+
+SUSPECTED = "reasoning_suspected"
+"""The statistic that is 1 for answers that may contain reasoning."""
+
+COUNTED = {
+    EMPTY: "{} of {} answers are empty",
+    IN_REASONING: "{} of {} answers have all their text in the reasoning field; check the server's reasoning parser",
+    SUSPECTED: "{} of {} answers may contain reasoning",
+}
+"""Statistics of answers that are shown as numbers of answers."""
+
 GENERATED = "generated"
 """The kind of the caveat of a score whose questions this package made in place of the benchmark's own."""
 
@@ -32,6 +45,8 @@ SHARES = {
     "other_model": "answers of another model",
     "answer_repeats": "answers that the server ended because they repeat themselves",
     EMPTY: "empty answers",
+    IN_REASONING: "answers in the reasoning field",
+    SUSPECTED: "answers may contain reasoning",
 }
 """Statistics that are zero in a comparable run, with a description of what they count."""
 
@@ -79,8 +94,8 @@ class Caveat(NamedTuple):
     @property
     def text(self) -> str:
         """The reason for people, without the task."""
-        if self.kind == EMPTY:
-            return "{} of {} answers are empty".format(*self.detail.split("/"))
+        if self.kind in COUNTED:
+            return COUNTED[self.kind].format(*self.detail.split("/"))
         if self.kind in SHARES:
             return f"{SHARES[self.kind]}: {amount(100 * float(self.detail))} %"
         if self.kind == "num_samples":
@@ -229,7 +244,7 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     )
     for name in SHARES:
         if share := outcome.means.get((name, task.name)):
-            detail = f"{share * answers:.0f}/{answers}" if name == EMPTY else f"{share:.4g}"
+            detail = f"{share * answers:.0f}/{answers}" if name in COUNTED else f"{share:.4g}"
             yield Caveat(name, task.name, detail)
 
 

@@ -24,7 +24,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, label_error
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.sending import Sender
-from helm_longctx.models.apis.usage import is_empty
+from helm_longctx.models.apis.usage import is_empty, is_only_in_reasoning, suspects_reasoning
 from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
@@ -430,7 +430,10 @@ class Oddities:
     """Counts answers that a reader of the scores must know of, and logs the first of each kind."""
 
     def __init__(self) -> None:
-        self._answers = self._empty = 0
+        self._answers = 0
+        self._empty = 0
+        self._in_reasoning = 0
+        self._suspected = 0
         self._is_cutting = False
         self._counts: list[tuple[Sample, float]] = []
 
@@ -440,6 +443,8 @@ class Oddities:
             return
         self._answers += 1
         self._empty += is_empty(outcome.result)
+        self._in_reasoning += is_only_in_reasoning(outcome.result)
+        self._suspected += suspects_reasoning(outcome.result)
         if (usage := outcome.usage) is None:
             return
         self._counts.append((sample, usage.counted_tokens))
@@ -463,6 +468,15 @@ class Oddities:
             )
         if self._empty:
             hwarn(f"{self._empty} of {self._answers} answers are empty")
+        if self._in_reasoning:
+            hwarn(
+                f"{self._in_reasoning} of {self._answers} answers have all their text in the reasoning field: the"
+                " server's reasoning parser may be another model's; check the server with `helm-longctx doctor`"
+            )
+        if self._suspected:
+            hwarn(
+                f"{self._suspected} of {self._answers} answers may contain reasoning: they begin with unknown marks"
+            )
 
 
 class Calls(Generic[Item, Value]):

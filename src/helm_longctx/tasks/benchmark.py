@@ -182,6 +182,8 @@ class Terms:
         unseen: what of the data we never read, so that the loader follows other descriptions; a sentence.
         gated: whether access needs a login and the publisher's consent.
         rows: the number of rows in words, where the sources do not state it.
+        changed: the day on which the publisher changed the files to what is pinned, YYYY-MM-DD; empty if it is not
+            known. Numbers of an earlier day were made with other files.
         evidence: what in public material says that the pinned files are the right ones; empty if nothing is known.
     """
 
@@ -192,6 +194,7 @@ class Terms:
     unseen: str = ""
     gated: bool = False
     rows: str = ""
+    changed: str = ""
     evidence: tuple[Evidence, ...] = ()
 
 

@@ -30,6 +30,7 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
 
@@ -171,6 +172,7 @@ JUDGEMENT = Judgement(
     prompts.JUDGE,
     max_tokens=1024,
     readings=1,
+    silence_reply="INCORRECT",
 )
 JUDGEMENT_1_1 = Judgement(
     partial(judge_prompt, template=prompts.JUDGE_1_1),
@@ -179,6 +181,7 @@ JUDGEMENT_1_1 = Judgement(
     # The reasoning counts. The card gives no budget.
     max_tokens=16384,
     readings=1,
+    silence_reply='{"verdict": "INCORRECT"}',
 )
 
 
@@ -189,6 +192,7 @@ _QUESTIONS = Task(
     template=Template(prompts.PROMPT, "", separator=""),
     load=load,
     score=score,
+    scorers=score_silence(score),
     metrics=JUDGED,
     sources=lambda length: (SOURCE,),
     official_judge=JUDGE,
@@ -198,13 +202,16 @@ _QUESTIONS = Task(
     **task_fields(__package__),
 )
 
+_score_1_1 = partial(judge_scores, headline="judge_score", score=read_verdict_1_1)
+
 _QUESTIONS_1_1 = replace(
     _QUESTIONS,
     name="questions_v1_1",
     title="Questions, version 1.1",
     template=Template(prompts.PROMPT_1_1, "", separator=""),
     load=load_1_1,
-    score=partial(judge_scores, headline="judge_score", score=read_verdict_1_1),
+    score=_score_1_1,
+    scorers=score_silence(_score_1_1),
     sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),
     official_judge=JUDGE_1_1,
     judgement=JUDGEMENT_1_1,

@@ -37,6 +37,7 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task
@@ -304,6 +305,7 @@ JUDGEMENT = Judgement(
     read_reply,
     lambda record: json.dumps([record.get("texts"), record["rubric"], record["ability"]]),
     max_tokens=4096,  # The official code sets no budget.
+    silence_reply='{"score": 0}',
 )
 
 
@@ -506,6 +508,7 @@ def _task(name: str, title: str, is_text: bool) -> Task:
         template=TEXT if is_text else NO_TEMPLATE,
         load=partial(load, is_text=is_text),
         score=score,
+        scorers=score_silence(score),
         metrics=METRICS,
         sizes={length: length for length in CHATS},
         num_samples={length: chats * QUESTIONS for length, (_, chats) in CHATS.items()},

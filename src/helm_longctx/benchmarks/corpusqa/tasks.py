@@ -27,6 +27,7 @@ from helm_longctx.tasks import (
     task_fields,
 )
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import take_sample
@@ -147,6 +148,7 @@ JUDGEMENT = Judgement(
     # The official code sets no budgets.
     max_tokens=4096,
     system=prompts.SYSTEM,
+    silence_reply="[[NO]]",
 )
 
 
@@ -187,6 +189,7 @@ def _task(name: str) -> Task:
         template=NO_TEMPLATE,
         load=partial(load, domains=tuple(DOMAINS)),
         score=score,
+        scorers=score_silence(score),
         metrics=JUDGED,
         sizes=SIZES,
         num_samples=questions,

@@ -26,6 +26,7 @@ from helm_longctx.tasks import (
     task_fields,
 )
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXTS,
@@ -219,6 +220,7 @@ JUDGEMENT = Judgement(
     json.dumps([prompts.JUDGE, prompts.JUDGE_ABSTENTION]),
     max_tokens=10,
     readings=1,
+    silence_reply="no",
 )
 
 
@@ -262,6 +264,7 @@ def _task(name: str, category: str) -> Task:
         template=Template(prompts.CON if reading.notes else prompts.DIRECT, "", separator=""),
         load=partial(load, form=reading.form, kinds=KINDS),
         score=score,
+        scorers=score_silence(score),
         metrics=(*JUDGED, *BY_KIND.values(), ABSTAINED),
         max_tokens=800 if reading.notes else 500,
         sources=lambda length: (find_source(name),),

@@ -27,6 +27,7 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXTS,
@@ -164,6 +165,7 @@ JUDGEMENT = Judgement(
     max_tokens=10,
     readings=1,
     system=prompts.JUDGE_SYSTEM,
+    silence_reply="False",
 )
 SUMMARY_JUDGEMENT = Judgement(
     judge_summary,
@@ -171,6 +173,7 @@ SUMMARY_JUDGEMENT = Judgement(
     prompts.JUDGE_SUMMARY,
     max_tokens=10,
     readings=1,
+    silence_reply="0",
 )
 
 
@@ -240,6 +243,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def _task(name: str, judgement: Judgement | None) -> Task:
     row = ROWS[name]
+    score = partial(score_text, summary=name == SUMMARY) if judgement else score_cloze
     source = HubZip(
         "bigai-nlco/LooGLE",
         "data.zip",
@@ -253,7 +257,8 @@ def _task(name: str, judgement: Judgement | None) -> Task:
         title=row.title,
         template=Template(prompts.PROMPTS[name], "", separator=""),
         load=load,
-        score=partial(score_text, summary=name == SUMMARY) if judgement else score_cloze,
+        score=score,
+        scorers=score_silence(score) if judgement else {},
         can_read=has_text if judgement else can_read_masks,
         headline=("judge_score",) if judgement else ("exact_match",),
         metrics=(*JUDGED, *SIMILARITY) if judgement else MATCHES,

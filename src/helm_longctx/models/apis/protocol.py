@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -194,6 +194,78 @@ def check_piece(name: str, value: object) -> None:
         raise FailureError(Failure.MALFORMED, "the server's answer has a piece that is not text")
 
 
+_REASONING_PARTS = ("thinking", "reasoning")
+
+
+def read_parts(parts: list[Any]) -> tuple[str | None, str | None]:
+    """Return the text and the reasoning in a content that is a list of parts; None for what no part has.
+
+    Mistral's parts of reasoning have a list of texts in `thinking`, Databricks' in `summary`, and Anthropic's have a
+    text in `thinking`. Parts of another type, such as references to sources, are left out.
+
+    Raises:
+        FailureError: a part is a refusal, or a part of text has no text.
+    """
+    texts: list[str] = []
+    reasoning: list[str] = []
+    for part in parts:
+        if not isinstance(part, Mapping):
+            raise _no_text()
+        kind = part.get("type")
+        if kind == "refusal":
+            raise FailureError(Failure.REFUSED, f"refusal: {part.get('refusal')}")
+        if kind in _REASONING_PARTS:
+            reasoning.append(read_reasoning(part, _REASONING_IN_PARTS) or "")
+        elif kind in ("text", "output_text"):
+            text = part.get("text")
+            if not isinstance(text, str):
+                raise _no_text()
+            texts.append(text)
+    return "".join(texts) if texts else None, "".join(reasoning) if reasoning else None
+
+
+def _no_text() -> FailureError:
+    return FailureError(
+        Failure.MALFORMED, "the server's answer has a part without a text, or of another type"
+    )
+
+
+_REASONING_FIELDS = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_text",
+    "thinking",
+    "reasoning_details",
+)
+"""Fields of a message with its reasoning: DeepSeek's, that of OpenRouter and of newer versions of vLLM, GitHub Copilot's,
+Ollama's, and OpenRouter's list."""
+
+_REASONING_IN_PARTS = ("thinking", "reasoning", "summary", "text")
+"""Fields of a part of reasoning: of Mistral and Anthropic, of others, and of Databricks."""
+
+
+def read_reasoning(
+    message: Mapping[str, Any], fields: Sequence[str] = _REASONING_FIELDS
+) -> str | None:
+    """Return the reasoning in the fields of a message or of a part of it; None if there is none.
+
+    The value is a text, or a list of parts.
+    """
+    for name in fields:
+        value = message.get(name)
+        if isinstance(value, list):
+            pieces = [part if isinstance(part, str) else _read_piece(part) for part in value]
+            value = "".join(pieces)
+        if value and isinstance(value, str):
+            return value
+    return None
+
+
+def _read_piece(part: object) -> str:
+    text = part.get("text") if isinstance(part, Mapping) else None
+    return text if isinstance(text, str) else ""
+
+
 def cut_stream() -> FailureError:
     """Return the failure of a stream that ended before the answer was complete."""
     return FailureError(Failure.TEMPORARY, "the stream ended before the answer was complete")
@@ -230,7 +302,7 @@ def _has_text(event: Any) -> bool:
     )
     texts = [part.get("delta") or {"text": part.get("text")} for part in parts]
     return any(
-        bool(text) and isinstance(text, str) and name not in ("role", "type")
+        bool(text) and isinstance(text, str | list) and name not in ("role", "type", "tool_calls")
         for fields in texts
         if isinstance(fields, Mapping)
         for name, text in fields.items()

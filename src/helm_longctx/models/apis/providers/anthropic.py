@@ -76,7 +76,8 @@ class AnthropicClient(ProviderClient):
             )
         result = protocol.make_result(request, text, ending, thinking)
         calls = tools.read_anthropic_calls(blocks) if has_calls else []
-        return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
+        result = tools.with_calls(result, calls, tools.read_anthropic_reasoning(blocks))
+        return with_usage(result, _usage(reply.get("usage")))
 
     def _wanted_body(self, request: Request) -> Body:
         protocol.check_text(request)

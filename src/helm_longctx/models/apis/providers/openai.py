@@ -137,20 +137,21 @@ class OpenAIClient(ProviderClient):
         if not text and not calls and (message.get("tool_calls") or message.get("function_call")):
             reason = "tool_calls"  # some servers send another reason
         ending = check_reason(reason)
-        # DeepSeek names the field `reasoning_content`, OpenRouter and newer versions of vLLM `reasoning`.
-        reasoning = message.get("reasoning_content") or message.get("reasoning")
+        reasoning = protocol.read_reasoning(message)
+        if message and isinstance(text, list):
+            text, between = protocol.read_parts(text)
+            reasoning = reasoning or between
         if text is None and (ending == "length" or reasoning):
             text = ""  # the answer is only reasoning
         if not isinstance(text, str):
             what = "its content is null or of another type"
             raise FailureError(Failure.MALFORMED, f"the server's answer has no text: {what}")
-        result = protocol.make_result(
-            request, text, ending, reasoning if isinstance(reasoning, str) else None
-        )
+        result = protocol.make_result(request, text, ending, reasoning)
         result = with_repeats(result, reason)
         if isinstance(request, AnswerRequest):
             result = with_distributions(result, [read_distributions(reply)])
-        return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
+        result = tools.with_calls(result, calls, tools.read_openai_reasoning(message))
+        return with_usage(result, _usage(reply.get("usage")))
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once; see `ProviderClient.make_request`. A `ScoringRequest` needs one for each text."""
@@ -261,6 +262,11 @@ class OpenAIClient(ProviderClient):
                 chats = "text" not in choice
                 delta = (choice.get("delta") or {}) if chats else {"text": choice["text"]}
                 for name, text in delta.items():
+                    if name == "content" and isinstance(text, list):
+                        written, reasoning = protocol.read_parts(text)
+                        texts[name] += [written] if written is not None else []
+                        texts["reasoning_content"] += [reasoning] if reasoning else []
+                        continue
                     protocol.check_piece(name, text)
                     if isinstance(text, str):
                         texts[name].append(text)
@@ -268,7 +274,7 @@ class OpenAIClient(ProviderClient):
                 provider |= {name: choice[name] for name in _OF_PROVIDER if choice.get(name)}
         if reason is None and not provider:
             raise protocol.cut_stream()
-        parts: Body = {name: "".join(pieces) for name, pieces in texts.items()}
+        parts: Body = {name: "".join(pieces) for name, pieces in texts.items() if pieces}
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
         choice = (
             {"message": {"content": None, **parts, "role": "assistant"}}
