@@ -56,8 +56,8 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
     `metric` is `score`, `likelihood` or `token probability`; `part` is a task, a run entry, or `overall`; `length` is None
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
     `n` counts instances. `lacking` has the codes of `Caveat`: why the score is not comparable, or why there is
-    none. `score_numbers` describes `unread`, `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`. `perplexity`
-    is None except for tasks with `metric=perplexity`.
+    none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`, and `unread_share`
+    `unread`. `perplexity` is None except for tasks with `metric=perplexity`.
     """
     for place, result in board.results.items():
         interval = result.interval
@@ -78,6 +78,7 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "published": result.is_published,
             "floor": board.is_floor(place.model),
             **score_numbers(result),
+            "unread": unread_share(result),
             "perplexity": perplexity.mean if perplexity else None,
         }
 
@@ -113,6 +114,22 @@ def score_notes(result: Result) -> list[str]:
     return notes
 
 
+def score_numbers(result: Result) -> dict[str, Any]:
+    """Return for programs, in 0 to 1, what `score_notes` says about cut answers and known errors.
+
+    `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right; None if it is
+    not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
+    """
+    cut = bounds(result)
+    right = without_errors(result)
+    values = {
+        f"cut_{name}": getattr(cut, name) if cut else math.nan
+        for name in ("wrong", "left_out", "best")
+    }
+    values["without_errors"] = right.mean if right else math.nan
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
 def unread_share(result: Result) -> float | None:
     """Return the share of answers, 0 to 1, in which the scorer found nothing that it could read.
 
@@ -127,25 +144,6 @@ def unread_share(result: Result) -> float | None:
     shares = [unread_share(part) for part in result.parts if part.has_score]
     known = [share for share in shares if share is not None]
     return fmean(known) if known and len(known) == len(shares) else None
-
-
-def score_numbers(result: Result) -> dict[str, Any]:
-    """Return the same for programs, in 0 to 1.
-
-    `unread` is the share of answers that the scorer could not read. `cut_wrong`, `cut_left_out` and `cut_best` are the
-    score if cut answers are wrong, left out, or right; None if it is not known which were cut. `without_errors` is the
-    score without questions that have known errors; None without any.
-    """
-    cut = bounds(result)
-    right = without_errors(result)
-    values = {
-        f"cut_{name}": getattr(cut, name) if cut else math.nan
-        for name in ("wrong", "left_out", "best")
-    }
-    values["without_errors"] = right.mean if right else math.nan
-    share = unread_share(result)
-    values[UNREAD] = math.nan if share is None else share
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
 @dataclass(frozen=True)

@@ -212,11 +212,8 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
         details["not_comparable"] = result.lacking
         details["not_comparable_because"] = "; ".join(describe(result.result.caveats))
     if metric.name == MAIN_METRIC:
-        details |= {
-            name: f"{value:.6g}"
-            for name, value in score_numbers(result.result).items()
-            if value is not None
-        }
+        numbers = {**score_numbers(result.result), "unread": unread_share(result.result)}
+        details |= {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
     return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
 
 

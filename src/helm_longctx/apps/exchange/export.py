@@ -14,7 +14,7 @@ from helm_longctx.documents.plots import Spec, curves
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import FLOORS, Board, Suite, label
-from helm_longctx.results.cells import score_numbers
+from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.reading import Result, Run, Statistic, is_published_name, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
@@ -65,8 +65,8 @@ class Score(NamedTuple):
     task: str
     length: str
     context: str
-    metric: str
     questions: str
+    metric: str
     score: float
     instances: int | None
     lacking: str
@@ -106,7 +106,6 @@ class Average(NamedTuple):
     task: str
     length: str
     context: str
-    questions: str
     score: float
     of: int
     lacking: str
@@ -121,6 +120,7 @@ class Average(NamedTuple):
     cut_best: float | None = None
     without_errors: float | None = None
     unread: float | None = None
+    questions: str = ""
 
 
 def scores(suite: Suite) -> Iterator[Score]:
@@ -161,7 +161,7 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
                     task=AVERAGE,
                     length=label(category.length),
                 )
-                yield about._replace(**score_numbers(category))
+                yield about._replace(unread=unread_share(category), **score_numbers(category))
         groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
         for each in board.tasks:
             if each.has_score and each.length is not None:
