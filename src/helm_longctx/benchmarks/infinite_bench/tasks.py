@@ -181,7 +181,7 @@ def names_function(output: str, answers: Sequence[str]) -> bool:
     return (
         text.startswith((*_LETTERS, *answers))
         or find_letter(_FUNCTION_LETTER, text) is not None
-        or any(start in tidy(_DEBUG_MARKS, text) for start in _DEBUG_STARTS)
+        or any(start in tidy(DEBUG_MARKS, text) for start in DEBUG_STARTS)
     )
 
 
