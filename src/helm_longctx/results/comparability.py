@@ -41,12 +41,13 @@ class Caveat(NamedTuple):
             prompts), `sampling` (tokens were drawn as the entry says), `retry_cut` (cut answers were asked for again
             with a larger budget), `judge` (not the official one), `judges` (several in the place of an official one),
             `files` (the user's own files have changed since the run), `remote_code` (the model's code is from the hub),
+            `resumed` (the model has changed between the answers),
             `imported` (without its answers), or the name of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `num_samples` the number and the official number, if there is one, for
             `method`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor, for
-            `imported` the file, for `remote_code` the model and its commit, for `answer_empty` the numbers of empty
-            answers and of all answers, for another statistic its value.
+            `imported` the file, for `remote_code` the model and its commit, for `resumed` what had changed, for
+            `answer_empty` the numbers of empty answers and of all answers, for another statistic its value.
     """
 
     kind: str
@@ -93,6 +94,7 @@ class Caveat(NamedTuple):
             "judges": f"judged by {self.detail}, so the parts do not compare",
             "imported": f"imported from {self.detail}, without answers",
             "remote_code": f"the model runs code of {self.detail}",
+            "resumed": f"answers of several versions of the model, which differ in {self.detail}",
             "files": "your files have changed since this run",
         }[self.kind]
 

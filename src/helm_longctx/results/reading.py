@@ -445,6 +445,8 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             first.context,
         )
         caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
+        if changed := model.get("resumed"):
+            caveats.append(Caveat("resumed", name, ", ".join(changed)))
         caveats += task_caveats(outcome, task) if outcome and task else ()
         results.append(
             Result(

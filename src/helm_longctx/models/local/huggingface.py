@@ -22,6 +22,7 @@ from helm_longctx.models.apis.usage import Measures, Usage, with_measures, with_
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.scoring import make_scored_result, make_scorer, read_spans, respond
+from helm_longctx.models.local.templates import check_template
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.sampling import with_fields
@@ -77,6 +78,7 @@ class LongContextHuggingFaceClient(CachingClient):
 
     takes_facts = True
     concurrency = 1
+    _has_checked_template = False
 
     def __init__(
         self,
@@ -123,6 +125,7 @@ class LongContextHuggingFaceClient(CachingClient):
             adapter=adapter,
             remote_code=remote_code,
             quantized_cache=quantized,
+            digest=digest,
         )
         ignore_broken_torchvision()
         self._tokenizer = tokenizer.get_wrapped_tokenizer()
@@ -345,6 +348,9 @@ class LongContextHuggingFaceClient(CachingClient):
             return request.prompt
         if not tokenizer.chat_template:
             raise ModelError(f"{self._weights.path} has no chat template; give style=completion")
+        if not self._has_checked_template:
+            check_template(tokenizer, self._weights.path)
+            self._has_checked_template = True
         return str(
             tokenizer.apply_chat_template(
                 turns(request), tokenize=False, add_generation_prompt=True
