@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, PreconditionError
 
 PAGES = Path(__file__).with_name("pages")
 """The pages of the documentation in an installed package (setup.py). In a clone they are in `docs`."""
@@ -141,7 +141,7 @@ def require_modules(modules: Sequence[str], purpose: str, install: str) -> None:
         install: what pip has to install.
     """
     if missing := [module for module in modules if not is_installed(module)]:
-        raise InputError(
+        raise PreconditionError(
             f"{purpose} needs {' and '.join(missing)}; install with: pip install '{install}'"
         )
 

@@ -18,6 +18,10 @@ class ShapeError(InputError):
     """Data do not have the files, columns or types that a loader expects."""
 
 
+class PreconditionError(InputError):
+    """Rows cannot be judged, because more rows, a tokenizer or a package is needed. The rows may be right."""
+
+
 def is_format_error(error: BaseException) -> bool:
     """Whether an error is typical of code that reads data in an unexpected format.
 

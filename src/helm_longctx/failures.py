@@ -1,11 +1,12 @@
 """Classifies failed requests. HELM's clients report failures in exceptions, in results and in error texts.
 
-The kind of an exception is decided by, in this order: its own kind (`FailureError`), an import error, a code of the
-provider, a status of 500 or more, a pattern of its text, its HTTP status.
+Fields decide before words: first the kind that our own code gave (`FailureError`), then an import error, a code or a type
+in the body of the response, and a status that has one meaning (402, 408, 409, 413, 425, 429, 500 and more). Only then the
+words of the server decide, and at last the other statuses. Sources of the wordings are in docs/models.md.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
 from helm.common.request import RequestResult
@@ -69,47 +70,135 @@ class FailureError(Exception):
         self.kind = kind
 
 
-# A gap in a pattern has a limit (`.{0,60}`), so that words of different sentences do not match together. DOTALL is
-# needed because servers break the lines of their messages.
+# A gap in a pattern has a limit (`.{0,60}`), so that words of different sentences do not match together, and the time
+# is linear. DOTALL is needed because servers break the lines of their messages.
+_FLAGS = re.IGNORECASE | re.DOTALL
+
+_QUOTA_WORDS = re.compile(
+    # OpenAI's and Groq's message for a single request above the limit per minute, for which waiting does not help.
+    r"request too large .{0,120}(?:tokens per min|TPM)"
+    # For a limit per minute Google uses the same words, but adds when to retry.
+    r"|insufficient_quota|exceeded your current quota(?!.*retry)|credit balance|payment required"
+    r"|insufficient (?:account )?(?:balance|credits?|funds)|(?:out of|not enough|more) credits"
+    r"|account .{0,80}(?:suspended|overdue|arrears)|overdue.payment|arrearage|in good standing"
+    r"|(?:API usage|spending|spend|billing|monthly) limit|(?:recharge|top up) your"
+    # A limit for a day, unless the server names a short wait.
+    r"|(?:per[ _-]?day|daily)\b(?!.{0,400}(?:try again in|retry in))|\w*PerDay"
+    r"|余额不足|欠费",
+    _FLAGS,
+)
+
+_TEMPLATE_WORDS = re.compile(
+    r"roles? must alternate|alternate between user|system (?:role|message|prompt)s? (?:is |are )?not supported"
+    r"|only (?:the )?user,? .{0,40}roles? (?:is|are) supported|unexpected (?:message )?role"
+    r"|(?:first|last) message must|system message must be|must be at the (?:beginning|start)"
+    r"|templateerror|jinja|chat template|does not support (?:the )?system"
+    r"|(?:system|developer) (?:role|instruction|message)s? .{0,40}(?:not (?:supported|enabled|allowed)|unsupported)"
+    r"|consecutive (?:user|assistant|messages)|no user query found",
+    _FLAGS,
+)
+"""Words of chat templates and servers that refuse system turns, or two turns of one role: Gemma, Llama 2, Mistral, Qwen,
+Perplexity, Cohere, Google."""
+
+_WAIT_WORDS = re.compile(
+    r"please wait|try again later|throttl|too many requests|rate[ _-]?limit|concurren"
+    r"|per[ _-](?:minute|min|second|hour|day|month)\b|\b[TR]P[MD]\b",
+    _FLAGS,
+)
+"""Words of limits that pass with time, which also count tokens."""
+
+_TOO_LONG_WORDS = re.compile(
+    r"context_length_exceeded|string_above_max_length|request_too_large|input_too_large|tokens_limit_reached"
+    r"|maximum context length|max_(?:model|seq|context)_len|max_kv_size|\bn_ctx\b|context ?window ?exceeded"
+    r"|(?:exceed\w*|longer than|larger than|greater than|beyond|over) .{0,60}"
+    r"(?:context (?:length|window|size|limit)|max \()"
+    r"|context[ _](?:length|window|size|limit) .{0,40}(?:exceeded|exceeds|is only)"
+    r"|(?:prompt|input|inputs|request)(?: is| are)? too (?:long|large)|too many (?:input |prompt )?tokens"
+    r"|reduce the length of|input token count .{0,60}exceeds|input length and `max_tokens` exceed"
+    r"|longer than the (?:maximum )?model|`?inputs`? tokens \+ `?max_new_tokens`? must be"
+    # The room that is left for the answer is negative (vLLM).
+    r"|max_\w{0,12}tokens\W.{0,40}(?:got|value|be|is)\W{1,3}-\d"
+    r"|range of input length|token limit exceeded|exceeded (?:the )?(?:model )?token limit"
+    r"|(?:输入|提示|上下文|内容|长度).{0,20}(?:过长|超过|超出|太长)|超[过出].{0,20}(?:长度|上下文|token)",
+    _FLAGS,
+)
+"""Words that only a prompt above the model's context can mean."""
+
+_EXCEEDS = re.compile(
+    r"exceed|too (?:long|large|big|many)|(?:longer|larger|greater|more|bigger|higher) than|beyond|surpass|overflow"
+    r"|(?:not|n't) fit|no room|out of range|reduce|shorten|shorter|\d\W{1,3}>\W{0,2}\d"
+    r"|(?:must|should|can|may) (?:only )?(?:be|have|contain) (?:less|fewer|at most|no more|under|within|up to|<|\[)"
+    r"|(?:max|maximum|configured|allowed)\W{1,3}(?:\w{1,20}\W{1,3}){0,3}(?:length|size|tokens|window|context)"
+    r"|is only|limited to|at most|above the|over the|(?:limit|max|maximum)\W{1,3}(?:\w{1,20}\W{1,3}){0,3}(?:is|of|:)",
+    _FLAGS,
+)
+_PROMPT = re.compile(r"\b(?:context|prompt|inputs?|sequence|conversation|messages?|text)\b", _FLAGS)
+_TOKENS = re.compile(r"\btokens?\b", _FLAGS)
+_MEASURE = re.compile(
+    r"token|length|window|context|budget|\bsize|bytes|characters|\bchars\b", _FLAGS
+)
+"""A text that says that a prompt (or tokens) exceeds a measure says that the prompt is too long, whatever the server."""
+
+_OUTPUT = re.compile(
+    r"max_(?:completion_|output_|new_)?tokens|max(?:Output)?Tokens|(?:completion|output) tokens|maximum tokens you request",
+    _FLAGS,
+)
+
+_OUTPUT_LIMIT = re.compile(
+    r"max_(?:completion_|output_|new_)?tokens\W{1,4}(?:value|must be|should be|is too|is \[|cannot|exceeds?|:? ?\d+ ?>)"
+    r"|range of max_\w{0,12}tokens|(?:completion|output) tokens|maximum tokens you request|maxOutputTokens",
+    _FLAGS,
+)
+"""Words about an output budget above the model's limit."""
+
+_NOT_A_PROMPT = re.compile(
+    r"input validation error|input should|input_value|invalid_request_error|[\"'](?:input|message)[\"']"
+    r"|bad ?request(?:error)?",
+    _FLAGS,
+)
+"""Words of frameworks that name no prompt."""
+
+
+def is_output_limit(text: str) -> bool:
+    """Whether an error says that the output budget is above the model's limit, and the prompt is not the reason."""
+    return _OUTPUT_LIMIT.search(text) is not None and not _TOO_LONG_WORDS.search(text)
+
+
+def _is_too_long(text: str) -> bool:
+    """Whether a text says that the prompt exceeds the model's context."""
+    if _WAIT_WORDS.search(text):
+        return False
+    if _TOO_LONG_WORDS.search(text):
+        return True
+    if _OUTPUT_LIMIT.search(text):
+        return False
+    text = _NOT_A_PROMPT.sub(" ", text)
+    if not (_EXCEEDS.search(text) and _MEASURE.search(text)):
+        return False
+    if _PROMPT.search(text):
+        return True
+    return _TOKENS.search(text) is not None and not _OUTPUT.search(text)
+
+
 _TEXT_PATTERNS = [
-    (kind, re.compile(pattern, re.IGNORECASE | re.DOTALL))
+    (kind, re.compile(pattern, _FLAGS))
     for kind, pattern in [
-        (
-            Failure.MISSING_PACKAGE,
-            r"optional dependency .{1,60} is not installed|no module named|cannot import name",
-        ),
-        # Python's TypeErrors for a wrong argument in `client_spec.args`, which `_MALFORMED` matches, too.
-        (Failure.BAD_REQUEST, r"unexpected keyword argument|missing \d+ required"),
-        # OpenAI's message for a single request above the limit per minute, for which waiting does not help. It must
-        # come before TOO_LONG, which also matches "request too large".
-        (Failure.QUOTA, r"request too large .{0,120}(?:tokens per min|TPM)"),
-        (
-            Failure.TOO_LONG,
-            r"context_length_exceeded|string_above_max_length|request_too_large|maximum context length|max_model_len"
-            r"|(?:exceed\w*|longer than|larger than|beyond) .{0,60}(?:context (?:length|window|size)|max \()"
-            r"|context (?:length|window|size) .{0,40}exceeded"
-            r"|(?:prompt|input|inputs|request)(?: is| are)? too (?:long|large)|too many (?:input |prompt )?tokens"
-            r"|reduce the length of|input token count .{0,60}exceeds|input length and `max_tokens` exceed"
-            r"|longer than the (?:maximum )?model|`?inputs`? tokens \+ `?max_new_tokens`? must be",
-        ),
         (
             Failure.REFUSED,
             r"content[ _]filter|content[ _]policy|content management|ResponsibleAIPolicy|content moderation"
             r"|(?:content|prompt|predictions?) (?:was )?blocked|blocked by content|was flagged|received refusal"
             r"|not allowed by our safety|for safety reasons|violates (?:safety|usage)|safety filter"
-            r"|stop_reason['\"]?: ?['\"]refusal",
+            r"|stop_reason['\"]?: ?['\"]refusal|content exists risk|data_?inspection_?failed|inappropriate content"
+            r"|prohibited_content|(?:image_)?recitation|sensitive (?:content|words|information)|considered high risk"
+            r"|(?:input|output)\w{0,10} (?:new_)?sensitive|SensitiveContentDetected|guardrail .{0,40}interven|敏感",
         ),
         (
             Failure.UNKNOWN_MODEL,
             r"model_not_found|unknown model|no such model|DeploymentNotFound|not a valid model|decommissioned"
             r"|model(?:s/| deployment|:)? ?.{0,120}(?:does not exist|not found|(?:is|are) not available|not_found)"
             r"|not_found_error.{0,60}model|deployment for this resource does not exist|client for model deployment"
-            r"|server is pinned to",  # transformers serve
-        ),
-        # For a limit per minute Google uses the same words, but adds when to retry.
-        (
-            Failure.QUOTA,
-            r"insufficient_quota|exceeded your current quota(?!.*retry)|credit balance|payment required",
+            r"|server is pinned to"  # transformers serve
+            r"|no endpoints (?:found|available)|no allowed providers",  # OpenRouter
         ),
         (
             Failure.BAD_KEY,
@@ -127,27 +216,66 @@ _TEXT_PATTERNS = [
 ]
 """Patterns of error texts. The first one that matches decides."""
 
+_PYTHON_WORDS = [
+    (
+        Failure.MISSING_PACKAGE,
+        re.compile(
+            r"optional dependency .{1,60} is not installed|no module named|cannot import name",
+            _FLAGS,
+        ),
+    ),
+    # Python's TypeErrors for a wrong argument in `client_spec.args`, which `_MALFORMED` matches, too.
+    (
+        Failure.BAD_REQUEST,
+        re.compile(r"unexpected keyword argument|missing \d+ required", _FLAGS),
+    ),
+]
+
 _CODES = {
-    Failure.TOO_LONG: "context_length_exceeded string_above_max_length request_too_large",
-    Failure.REFUSED: "content_filter content_policy_violation",
-    Failure.UNKNOWN_MODEL: "model_not_found DeploymentNotFound",
-    Failure.QUOTA: "insufficient_quota billing_hard_limit_reached billing_not_active billing_error",
-    Failure.BAD_KEY: "invalid_api_key authentication_error permission_error",
-    Failure.TEMPORARY: "overloaded_error timeout_error",
+    Failure.TOO_LONG: "context_length_exceeded string_above_max_length request_too_large exceed_context_size_error"
+    " model_max_prompt_tokens_exceeded context_window_exceeded contextwindowexceedederror input_too_large"
+    " prompt_too_long context_too_long tokens_limit_reached context_window_overflow payload_too_large 1261",
+    Failure.REFUSED: "content_filter content_policy_violation responsibleaipolicyviolation data_inspection_failed"
+    " datainspectionfailed moderation_blocked content_moderation prohibited_content image_recitation"
+    " sensitivecontentdetected inputtextsensitivecontentdetected outputtextsensitivecontentdetected 1301",
+    Failure.UNKNOWN_MODEL: "model_not_found deploymentnotfound modelnotopen model.accessdenied",
+    Failure.QUOTA: "insufficient_quota billing_hard_limit_reached billing_not_active billing_error"
+    " exceeded_current_quota_error arrearage accountoverdueerror insufficient_user_quota insufficient_credits"
+    " insufficient_balance payment_required allocationquota.freetieronly 1113",
+    Failure.BAD_KEY: "invalid_api_key authentication_error permission_error invalid_authentication_error"
+    " invalidapikey unauthenticated",
+    Failure.TEMPORARY: "overloaded_error timeout_error engine_overloaded_error server_is_overloaded"
+    " rate_limit_reached_error throttlingexception",
     Failure.BAD_REQUEST: "unsupported_parameter unsupported_value",
 }
-"""Unambiguous codes of OpenAI and Azure, and types of Anthropic. They decide before texts, which can quote a prompt."""
+"""Codes and types that have one meaning, in small letters: of OpenAI, Azure, Anthropic, llama.cpp, GitHub, LiteLLM, xAI,
+Moonshot, DashScope, Volcengine, Google and Zhipu (numbers). They decide before texts, which can quote a prompt."""
 
 _KIND_BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
+_CODE_IN_TEXT = re.compile(r"[\"'](?:code|type|status)[\"'] ?: ?[\"']([\w.]{1,60})[\"']")
+"""A code in the JSON of a body that stands in an error's text."""
+
+MINIMAX_KINDS = {
+    **dict.fromkeys((1000, 1001, 1002, 1013, 1024, 1033, 1041), Failure.TEMPORARY),
+    **dict.fromkeys((1004, 2049), Failure.BAD_KEY),
+    **dict.fromkeys((1008, 2056), Failure.QUOTA),
+    **dict.fromkeys((1026, 1027), Failure.REFUSED),
+    1039: Failure.TOO_LONG,
+}
+"""Numbers in the field `base_resp` of MiniMax's replies, which have the status 200."""
+
+# OpenAI's servers use 409 for locks, and the package openai sends the request again.
+_PASSING_STATUSES = (408, 409, 425, 429)
+
+_NEVER_TOO_LONG = (401, 403, 404)
+
+_TOKENS_OR_CONTEXT = re.compile(r"token|context|n_ctx|max_\w{0,12}len|max_kv_size", _FLAGS)
+
 _KIND_BY_STATUS = {
     **dict.fromkeys((401, 403), Failure.BAD_KEY),
-    402: Failure.QUOTA,
-    413: Failure.TOO_LONG,
     # If the text of a 404 does not mention a model, the address is wrong.
-    **dict.fromkeys((404, 405), Failure.UNREACHABLE),
-    # OpenAI's servers use 409 for locks, and the package openai sends the request again.
-    **dict.fromkeys((408, 409, 425, 429), Failure.TEMPORARY),
+    **dict.fromkeys((404, 405, 407), Failure.UNREACHABLE),
 }
 """Kinds by HTTP status, for texts that match no pattern. Other statuses below 500 are bad requests."""
 
@@ -160,7 +288,8 @@ _STATUS_IN_TEXT = re.compile(
 )
 
 _TEMPORARY = re.compile(
-    r"rate[ _]?limit|too many requests|overloaded|time[d-]? ?out|connection (?:error|reset|aborted|broken)"
+    r"rate[ _]?limit|too many (?:requests|tokens)|throttl|please wait|overloaded"
+    r"|time[d-]? ?out|connection (?:error|reset|aborted|broken)"
     r"|server disconnected|closed connection|incomplete (?:chunked )?read|broken pipe|temporarily|bad gateway"
     r"|batch_expired|enqueued token limit|\bapi_error\b"
     r"|service unavailable|internal server error|remoteprotocolerror|resource_exhausted|eof occurred|remote end closed",
@@ -223,12 +352,13 @@ def failure_of_error(error: BaseException) -> Failure:
     # This comes before texts and statuses, because the message of an ImportError can contain any module's name.
     if any(isinstance(each, ImportError) for each in chain):
         return Failure.MISSING_PACKAGE
-    if kind := next(
-        (_KIND_BY_CODE[code] for each in chain for code in _codes(each) if code in _KIND_BY_CODE),
-        None,
-    ):
-        return kind
+    for cause in chain:
+        for code in body_codes(getattr(cause, "body", None)):
+            if code in _KIND_BY_CODE:
+                return _KIND_BY_CODE[code]
     status = next((found for each in chain if (found := http_status(each)) is not None), None)
+    if is_web_page(error) and status is not None and status < 500:
+        return Failure.UNREACHABLE
     # Some of HELM's clients wrap a provider's exception in their own, so the useful text is often in the cause.
     kind = _classify_text(
         "; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain), status
@@ -236,9 +366,47 @@ def failure_of_error(error: BaseException) -> Failure:
     return _resolve_unknown(kind, any(isinstance(each, NonRetriableException) for each in chain))
 
 
+def is_web_page(error: BaseException) -> bool:
+    """Whether the response behind an exception is a page for browsers, which no API sends: a proxy or firewall did."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return isinstance(headers, Mapping) and "text/html" in str(headers.get("content-type", ""))
+
+
 def label_error(kind: Failure, error: str) -> str:
     """Put the kind's label before an error's text, so that the kind can be read from it even if the text is cut."""
     return error if _LABEL.match(error) else f"{kind.value}: {error}"
+
+
+_ADVICE: list[tuple[Callable[[str], object], str]] = [
+    (
+        _TEMPLATE_WORDS.search,
+        "the chat template or the server refuses these turns, such as a system turn or two turns of one role; choose"
+        " another chat template of the model, or style=completion where the task allows it",
+    ),
+    (
+        is_output_limit,
+        "the output budget is above the model's limit; set max_tokens in the deployment's extra_body, or a smaller"
+        " thinking_tokens",
+    ),
+    (
+        re.compile(r"no endpoints (?:found|available)|no allowed providers", _FLAGS).search,
+        "no provider of the router takes this request; change `provider` in the deployment's extra_body, or the"
+        " data policy of the account (https://openrouter.ai/settings/privacy)",
+    ),
+    (
+        re.compile(r"<html|<!doctype|text/html", _FLAGS).search,
+        "this is a page for browsers, probably of a proxy or a firewall; check base_url, HTTPS_PROXY and NO_PROXY",
+    ),
+]
+"""What an error's text shows, and the setting that helps."""
+
+
+def add_advice(error: str) -> str:
+    """Add to an error's text which setting helps, if that is known and the text does not say it yet."""
+    for applies, advice in _ADVICE:
+        if applies(error[:_HEAD]) and advice not in error:
+            return f"{error}; {advice}"
+    return error
 
 
 class Ending(Enum):
@@ -259,12 +427,14 @@ class Ending(Enum):
 _ENDINGS: Mapping[Ending, str] = {
     # The first ones are of OpenAI, Anthropic, and HELM's own clients.
     Ending.WHOLE: "stop end_turn stop_sequence endoftext unknown eos eos_token complete completed finish finished"
-    " end_of_text word",
+    " end_of_text word repetition repetition_detected",
     Ending.CUT: "length max_tokens model_context_window_exceeded max_output_tokens max_length model_length limit"
     " error_limit",
     Ending.REFUSED: "content_filter refusal content_filtered guardrail_intervened error_toxic sensitive"
-    " safety prohibited_content blocklist recitation spii image_safety",
-    Ending.BROKEN: "error abort aborted cancelled user_cancel timeout network_error insufficient_system_resource other",
+    " safety prohibited_content blocklist recitation spii image_safety image_recitation image_prohibited_content"
+    " model_armor content_blocked data_inspection_failed",
+    Ending.BROKEN: "error abort aborted cancelled user_cancel timeout network_error insufficient_system_resource other"
+    " failed failure server_error provider_error upstream_error connection_error internal_error overloaded unavailable",
     Ending.NO_TEXT: "tool_calls function_call tool_use pause_turn tool_call compaction language"
     " malformed_function_call unexpected_tool_call too_many_tool_calls malformed_model_output malformed_tool_use",
 }
@@ -283,12 +453,16 @@ _FAILURES = {
 
 def ending_of(reason: object) -> Ending | None:
     """Return what a finish reason of any protocol says; None if it is unknown. An answer without a reason is whole."""
-    word = str(getattr(reason, "value", "unknown" if reason in (None, "") else reason)).lower()
-    return (
-        Ending.REFUSED
-        if "content policy" in word
-        else _ENDING_OF.get(word.removeprefix("finish_reason_"))
-    )
+    if reason in (None, ""):
+        return Ending.WHOLE
+    word = str(getattr(reason, "value", reason)).lower().removeprefix("finish_reason_")
+    if "content policy" in word:
+        return Ending.REFUSED
+    # Google's OpenAI-compatible server adds the reason of the filter: `content_filter: PROHIBITED_CONTENT`.
+    word = word.partition(":")[0].strip()
+    if word not in _ENDING_OF and word.endswith("_error"):
+        return Ending.BROKEN
+    return _ENDING_OF.get(word)
 
 
 def failure_of_reason(reason: object) -> Failure | None:
@@ -310,21 +484,62 @@ def check_reason(reason: object) -> str:
     return ending.value if ending and reason not in (None, "", "unknown") else "unknown"
 
 
+def failure_of_body(body: object, status: int | None = None) -> Failure:
+    """Classify the JSON body of a failed request, whose status may be known: codes decide before words."""
+    for code in body_codes(body):
+        if code in _KIND_BY_CODE:
+            return _KIND_BY_CODE[code]
+    text = str(body)
+    return _classify_text(text if status is None else f"status {status}: {text}", status)
+
+
 def _classify_text(text: str, status: int | None) -> Failure:
     text = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} {text[-_TAIL:]}"
     if status is None and (found := _STATUS_IN_TEXT.search(text)):
         status = int(next(filter(None, found.groups())))
-    # The text of a server's internal error says nothing about the request, whatever words it contains.
-    if status is not None and status >= 500:
-        return Failure.TEMPORARY
+    for kind, pattern in _PYTHON_WORDS:
+        if pattern.search(text):
+            return kind
+    for code in _CODE_IN_TEXT.findall(text):
+        if code.lower() in _KIND_BY_CODE:
+            return _KIND_BY_CODE[code.lower()]
+    if (kind_of_status := _classify_by_status(text, status)) is not None:
+        return kind_of_status
+    if _QUOTA_WORDS.search(text):
+        return Failure.QUOTA
+    if status not in _NEVER_TOO_LONG and _is_too_long(text):
+        return Failure.TOO_LONG
     for kind, pattern in _TEXT_PATTERNS:
         if pattern.search(text):
             return kind
+    if _TEMPLATE_WORDS.search(text):
+        return Failure.BAD_REQUEST
     if status is not None:
         return _KIND_BY_STATUS.get(status, Failure.BAD_REQUEST)
     if _MALFORMED.search(text):
         return Failure.MALFORMED
     return Failure.TEMPORARY if _TEMPORARY.search(text) else Failure.UNKNOWN
+
+
+def _classify_by_status(text: str, status: int | None) -> Failure | None:
+    """Return what a status means that decides before the words; None for one that does not."""
+    if status is None:
+        return None
+    if status >= 500:
+        if _TEMPLATE_WORDS.search(text):
+            return Failure.BAD_REQUEST
+        # llama.cpp, llama-cpp-python and Ollama refuse long prompts with 500. Without a word on tokens or the context,
+        # the text of an internal error says nothing about the request.
+        if _TOKENS_OR_CONTEXT.search(text) and _is_too_long(text):
+            return Failure.TOO_LONG
+        return Failure.TEMPORARY
+    if status == 402:
+        return Failure.QUOTA
+    if status in _PASSING_STATUSES:
+        return Failure.QUOTA if _QUOTA_WORDS.search(text) else Failure.TEMPORARY
+    if status == 413:
+        return Failure.QUOTA if _QUOTA_WORDS.search(text) else Failure.TOO_LONG
+    return None
 
 
 def _resolve_unknown(kind: Failure, final: bool) -> Failure:
@@ -346,15 +561,20 @@ def list_causes(error: BaseException) -> Iterator[BaseException]:
         )
 
 
-def _codes(error: BaseException) -> Iterator[str]:
-    """Yield the codes and types in the response body of an exception of the providers' packages."""
-    body = getattr(error, "body", None)
-    inner = body.get("error") if isinstance(body, dict) else None
-    for part in (body, inner):
-        if isinstance(part, dict):
-            yield from (
-                str(part[name]) for name in ("code", "type") if isinstance(part.get(name), str)
-            )
+def body_codes(body: object, depth: int = 4) -> Iterator[str]:
+    """Yield the codes and types in the JSON body of an error in small letters, the outer ones first.
+
+    Azure, Anthropic and gateways nest errors in errors.
+    """
+    if isinstance(body, list):
+        body = next((part for part in body if isinstance(part, Mapping)), None)
+    if not isinstance(body, Mapping) or depth == 0:
+        return
+    for name in ("code", "type", "status", "error_type", "reason"):
+        if isinstance(body.get(name), str):
+            yield body[name].lower()
+    for name in ("error", "innererror", "detail", "details", "metadata"):
+        yield from body_codes(body.get(name), depth - 1)
 
 
 def http_status(error: BaseException) -> int | None:

@@ -80,6 +80,22 @@ def test_score(command: Command, tmp_path: Path) -> None:
     assert set(command.rows[0]) == {*HELMET.task("nlu").metrics, "longctx_score"}
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "loogle:task=shortdep_qa",
+        "leval:task=tpo",
+        "longgenbench_qa:task=gsm8k",
+        "fresh_text:task=recall,length=4k",
+    ],
+)
+def test_a_record_without_references_is_refused(entry: str, command: Command) -> None:
+    """A scorer that needs a reference says so in one line with the file and the line of the record."""
+    Path("r.jsonl").write_text('{"prediction": "x", "references": []}\n')
+    assert command("score", entry, "--records", "r.jsonl") == 2
+    assert "r.jsonl:1: references is empty, but" in command.err
+
+
 def test_half_characters_are_scored(command: Command) -> None:
     """`score` takes lone surrogates, which models write and JSON escapes, as characters, like the official codes."""
     outputs = ["label: 3", "label: 3 \ud83d", "\ud83dlabel: 3"]

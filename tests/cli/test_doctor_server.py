@@ -27,13 +27,16 @@ FAULTS = {
     "sampled": "3 greedy answers differ",
     "default": "without a temperature the server samples",
     "reasons": "the model reasons before it answers",
+    "inline": "the model reasons before it answers",
+    "field": "the answer is in the reasoning field, and the content is empty: the server's reasoning parser",
+    "unknown": "answers may contain reasoning: they begin with a tag or a channel",
     "uncounted": "the server counts no tokens",
     "silent": "the server gives no log-probabilities",
     "builds": "two builds answer: 4 of 20 replies to the same chat come from another one, each 5th",
 }
 """Faults of the server, and a pattern of the line about each of them."""
 
-BROKEN = {"system", "turns", "cut", "model", "builds"}
+BROKEN = {"system", "turns", "cut", "model", "builds", "field"}
 
 
 def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
@@ -58,6 +61,12 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
     message = {"role": "assistant", "content": text}
     if fault == "reasons":
         message["reasoning_content"] = "Hm."
+    if fault == "inline":
+        message["content"] = f"[THINK]Hm.[/THINK]{text}"
+    if fault == "unknown":
+        message["content"] = f"<ponder>Hm.</ponder>{text}"
+    if fault == "field":
+        message = {"role": "assistant", "content": None, "reasoning_content": text}
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "stop"}
     if body.get("logprobs") and not fault.startswith("silent"):
         noise = Random(number).uniform(0, 0.004)

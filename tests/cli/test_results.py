@@ -58,6 +58,27 @@ def test_pages_with_a_schema_of_the_users(command: Command, suite: Path) -> None
     assert not needs_pages(suite)
 
 
+@pytest.mark.parametrize("command_name", ["summarize", "report", "export"])
+@pytest.mark.parametrize("kept", [0, 20])
+def test_a_damaged_run_costs_only_itself(
+    command_name: str, kept: int, command: Command, suite: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run whose statistics are cut off is left out with a warning, and the others are shown."""
+    other = ENTRY.replace("null", "lexical")
+    stats = write_run(suite, other, long_prompts(2, 500)) / "stats.json"
+    stats.write_bytes(stats.read_bytes()[:kept])
+    assert command(command_name, "--suite", "mine") == 0
+    assert "left out" in caplog.text
+    assert str(stats.relative_to(Path.cwd())) in caplog.text
+
+
+def test_a_suite_of_damaged_runs_alone_is_an_error(command: Command, suite: Path) -> None:
+    """A suite in which no run can be read ends in one line."""
+    (stats,) = suite.glob("*/stats.json")
+    stats.write_text("")
+    assert "stats.json cannot be read" in told(command, "report", "--suite", "mine")
+
+
 def test_a_used_port(command: Command, suite: Path) -> None:
     """`serve` names a port that is in use, and says what to do."""
     (suite / "groups.json").write_text("[]")

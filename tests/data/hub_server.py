@@ -18,6 +18,9 @@ import pytest
 from tests.data.releases import SECRET
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+PARQUET_REVISION = "refs/convert/parquet"
+CONVERTED = "c" * 40
+"""The commit of the conversion to parquet, where a repository has files of its own for it."""
 
 
 @dataclass
@@ -25,7 +28,10 @@ class Hub:
     """What the server has, and how it misbehaves.
 
     Args:
-        repos: repository to file name to content.
+        repos: repository to file name to content; `REPOSITORY@REVISION` has what a revision has instead.
+        commits: the commits of a repository, the newest first; by default COMMIT alone.
+        moved: new names of repositories, to which requests are redirected.
+        gated: repositories that need a login.
         status: answer everything with this status.
         cut: how many downloads to cut in the middle.
         etag: give this digest instead of the right one.
@@ -37,8 +43,26 @@ class Hub:
     cut: int = 0
     etag: str | None = None
     info: tuple[int, dict[str, str], bytes] | None = None
+    commits: dict[str, list[str]] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
+    gated: set[str] = field(default_factory=set)
     requests: list[str] = field(default_factory=list)
     url: str = ""
+
+    def files_at(self, repo: str, revision: str | None) -> dict[str, bytes] | None:
+        """Return the files of a revision, by default the newest one; None if there is no such repository."""
+        revision = PARQUET_REVISION if revision == CONVERTED else revision
+        return self.repos.get(f"{repo}@{revision}", self.repos.get(repo))
+
+    def commit_of(self, repo: str, revision: str | None) -> str:
+        """Return the commit of a revision."""
+        if revision and re.fullmatch("[0-9a-f]{40}", revision):
+            return revision
+        return CONVERTED if f"{repo}@{revision}" in self.repos else self.head(repo)
+
+    def head(self, repo: str) -> str:
+        """Return the newest commit."""
+        return self.commits.get(repo, [COMMIT])[0]
 
 
 @contextmanager
@@ -85,6 +109,15 @@ class _Handler(BaseHTTPRequestHandler):
             )
             return
         path = self.path.split("?")[0].replace("%2F", "/")
+        for old, new in self.hub.moved.items():
+            if f"/{old}" in path and f"/{new}" not in path:
+                self._send(307, b"", {"Location": self.path.replace(old, new, 1)}, body)
+                return
+        for repo in self.hub.gated:
+            # The hub describes a gated repository to everyone, but serves its files only to those with access.
+            if f"/{repo}/resolve/" in path:
+                self._send(403, b"", {"X-Error-Code": "GatedRepo"}, body)
+                return
         if match := re.fullmatch(r"/api/models/(.+)/tree/[^/]+", path):
             files = self.hub.repos.get(match[1], {})
             rows = [
@@ -96,26 +129,46 @@ class _Handler(BaseHTTPRequestHandler):
             r"/api/(?:datasets|models)/.+/tree/.+", path
         ):  # of folders, which no repository here has
             self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
-        elif match := re.fullmatch(r"/api/(?:datasets|models)/(.+?)(?:/revision/.+)?", path):
-            self._info(match[1])
-        elif match := re.fullmatch(r"(?:/datasets)?/(.+?)/resolve/[^/]+/(.+)", path):
-            self._file(self.hub.repos.get(match[1], {}).get(match[2]), body)
+        elif match := re.fullmatch(r"/api/(?:datasets|models)/(.+?)/commits/[^/]+", path):
+            rows = [
+                {
+                    "id": commit,
+                    "authors": [],
+                    "date": "2026-01-01T00:00:00.000Z",
+                    "title": "",
+                    "message": "",
+                }
+                for commit in self.hub.commits.get(match[1], [COMMIT])
+            ]
+            self._send(200, json.dumps(rows).encode(), {"Content-Type": "application/json"}, body)
+        elif match := re.fullmatch(r"/api/(?:datasets|models)/(.+?)(?:/revision/(.+))?", path):
+            self._info(match[1], match[2])
+        elif match := re.fullmatch(
+            r"(?:/datasets)?/(.+?)/resolve/(refs/convert/parquet|[^/]+)/(.+)", path
+        ):
+            files = self.hub.files_at(match[1], match[2]) or {}
+            self._file(files.get(match[3]), body)
         else:
             self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
 
-    def _info(self, repo: str) -> None:
+    def _info(self, repo: str, revision: str | None) -> None:
         if self.hub.info:
             status, headers, text = self.hub.info
             self._send(status, text, headers, True)
             return
-        if repo not in self.hub.repos:
+        files = self.hub.files_at(repo, revision)
+        if files is None:
             self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"}, True)
             return
-        siblings = [{"rfilename": name} for name in self.hub.repos[repo]]
+        siblings = [
+            {"rfilename": name, "blobId": hashlib.sha1(data).hexdigest(), "size": len(data)}
+            for name, data in files.items()
+        ]
         info = {
             "id": repo,
             "_id": "1",
-            "sha": COMMIT,
+            "sha": self.hub.commit_of(repo, revision),
+            "gated": "auto" if repo in self.hub.gated else False,
             "siblings": siblings,
             "private": False,
             "disabled": False,

@@ -65,8 +65,12 @@ def test_a_file_is_fetched_once(tmp_path: Path) -> None:
     assert (root / FILE.path).read_bytes() == CONTENT
     record = json.loads((root / (FILE.path + ".source.json")).read_text())
     assert record == {
-        "bucket": "b", "name": FILE.name, "generation": "7", "md5": hashlib.md5(CONTENT).hexdigest()
-    }  # fmt: skip
+        "bucket": "b",
+        "name": FILE.name,
+        "generation": "7",
+        "md5": hashlib.md5(CONTENT).hexdigest(),
+        "stored": {"x.csv": {"size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}},
+    }
     assert Handler.asked == [
         "/b/b/o/in_%281%2C2%29%20x.csv",
         "/b/b/o/in_%281%2C2%29%20x.csv?alt=media&generation=7",

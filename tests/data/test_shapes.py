@@ -16,13 +16,13 @@ import pyarrow.parquet
 import pytest
 
 from helm_longctx.data import unpack
-from helm_longctx.data.hub import RangedStream
+from helm_longctx.data.hub import HubZip, RangedStream
 from helm_longctx.data.jsonl import read_first_row
 from helm_longctx.data.release import Release, ReleaseFile
 from helm_longctx.data.unpack import first_in_tar
 from helm_longctx.data.web import WebFile
 from helm_longctx.errors import ShapeError
-from helm_longctx.tasks.data_cards import Shape, check_shapes
+from helm_longctx.tasks.data_checks import Shape, check_shapes
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.data.hub_server import Hub, point_at, serve
@@ -37,12 +37,13 @@ ROW = {
     "problem_type": "parents",
 }
 ENTRY = "graphwalks:task=openai_parents,length=128k"
+GRAPH_ROWS = 1150
 
 
 def parquet(row: dict[str, object], rows: int = 1) -> bytes:
-    """Return a parquet file with a row group for each row."""
+    """Return a parquet file whose row groups have a hundred rows."""
     buffer = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row] * rows), buffer, row_group_size=1)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row] * rows), buffer, row_group_size=100)
     return buffer.getvalue()
 
 
@@ -61,7 +62,7 @@ def check(*entries: str) -> list[Shape]:
 
 def test_a_row_of_the_right_shape(hub: Hub, command: Command) -> None:
     """A row with the loader's columns is the same, and the exit status is 0."""
-    hub.repos["openai/graphwalks"] = {GRAPHS: parquet(ROW)}
+    hub.repos["openai/graphwalks"] = {GRAPHS: parquet(ROW, GRAPH_ROWS)}
     assert command("fetch", "--check", ENTRY) == 0, command.err
     (shape,) = check(ENTRY)
     assert shape[2:] == (
@@ -91,7 +92,7 @@ def test_a_row_of_another_shape(
     hub: Hub, command: Command, files: dict[str, dict[str, object]], told: str
 ) -> None:
     """Another type, another column or another split differs, with the names that are there, and the status is 1."""
-    hub.repos["openai/graphwalks"] = {name: parquet(row) for name, row in files.items()}
+    hub.repos["openai/graphwalks"] = {name: parquet(row, GRAPH_ROWS) for name, row in files.items()}
     assert command("fetch", "--check", ENTRY) == 1
     assert "differs: 1" in command.out
     (shape,) = check(ENTRY)
@@ -99,7 +100,7 @@ def test_a_row_of_another_shape(
 
 
 def test_files_of_json(hub: Hub) -> None:
-    """Rows of JSON lines and of an array are compared, and a file that is missing differs."""
+    """Rows of JSON lines and of an array are compared, and a file that is missing has vanished."""
     book = {"id": 1, "context": "text", "input": "Who?", "answer": ["Ada"], "options": []}
     hub.repos["xinrongzhang2022/InfiniteBench"] = {
         "longbook_qa_eng.jsonl": json.dumps(book).encode() + b"\n{}\n"
@@ -115,30 +116,12 @@ def test_files_of_json(hub: Hub) -> None:
         "babilong:qa1": "same",
     }, results
     (shape,) = check("infinite_bench:task=passkey")
-    assert (shape.result, shape.why) == (
-        "differs",
-        "the repository has no file passkey.jsonl, but longbook_qa_eng.jsonl",
-    )
+    assert (shape.result, "(404)" in shape.why) == ("vanished", True)
 
 
-def test_what_is_not_read(hub: Hub, command: Command) -> None:
-    """A repository that refuses access is not read, and nothing is said to differ."""
-    assert command("fetch", "--check", ENTRY) == 0
-    (refused,) = check(ENTRY)
-    assert refused.result == "not read"
-    assert "(404)" in refused.why
-
-
-LONGBENCH = "longbench:task=hotpotqa"
-QUESTION = {
-    "input": "Who?",
-    "context": "Ada.",
-    "answers": ["Ada"],
-    "length": 1,
-    "dataset": "hotpotqa",
-    "language": "en",
-}
-QUESTION |= {"all_classes": None, "_id": "a"}
+LOOGLE = "loogle:task=shortdep_qa"
+PAIRS = "[{'Q': 'Who?', 'A': 'Ada'}]"
+QUESTION = {"input": "Ada.", "title": "Ada", "qa_pairs": PAIRS, "output": "none"}
 
 
 def zipped(files: dict[str, bytes]) -> bytes:
@@ -156,10 +139,10 @@ def test_a_row_of_a_zip_file(hub: Hub) -> None:
     rows = (
         json.dumps(QUESTION).encode() + b"\n" + random.Random(2).randbytes(1 << 20).hex().encode()
     )
-    hub.repos["THUDM/LongBench"] = {"data.zip": zipped({"data/hotpotqa.jsonl": rows})}
-    (shape,) = check(LONGBENCH)
+    hub.repos["bigai-nlco/LooGLE"] = {"data.zip": zipped({"data/shortdep_qa.json": rows})}
+    (shape,) = check(LOOGLE)
     assert shape[2:] == (
-        "input str, context str, answers list, length int, dataset str, language str, all_classes NoneType, _id str",
+        "input str, title str, qa_pairs str, output str",
         "same",
         "",
     )
@@ -172,26 +155,26 @@ def test_a_row_of_a_zip_file(hub: Hub) -> None:
     ("content", "told"),
     [
         (
-            zipped({"hotpotqa.jsonl": json.dumps({**QUESTION, "answers": "Ada"}).encode()}),
-            "column 'answers' must be",
+            zipped({"shortdep_qa.jsonl": json.dumps({**QUESTION, "input": 7}).encode()}),
+            "column 'input' must be",
         ),
         (
             zipped({"data/other.jsonl": b"{}"}),
-            "the archive has no data/hotpotqa.jsonl, but large, data/other.jsonl",
+            "the archive has no data/shortdep_qa.json, but large, data/other.jsonl",
         ),
-        (zipped({"data/hotpotqa.jsonl": b"text"}), "it does not begin with a JSON object"),
+        (zipped({"data/shortdep_qa.json": b"text"}), "it does not begin with a JSON object"),
         (b"no archive", "it is no zip file"),
     ],
 )
 def test_a_zip_file_of_another_shape(hub: Hub, content: bytes, told: str) -> None:
     """Another type, a missing member, other content and a file that is no archive differ."""
-    hub.repos["THUDM/LongBench"] = {"data.zip": content}
-    (shape,) = check(LONGBENCH)
+    hub.repos["bigai-nlco/LooGLE"] = {"data.zip": content}
+    (shape,) = check(LOOGLE)
     assert (shape.result, told in shape.why) == ("differs", True), shape.why
 
 
 def test_arrays_in_a_zip_file(hub: Hub) -> None:
-    """Of an array the first object is read, also if it is larger than a block, and the loader takes it."""
+    """Of an array the first object is read, also if it is larger than a block."""
     text = "Repository:\n" + random.Random(3).randbytes(300_000).hex()
     row = {
         "prompt": f"Goal {text} Question",
@@ -200,12 +183,10 @@ def test_arrays_in_a_zip_file(hub: Hub) -> None:
         "correct_letter": "A",
     }
     member = json.dumps([row, row], indent=4).encode()
-    hub.repos["Steefano/LCB"] = {"LongCodeQA.zip": zipped({"LQA/32K.json": member})}
-    (shape,) = check("longcodebench:length=32k")
-    assert (shape.columns, shape.result) == (
-        "prompt str, repo str, repo_text str, correct_letter str",
-        "same",
-    )
+    hub.repos["org/array"] = {"x.zip": zipped({"a/x.json": member})}
+    source = HubZip("org/array", "x.zip", "a/x.json", "x.json")
+    (content,) = source.first_rows().values()
+    assert json.loads(content) == [row]
 
 
 def tarred(files: dict[str, bytes]) -> bytes:
@@ -273,7 +254,7 @@ def test_a_row_of_a_web_file(hub: Hub) -> None:
 
 def test_only_parts_of_a_file_are_read(hub: Hub) -> None:
     """Of a large file the end and the first row are read, by requests for ranges."""
-    hub.repos["openai/graphwalks"] = {GRAPHS: parquet(ROW, 300)}
+    hub.repos["openai/graphwalks"] = {GRAPHS: parquet(ROW, GRAPH_ROWS)}
     (shape,) = check(ENTRY)
     assert shape.result == "same"
     assert any("bytes=" in request for request in hub.requests)

@@ -53,8 +53,7 @@ def test_a_file_is_fetched_once_and_recorded(
     record = json.loads((root / "folder/x.json.source.json").read_text(encoding="utf-8"))
     assert record == {
         "url": url,
-        "size": len(CONTENT),
-        "sha256": hashlib.sha256(CONTENT).hexdigest(),
+        "stored": {"x.json": {"size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}},
     }
     assert "no checksum was published" in caplog.text
     caplog.clear()

@@ -125,7 +125,7 @@ def test_accuracy_and_likelihood_stay_apart(
 
 
 def test_perplexity_by_position(model: tuple[Any, Any], tmp_path: Path) -> None:
-    """A text of 4k tokens has four windows, whose mean is transformers' own loss."""
+    """The perplexity of a text is transformers' own, its last tokens included; the score is a token's probability."""
     folder = tmp_path / "texts"
     folder.mkdir()
     text = "The river runs north of the town, where a king once built a school. " * 300
@@ -133,10 +133,22 @@ def test_perplexity_by_position(model: tuple[Any, Any], tmp_path: Path) -> None:
     tokenizer_folder = str(tmp_path / "small")
     arguments = {"path": str(folder), "count_with": tokenizer_folder}
     result = lc.evaluate(model, "ppl", "4k", name="m", num_samples=1, arguments=arguments)
-    found = statistics(result, "perplexity").statistics
-    windows = [found[f"token_logprob_to_{end}"].interval.mean for end in (1024, 2048, 3072, 4096)]
-    assert all(value < 0 for value in windows)
-    assert found["token_logprob"].interval.mean == pytest.approx(fmean(windows))
+    statistics_ = statistics(result, "perplexity").statistics
+    loaded, tokenizer = model
+    piece = tokenizer.decode(tokenizer(text)["input_ids"][:4096])
+    ids = torch.tensor([tokenizer(piece)["input_ids"]])
+    with torch.inference_mode():
+        loss = float(loaded(input_ids=ids, labels=ids).loss)
+    assert statistics_["token_logprob"].interval.mean == pytest.approx(-loss, abs=1e-4)
+    ends = [name for name in statistics_ if name.startswith("token_logprob_to_")]
+    assert all(statistics_[name].interval.mean < 0 for name in ends)
+    assert len(ends) >= 4
+    rows = result.scores[result.scores.task == "text"]
+    scores = rows.set_index("metric").score
+    assert scores["perplexity"] == pytest.approx(math.exp(loss), rel=1e-3)
+    assert scores["token probability"] == pytest.approx(math.exp(-loss), rel=1e-3)
+    assert not result.scores.reason.str.contains("empty").any()
+    assert "perplexity" in str(result)
 
 
 def test_a_server_gives_likelihoods(questions: str) -> None:

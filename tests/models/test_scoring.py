@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -17,8 +18,11 @@ from helm_longctx.models.scoring import (
     WINDOW,
     ScoringRequest,
     check_scoring,
+    mean_logprob,
     scored_texts,
-    windows,
+    split_windows,
+    windows_of,
+    windows_output,
     with_answers,
 )
 from tests.support.servers.echoing import EchoServer, copying
@@ -54,11 +58,22 @@ def test_start_of_an_answer() -> None:
 
 
 def test_windows_of_a_text() -> None:
-    """The first token has no log-probability; a last window that is shorter than half is left out."""
+    """Windows have all tokens but the first, and the mean of a text weighs each token alike."""
     values = [-float(place) for place in range(1, WINDOW + WINDOW // 4)]
-    assert windows(values) == [("", -sum(range(1, WINDOW)) / (WINDOW - 1))]
-    assert len(windows([-1.0] * (2 * WINDOW - 1))) == 2
-    assert windows([-2.0, -4.0]) == [("", -3.0)]
+    windows = split_windows(values)
+    assert [window.tokens for window in windows] == [WINDOW - 1, WINDOW // 4]
+    assert [window.is_representative for window in windows] == [True, False]
+    assert mean_logprob(windows) == pytest.approx(fmean(values))
+    assert mean_logprob(split_windows([-2.0, -4.0])) == -3.0
+    assert len(split_windows([-1.0] * (2 * WINDOW - 1))) == 2
+    assert windows_of(windows_output(windows)) == windows
+
+
+@pytest.mark.parametrize("tokens", [1_000, 1_500, 2_047, 2_300])
+def test_perplexity_of_texts_between_windows(tokens: int) -> None:
+    """No token of a text is left out of its perplexity, wherever its last window ends."""
+    values = [-(index % 7) / 3 for index in range(tokens)]
+    assert mean_logprob(split_windows(values)) == pytest.approx(fmean(values))
 
 
 @pytest.mark.parametrize("way", ["echo", "prompt_logprobs", "generate"])

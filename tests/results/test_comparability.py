@@ -55,7 +55,7 @@ def test_a_whole_run_lacks_nothing() -> None:
         "prompt_cut": 0.0,
         "judge_failed": 0.0,
         "subsampled": 0.0,
-        "generated_data": 1.0,
+        "generated_data": 0.0,
     }
     assert find_caveats(RECALL, outcome(values=zero, num_samples=100)) == []
     for judge in ("auto", OFFICIAL):
@@ -73,6 +73,7 @@ def test_a_whole_run_lacks_nothing() -> None:
         ({"other_model": 1.0}, {}, "other_model:json_kv=1", "answers of another model: 100 % (json_kv)"),
         ({"answer_empty": 0.5, "num_instances": 100, "request_failed": 0.0}, {}, "answer_empty:json_kv=50/100", "50 of 100 answers are empty (json_kv)"),
         ({"subsampled": 1.0}, {}, "subsampled:json_kv", "instances drawn by -m (json_kv)"),
+        ({"generated_data": 1.0}, {"length": 8192}, "generated:json_kv=helmet_recall:length=8k", "generated questions, not the benchmark's own (json_kv)"),
         ({}, {"length": 9216}, "length:json_kv=9k", "9k is not a length of the benchmark (json_kv)"),
         ({}, {"num_samples": 6}, "num_samples:json_kv=6/100", "6 of the benchmark's 100 examples (json_kv)"),
         ({}, {"num_samples": "99"}, "num_samples:json_kv=99/100", "99 of the benchmark's 100 examples (json_kv)"),

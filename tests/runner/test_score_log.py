@@ -38,6 +38,8 @@ def test_the_log_ends_with_scores(
     ]
     *_, head, row, command = log_of(caplog)
     assert head == "score  95 % interval  instances  failed  run"
+    row, reason = row.split("  † ")
+    assert reason.startswith("generated questions")
     score, ends, answers, failed, name = row.split()
     low, high = ends.split("–")
     assert float(score) == pytest.approx(100 * sum(scores) / len(scores), abs=0.06)
@@ -56,14 +58,15 @@ def _notes(suite: Path) -> list[str]:
     return list(notes(read_suite(suite, BENCHMARKS).boards))
 
 
-def test_generated_data_is_named(tmp_path: Path) -> None:
-    """One line below the printed scores names the tasks whose data was generated."""
+def test_generated_questions_are_named(tmp_path: Path) -> None:
+    """Two lines below the printed scores name the tasks with generated questions, and the command for others."""
     run = make_run(tmp_path, PLAIN)
     tasks = "json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv"
-    assert _notes(run.parent)[-1] == f"Generated data, not official files: {tasks}"
+    assert _notes(run.parent)[-2] == f"Generated questions, not the benchmarks' own: {tasks}"
+    assert "helm-longctx fetch helmet_recall:length=" in _notes(run.parent)[-1]
     for stats in run.parent.glob("*/stats.json"):
         stats.write_text(stats.read_text().replace("generated_data", "other"))
-    assert not any("Generated data" in line for line in _notes(run.parent))
+    assert not any("enerated" in line for line in _notes(run.parent))
 
 
 def test_many_runs_and_damaged_ones(
@@ -79,7 +82,7 @@ def test_many_runs_and_damaged_ones(
     log_scores(tmp_path / "benchmark_output", "s", ["absent", "damaged", run.name, run.name])
     _, damaged, row, more, _ = log_of(caplog)
     assert "damaged/run_spec.json" in damaged
-    assert row.endswith(run.name)
+    assert row.partition("  † ")[0].endswith(run.name)
     assert more == "and 1 more"
 
 

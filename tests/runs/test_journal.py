@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,16 +103,6 @@ def test_without_the_damaged_line(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(data[len(data) // 2 :])
     with Journal(tmp_path) as journal:
         assert (journal.get("a"), journal.get("b")) == (None, ANSWER)
-
-
-def test_lines_of_earlier_versions(tmp_path: Path) -> None:
-    """Lines without a digest, which earlier versions wrote, are read among lines with one."""
-    new = write(tmp_path).splitlines()
-    old = [json.dumps(json.loads(line)[:2]).encode() for line in new]
-    assert len(old[0]) < len(new[0])
-    (tmp_path / NAME).write_bytes(b"\n".join([old[0], new[1], b""]))
-    with Journal(tmp_path) as journal:
-        assert journal.get("a") == journal.get("b") == ANSWER
 
 
 @pytest.mark.parametrize("line", ["7", "[7, {}]", '["a"]', '["a", [1]]', "{}"])

@@ -21,7 +21,9 @@ from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.tasks.entry import Entry, fetch_command, parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
+from helm_longctx.tasks.reasoning import may_contain_reasoning, split_reasoning
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
+from helm_longctx.tasks.task import Record, Scores, Task
 
 EntryArgument = Annotated[
     str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")
@@ -106,19 +108,53 @@ def score(
             help="JSON lines with prediction, references and the fields that the metric needs."
         ),
     ],
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Score each prediction as it is, with the reasoning in it."),
+    ] = False,
 ) -> None:
-    """Score outputs that you already have, without data. Print a JSON line for each record, in the same order."""
+    """Score outputs that you already have, without data. Print a JSON line for each record, in the same order.
+
+    Reasoning between known marks, such as <think> tags, is removed from a prediction first, as in a run.
+    """
     checked = resolve_entry(BENCHMARKS, entry)
     checked.check_machine()
     (task,) = checked.tasks
+    unfinished = 0
+    suspected = 0
     for row in JsonLines(records, {"prediction": str, "references": list}):
         where = f"{records}:{row.number}"
         for reference in row["references"]:
             if not isinstance(reference, str):
                 raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
         task.check_record(row, where)
-        sys.stdout.buffer.write(_json_line(task.scores(row)))
+        if not raw:
+            prediction = row["prediction"]
+            split = split_reasoning(prediction)
+            unfinished += split.is_open
+            suspected += may_contain_reasoning(prediction, row["references"])
+            row["prediction"] = split.answer
+        record = {**row, **task.record_fields(checked.settings)}
+        sys.stdout.buffer.write(_json_line(_score_record(task, record, where)))
     sys.stdout.flush()
+    if unfinished:
+        _warn(f"the reasoning of {unfinished} predictions has no end, so they are scored whole")
+    if suspected:
+        _warn(f"{suspected} predictions may contain reasoning: they begin with unknown marks")
+
+
+def _warn(text: str) -> None:
+    print(f"helm-longctx: {text}", file=sys.stderr)
+
+
+def _score_record(task: Task, record: Record, where: str) -> Scores:
+    try:
+        return task.scores(record)
+    except (IndexError, ZeroDivisionError) as error:
+        if record["references"]:
+            raise
+        reason = f"references is empty, but {task.name} needs at least one reference"
+        raise InputError(f"{where}: {reason}") from error
 
 
 def show(

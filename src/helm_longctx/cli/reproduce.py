@@ -50,7 +50,7 @@ _MODELS = ("model", "model_url")
         "max_retries",
         "parallelism",
     ),
-    *("output_path", "local_path", "dry_run"),
+    *("output_path", "local_path", "dry_run", "generated"),
     suite="Name of the suite. Without a model it is compared. [default: reproduce]",
 )
 def reproduce(

@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,8 @@ from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.data_cards import Shape, check_shapes, make_cards
+from helm_longctx.tasks.data_cards import make_cards
+from helm_longctx.tasks.data_checks import DataCheck, Shape, check_data
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
@@ -82,7 +84,7 @@ def list_tasks(
         {
             "entry": entry,
             "task": task.argument,
-            "lengths": _span(benchmark.lengths_of(task)),
+            "lengths": _span(_find_lengths(benchmark, task, root)),
             "metric": headline_text(task),
             "max_tokens": _range(task.max_tokens),
             "samples": _range(task.num_samples),
@@ -99,7 +101,10 @@ def list_tasks(
     else:
         benchmark_rows = []
         for each in BENCHMARKS:
-            span = _span([length for task in each.tasks for length in each.lengths_of(task)])
+            lengths: list[int] = []
+            for task in each.tasks:
+                lengths += _find_lengths(each, task, root)
+            span = _span(lengths)
             row = {
                 "benchmark": each.name,
                 "tasks": len(each.tasks),
@@ -141,6 +146,16 @@ def _span(lengths: Sequence[int]) -> str:
     return f"{length_label(min(lengths))}-{length_label(max(lengths))}" if lengths else "none"
 
 
+def _find_lengths(benchmark: Benchmark, task: Task, root: DataRoot) -> list[int]:
+    """Return the lengths at which a task's data can be had: from the publisher, or because it is here."""
+    return [
+        length
+        for length in benchmark.lengths_of(task)
+        if task.is_published_at(length)
+        or all(source.is_present(root) for source in task.sources(length))
+    ]
+
+
 def _range(number: int | Mapping[int, int]) -> int | str:
     """Return a number; the smallest and the largest if it depends on the length."""
     return number if isinstance(number, int) else f"{min(number.values())}-{max(number.values())}"
@@ -154,7 +169,9 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
         return "here"
     if task.any_length and not task.sources(length):
         return "generated"
-    return "missing" if root.mirror else "fetched on first use"
+    if root.mirror:
+        return "missing"
+    return "fetched on first use" if task.is_published_at(length) else "only in a mirror"
 
 
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
@@ -169,7 +186,10 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
             whole = [
                 name
                 for name, each in named
-                if each.averaged and each.tasks_at(length) and not each.needs_path
+                if each.averaged
+                and each.tasks_at(length)
+                and not each.needs_path
+                and all(task.is_published_at(length) for task in each.tasks_at(length))
             ]
             lists = {("", benchmark.title): [f"{name}:{at}model=text" for name in whole]}
             for name, task in ((name, task) for name, each in named for task in each.variants):
@@ -214,14 +234,19 @@ def fetch(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Read one row of each file on the hub, and compare it with the loader."
+            "--check",
+            help="Download nothing. Compare a row of each file, numbers of rows, digests and commits with the code.",
         ),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --check: print the result as JSON.")
     ] = False,
 ) -> None:
     """Download and check the data that entries need, and store it in the cache or in a mirror folder.
 
     Name all entries in one command: files that are in the same archive are then read in one pass. With --check nothing
-    is stored, and the exit status is 1 if files, columns or types differ from what the loaders expect.
+    is stored. The exit status is then 1 if a file has vanished or differs, if a loader refuses a row, or if a
+    repository has moved or needs a login that the data card does not name.
     """
     if not entries and not check:
         raise InputError(
@@ -229,16 +254,13 @@ def fetch(
         )
     names = entries or []
     checked = [parse_entry(BENCHMARKS, each) for entry in names for each in expand_entry(entry)]
+    if as_json and not check:
+        raise InputError("fetch: --json needs --check")
     if check:
-        shapes = [
-            *check_shapes(
-                checked or [each for benchmark in BENCHMARKS for each in list_entries(benchmark)]
-            )
-        ]
-        print_table(text_table("Data on the hub", Shape._fields, shapes))
-        counts = Counter(shape.result for shape in shapes)
-        print("; ".join(f"{result}: {count}" for result, count in counts.items()))
-        if counts["differs"]:
+        every = [entry for benchmark in BENCHMARKS for entry in list_entries(benchmark)]
+        found = check_data(checked or every)
+        (_print_json if as_json else _print_check)(found)
+        if not found.has_passed:
             raise typer.Exit(1)
         return
     # `mirror=False`, because nothing is ever downloaded into a mirror.
@@ -259,7 +281,40 @@ def fetch(
     for entry in checked:
         at = f" at {entry.label}" if entry.label else ""
         for task in entry.tasks:
-            if not task.paths(entry.settings.length):
-                print(
-                    f"{task.name}{at} has no official data, so similar examples will be generated"
-                )
+            if task.generated == "never" or task.paths(entry.settings.length):
+                continue
+            official = entry.benchmark.find_official_entry(entry.name, task, entry.settings.length)
+            advice = f"; {official} asks the benchmark's own" if official else ""
+            print(f"{task.name}{at} has no official data, so its questions are generated{advice}")
+
+
+def _print_check(check: DataCheck) -> None:
+    """Print the files, the repositories, and what a release manager has to do."""
+    print_table(text_table("Data on the hub", Shape._fields, check.shapes))
+    counts = Counter(shape.result for shape in check.shapes)
+    print("; ".join(f"{result}: {count}" for result, count in counts.items()))
+    rows = [
+        (state.page, state.pin[:7] or "none", state.head[:7], state.result)
+        for state in check.repositories
+    ]
+    if rows:
+        print_table(text_table("Repositories", ("page", "pin", "head", "result"), rows))
+    for line in check.notes:
+        print(f"Note: {line}")
+    for line in check.todo:
+        print(f"To do: {line}")
+
+
+def _print_json(check: DataCheck) -> None:
+    """Print the check for programs."""
+    content = {
+        "checked": date.today().isoformat(),
+        "has_passed": check.has_passed,
+        "passed_pages": check.passed_pages,
+        "files": [shape._asdict() for shape in check.shapes],
+        "repositories": [state._asdict() for state in check.repositories],
+        "todo": check.todo,
+    }
+    sys.stdout.buffer.write(
+        orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    )

@@ -17,7 +17,6 @@ from helm.benchmark.model_metadata_registry import get_all_models
 from helm.common.general import get_credentials
 from helm.common.hierarchical_logger import hlog
 
-from helm_longctx._moved import current_name
 from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
 from helm_longctx.config.places import KeyPath
@@ -302,7 +301,7 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
         return {
             **{key: value for key, value in row.items() if key not in open_fields},
             "client_spec": {
-                "class_name": current_name(str(spec.get("class_name"))),
+                "class_name": str(spec.get("class_name")),
                 "args": arguments,
             },
         }

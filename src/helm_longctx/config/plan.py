@@ -4,7 +4,7 @@ import inspect
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from helm_longctx.config.local_models import find_sampling, list_models, model_n
 from helm_longctx.config.models import ModelBook
 from helm_longctx.config.places import KeyPath, Places
 from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
+from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import MAX_COST, TIMEOUT
 from helm_longctx.errors import InputError, is_format_error, list_choices, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs, read_conf
@@ -37,9 +38,15 @@ from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runner.sending import TRIES
 from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.stopping import group_specs
-from helm_longctx.runs.files import find_incomplete_files
-from helm_longctx.tasks.entry import allowed_arguments, check_length, split_entry
-from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
+from helm_longctx.runs.files import check_run_name, find_incomplete_files
+from helm_longctx.tasks.entry import (
+    allowed_arguments,
+    check_length,
+    fetch_line,
+    find_official_entries,
+    parse_entry,
+    split_entry,
+)
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, find_protocol
 from helm_longctx.tasks.stop_rules import parse_rule
 from helm_longctx.tasks.task import GIVEN_TEXTS
@@ -245,6 +252,7 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
                 ) from error
             for spec in made:
                 check_sampling(spec.adapter_spec)
+                check_run_name(spec.name)
             specs += made
     return specs
 
@@ -319,6 +327,7 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
 def _combine(config: RunConfig) -> Iterator[Parts]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
+    _check_questions(config)
     for number, protocol in enumerate(config.protocols or []):
         place = ("protocols", number)
         with config.places.at(place):
@@ -344,6 +353,31 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
         if isinstance(entries, InputError):
             raise config.places.error(("conf_paths", number), f": {entries}")
         yield from (_split(config.places, text, ("conf_paths", number)) for text in entries)
+
+
+def _check_questions(config: RunConfig) -> None:
+    """Raise an `InputError` if protocols would ask generated questions, unless the configuration allows that."""
+    if config.generated:
+        return
+    root = DataRoot.find(config.output_path)
+    entries: dict[str, None] = {}
+    protocols: list[str] = []
+    for text in config.protocols or []:
+        with suppress(InputError):  # `_combine` reports an unknown name with its place
+            benchmark, protocol = find_protocol(text, BENCHMARKS)
+            official: dict[str, str] = {}
+            for run_entry in protocol.entries:
+                official |= find_official_entries(parse_entry([benchmark], run_entry), root)
+            if official:
+                protocols.append(protocol.name)
+                entries |= dict.fromkeys(entry for entry in official.values() if entry)
+    if protocols:
+        names = ", ".join(map(repr, protocols))
+        line = fetch_line(entries, root)
+        raise InputError(
+            f"{names} cannot compare: generated questions, because the benchmark's own are missing;"
+            f" get them with `{line}`, or give --generated to ask generated ones all the same"
+        )
 
 
 def _with_retries(config: RunConfig) -> Iterator[Parts]:
@@ -398,14 +432,21 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
                     check_length(OURS[name], name, {**at, **own})
                 with config.places.at(path):
                     _check(name, {**at, **own})
-            # Each argument is checked alone, so that an error has its place. A method's are valid only beside it.
-            arguments = {**shared, **own}
-            method = {"method": arguments["method"]} if "method" in arguments else {}
-            for key in arguments.keys() & config.arguments.keys():
+            # Arguments are added one by one, so that an error has the place of the one that is wrong.
+            checked = {**at, **own}
+            for key in sorted(shared.keys() - own.keys(), key=_order_check):
+                checked[key] = shared[key]
                 with config.places.at(("arguments", key)):
-                    beside = method if key in METHOD_ARGUMENTS else {}
-                    _check(name, {**at, **own, **beside, key: arguments[key]})
+                    _check(name, checked)
             yield name, {**at, **shared, **own}, path
+
+
+_CHECKED_FIRST = ("method", "temperature")
+"""Arguments beside which alone others are valid: a method's own, and those that say how tokens are drawn."""
+
+
+def _order_check(argument: str) -> tuple[bool, str]:
+    return argument not in _CHECKED_FIRST, argument
 
 
 def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:

@@ -508,6 +508,11 @@ class RunConfig(Section):
         default=None,
         description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)",
     )
+    generated: Annotated[bool, OnCommandLine("--generated")] = Field(
+        default=False,
+        description="run protocols also on questions that this package generates because the benchmark's own are"
+        " missing; their scores are never compared with published numbers",
+    )
     models: Annotated[
         list[AskedModel], OnCommandLine("--model", "--models-to-run", many="repeated")
     ] = Field(
@@ -556,7 +561,12 @@ class RunConfig(Section):
             raise key_error(
                 chosen[1], f"is given together with {chosen[0]}; give one of {', '.join(ways)}"
             )
-        for key, owners in {"lengths": ("tasks",), "arguments": ("tasks", "protocols")}.items():
+        allowed = {
+            "lengths": ("tasks",),
+            "arguments": ("tasks", "protocols"),
+            "generated": ("protocols",),
+        }
+        for key, owners in allowed.items():
             if getattr(self, key) and chosen[0] not in owners:
                 where = " and ".join(owners)
                 raise key_error(

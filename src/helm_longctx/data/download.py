@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import logging
 import os
 import re
@@ -12,10 +13,11 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import orjson
 
@@ -212,7 +214,7 @@ def retry(function: Callable[..., Result], *arguments: object, **named: object) 
 
     def log(state: RetryCallState) -> None:
         error = state.outcome and state.outcome.exception()
-        what = (error and _status(error)) or type(error).__name__
+        what = (error and status_of(error)) or type(error).__name__
         seconds = state.next_action.sleep if state.next_action else 0
         about = f"attempt {state.attempt_number + 1} of {ATTEMPTS} in {seconds:.0f} s"
         _log.warning("the download broke off (%s); %s", what, about)
@@ -235,7 +237,8 @@ def _read_raw(response: Response, count: int) -> bytes:
     return data
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status of the response that an error has; None if it has none."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
 
@@ -244,7 +247,7 @@ def _is_temporary(error: BaseException) -> bool:
     """Return whether the same request may succeed if it is sent again."""
     import requests
 
-    status = _status(error)
+    status = status_of(error)
     if status is not None:
         return status in (408, 429) or status >= 500
     # SSLError is derived from ConnectionError, but an invalid certificate is not temporary.
@@ -278,17 +281,39 @@ def retry_after(error: BaseException) -> float | None:
     return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())
 
 
+@dataclass(frozen=True)
+class Pin:
+    """What of a repository is read.
+
+    Args:
+        repo: `owner/name`.
+        kind: a data set or a model of the hub, or a repository on GitHub.
+        commit: the commit; empty for the newest one.
+        files: the names of the files, or the starts of their names.
+        digests: the digests of files that are compared with the downloaded ones, by name; empty texts if they are not
+            known.
+    """
+
+    repo: str
+    kind: Literal["dataset", "model", "github"]
+    commit: str
+    files: tuple[str, ...]
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+
 class Source(ABC):
     """A source whose files are downloaded together, by themselves. Its subclasses are dataclasses.
 
     Attributes:
         title: its name in the log and in errors, as a format of the source, such as `{0.name} of bucket {0.bucket}`.
         refusal: reason that errors name if the server refuses access.
+        is_published: whether the publisher serves the files. If not, only mirrors can have them.
         log_level: the level at which the log says that it is fetched.
     """
 
     title: ClassVar[str] = ""
     refusal: ClassVar[str] = NO_ACCESS
+    is_published: ClassVar[bool] = True
     log_level: ClassVar[int] = logging.WARNING
 
     @property
@@ -327,6 +352,23 @@ class Source(ABC):
         """
         return {}
 
+    @property
+    def pin(self) -> Pin | None:
+        """What of a repository is read; None if the source is in no repository."""
+        return None
+
+    @property
+    def stored_sha256(self) -> Mapping[str, str]:
+        """The known digests of files under the data root, by path."""
+        return {}
+
+    def find_differences(self) -> list[str]:
+        """Compare what the server has with what is known of it, without downloading large files: a sentence for each.
+
+        An error of the network or of the server is raised as it is.
+        """
+        return []
+
     def ensure(self, root: DataRoot, command: str) -> None:
         """Download the files if one of them is not under the data root.
 
@@ -354,7 +396,7 @@ def explain_failure(
     """
     if isinstance(error, InputError):
         return str(error)
-    status = _status(error)
+    status = status_of(error)
     if status in (401, 403, 404):
         return f"{refusal} ({status}); set HF_TOKEN to a token with access, or {remedy}"
     if status:
@@ -398,9 +440,29 @@ def place_file(target: Path) -> Iterator[tuple[Path, dict[str, object]]]:
         yield data, source
         # The record comes first, because for readers the download is complete when the file exists.
         if source:
+            source["stored"] = {target.name: describe_stored(data)}
+            warn_if_changed(target.with_name(target.name + SOURCE), source, target.name)
             record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
             os.replace(record, target.with_name(target.name + SOURCE))
         os.replace(data, target)
+
+
+def describe_stored(path: Path) -> dict[str, object]:
+    """Return the size and the SHA-256 of a file under a data root, for the record next to it."""
+    return {"size": path.stat().st_size, "sha256": sha256_of(path)}
+
+
+def warn_if_changed(old: Path, source: Mapping[str, object], name: str) -> None:
+    """Warn if the record of an earlier fetch has other digests of the stored files than the record of this one."""
+    try:
+        stored = json.loads(old.read_bytes())["stored"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return  # nothing was fetched before, or the record is damaged
+    if stored != source["stored"]:
+        _log.warning(
+            "%s: the file changed since it was fetched before; scores do not compare with scores on the old one",
+            name,
+        )
 
 
 class SingleFile(Source):
@@ -421,6 +483,28 @@ class SingleFile(Source):
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file to `part`, in a temporary folder, and return the record of its origin."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class UnpublishedFile(SingleFile):
+    """A file that its publisher describes and does not serve, so that only mirrors can have it.
+
+    Args:
+        publisher: the page that does not have the file.
+    """
+
+    path: str
+    publisher: str
+
+    title = "{0.path}"
+    is_published = False
+    log_level = logging.DEBUG
+
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Raise an `InputError`, because there is nothing to download."""
+        raise InputError(
+            f"{self.publisher} does not have this file; put a copy into a mirror folder and set HELM_LONGCTX_DATA"
+        )
 
 
 def sha256_of(path: Path) -> str:

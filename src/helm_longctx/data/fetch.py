@@ -1,8 +1,11 @@
-"""Gets the sources of data that tasks name."""
+"""Gets the sources of data that tasks name, and describes the files that are there."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
-from helm_longctx.data.download import Source
+from helm_longctx.data.download import SOURCE, Source, describe_stored
 from helm_longctx.data.release import ReleaseFile, ensure_release_files
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -40,3 +43,37 @@ def find_lacking(sources: Iterable[Source], root: DataRoot, command: str) -> dic
         except InputError as error:
             errors |= dict.fromkeys((path for source in group for path in source.paths), error)
     return errors
+
+
+def describe_files(sources: Iterable[Source], root: DataRoot) -> dict[str, dict[str, Any]]:
+    """Return size, SHA-256 and origin of each file of sources that is there, by its path under the data root.
+
+    A digest is taken from the record of the fetch if the file still has the recorded size. Otherwise it is computed.
+    """
+    described: dict[str, dict[str, Any]] = {}
+    for source in sources:
+        for path in source.paths:
+            if root.has(path):
+                described[path] = _describe_file(root / path)
+    return described
+
+
+def _describe_file(path: Path) -> dict[str, Any]:
+    record = _read_record(path)
+    stored = record.get("stored", {}).get(path.name, {})
+    if stored.get("size") != path.stat().st_size:
+        return describe_stored(path)
+    origin = {name: record[name] for name in ("repo", "commit", "url") if name in record}
+    return {**stored, **origin}
+
+
+def _read_record(path: Path) -> Mapping[str, Any]:
+    """Return the record of the fetch of a file, which is next to it; empty without one."""
+    for place in (path.with_name(path.name + SOURCE), path.with_name("source.json")):
+        try:
+            record = json.loads(place.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(record, dict) and isinstance(record.get("stored"), dict):
+            return record
+    return {}

@@ -1,14 +1,17 @@
 """Downloads data sets and single files from the Hugging Face hub. No remote code runs.
 
-The hub keeps a parquet conversion of every public data set in the revision `refs/convert/parquet`. huggingface_hub
-downloads it (with progress, resuming, `HF_ENDPOINT` and `HF_TOKEN`); this module checks it and stores it as JSON lines
-under the data root. The `datasets` library is not used: its older versions run the loading scripts of data sets, and it
-keeps another copy of the data in a cache of its own.
+Parquet files of the repository itself are read where it has them. Otherwise the hub's conversion to parquet is read, in
+the revision `refs/convert/parquet`. The hub stops a conversion at 5 GB a split, and then the folders of all splits are
+called `partial-…`: these are refused. huggingface_hub downloads the files (with progress, resuming, `HF_ENDPOINT` and
+`HF_TOKEN`); this module checks them and stores the rows as JSON lines under the data root. The `datasets` library is
+not used: its older versions run the loading scripts of data sets, and it keeps another copy of the data in a cache of
+its own.
 """
 
 import io
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,20 +24,41 @@ import orjson
 
 from helm_longctx.data.download import (
     SOURCE,
+    Pin,
     ResumingStream,
     SingleFile,
     Source,
     check_space,
+    describe_stored,
     sha256_of,
+    warn_if_changed,
 )
-from helm_longctx.data.jsonl import JSON, JsonLines, first_json_content, read_first_row
+from helm_longctx.data.jsonl import JSON, JsonArray, JsonLines, first_json_content, read_first_row
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import MOST_NAMED, first_in_zip, unzip
 from helm_longctx.errors import InputError, ShapeError
 
 PARQUET_REVISION = "refs/convert/parquet"
+PARQUET = ".parquet"
+"""The end of the names of parquet files."""
+PARTIAL = "partial-"
+"""Start of the names of all splits in the conversion of a data set that is too large to be converted whole."""
 TIMEOUT = 30
 """Seconds to wait for the first response. huggingface_hub itself would wait forever."""
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Where the splits of a data set are.
+
+    Args:
+        files: the names of the files of each split.
+        is_conversion: whether the files are the hub's conversion, whose commits are not the repository's.
+    """
+
+    commit: str
+    files: Mapping[str, list[str]]
+    is_conversion: bool
 
 
 @dataclass(frozen=True)
@@ -46,6 +70,10 @@ class HubDataset(Source):
         splits: number of rows of each split in the release that the benchmark used.
         repo: current repository, if the data set was moved.
         parquet: name of the configuration in the parquet conversion, if it differs from the name of the folder.
+        commit: commit of the repository; empty for the latest one. The hub's conversion has commits of its own.
+        files: names of a split's files in the repository, where they are not `data/SPLIT-…` or, for a configuration,
+            `CONFIG/SPLIT-…`: parquet files, or JSON files that are an array of rows.
+        sha256: SHA-256 of files of the repository, by name, where they are known.
         columns: columns to keep, for splits from which not all columns are needed.
         labelled: whether it has columns of label numbers. The names of the labels are stored next to the rows.
     """
@@ -57,6 +85,9 @@ class HubDataset(Source):
     parquet: str = "default"
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labelled: bool = True
+    commit: str = ""
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sha256: Mapping[str, str] = field(default_factory=dict)
 
     title = "hub data set {0.repo_id}"
     refusal = "it has no parquet conversion, or your login has no access to it"
@@ -87,15 +118,20 @@ class HubDataset(Source):
 
         The moves are atomic, so no reader and no other process sees a partial file.
         """
-        commit, available = list_files(self.repo_id, PARQUET_REVISION)
+        place = self.find_files()
         digests: dict[str, str] = {}
         files: dict[str, list[Path]] = {}
-        for split in self.splits:
-            names = self._find_files(split, available)
-            files[split] = [download(self.repo_id, name, commit, digests) for name in names]
-        source = {
+        for split, names in place.files.items():
+            files[split] = [
+                download(
+                    self.repo_id, name, place.commit, digests, sha256=self.sha256.get(name, "")
+                )
+                for name in names
+            ]
+        source: dict[str, object] = {
             "repo": self.repo_id,
-            "commit": commit,
+            "commit": place.commit,
+            "is_conversion": place.is_conversion,
             "files": digests,
             "rows": dict(self.splits),
         }
@@ -103,46 +139,105 @@ class HubDataset(Source):
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
             part = Path(name)
             for split, paths in files.items():
-                # A row can hold a whole book.
-                rows = (
-                    row
-                    for path in paths
-                    for row in _read_parquet(path, self.columns.get(split), 64)
-                )
+                rows = _read_files(paths, self.columns.get(split))
                 _write_rows(part / f"{split}.jsonl", rows, self.splits[split], f"split {split!r}")
+            source["stored"] = {
+                f"{split}.jsonl": describe_stored(part / f"{split}.jsonl") for split in files
+            }
+            warn_if_changed(folder / "source.json", source, self.label)
             (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
-            (part / "features.json").write_bytes(
-                orjson.dumps(_features(next(iter(files.values()))[0]))
-            )
+            first = next(iter(files.values()))[0]
+            labels = _features(first) if first.suffix == PARQUET else {}
+            (part / "features.json").write_bytes(orjson.dumps(labels))
             # A data set is complete if all its `paths` exist. source.json is not among them, so it is moved first.
             for file in ["source.json", *(f"{split}.jsonl" for split in files), "features.json"]:
                 os.replace(part / file, folder / file)
 
+    @property
+    def pin(self) -> Pin:
+        """The commit, the names or their starts, and the digests that are checked."""
+        named = [name for names in self.files.values() for name in names]
+        starts = [f"{self.config or 'data'}/{split}-" for split in self.splits]
+        files = tuple(named or starts)
+        return Pin(self.repo_id, "dataset", self.commit, files, self.sha256)
+
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of each split."""
-        commit, available = list_files(self.repo_id, PARQUET_REVISION)
-        found: dict[str, bytes] = {}
-        for split in self.splits:
-            name = self._find_files(split, available)[0]
-            with open_on_hub(self.repo_id, name, commit) as file:
-                row = first_parquet_row(file, self.columns.get(split))
-                found[f"{self.folder}/{split}.jsonl"] = orjson.dumps(
+        place = self.find_files()
+        contents: dict[str, bytes] = {}
+        for split, names in place.files.items():
+            with open_on_hub(self.repo_id, names[0], place.commit) as file:
+                row = (
+                    first_parquet_row(file, self.columns.get(split))
+                    if names[0].endswith(PARQUET)
+                    else read_first_row(file)[0]
+                )
+                contents[f"{self.folder}/{split}.jsonl"] = orjson.dumps(
                     row, option=orjson.OPT_APPEND_NEWLINE
                 )
                 if self.labelled:
-                    found[f"{self.folder}/features.json"] = orjson.dumps(_features(file))
-        return found
+                    contents[f"{self.folder}/features.json"] = orjson.dumps(_features(file))
+        return contents
 
-    def _find_files(self, split: str, available: Sequence[str]) -> list[str]:
+    def find_differences(self) -> list[str]:
+        """Compare the numbers of rows, and the digests that are known. Only the ends of the files are read."""
+        place = self.find_files()
+        differences = []
+        for split, names in place.files.items():
+            if not all(name.endswith(PARQUET) for name in names):
+                continue  # the rows of another file can be counted only by reading it
+            rows = 0
+            for name in names:
+                with open_on_hub(self.repo_id, name, place.commit) as file:
+                    rows += count_parquet_rows(file)
+            if rows != self.splits[split]:
+                differences.append(
+                    f"split {split} has {rows:,} rows, expected {self.splits[split]:,}"
+                )
+        names = [name for of_split in place.files.values() for name in of_split]
+        known = {name: self.sha256[name] for name in names if name in self.sha256}
+        return differences + compare_digests(self.repo_id, place.commit, known)
+
+    def find_files(self) -> ParquetFiles:
+        """Find the parquet files of all splits: in the repository, or else in the hub's conversion.
+
+        Raises:
+            ShapeError: a split has no files, or the conversion stops within the splits.
+        """
+        commit, available = list_files(self.repo_id, self.commit or None)
+        files = {split: self._own_files(split, available) for split in self.splits}
+        if all(files.values()):
+            return ParquetFiles(commit, files, is_conversion=False)
+        commit, available = list_files(self.repo_id, PARQUET_REVISION)
+        converted = {split: self._converted_files(split, available) for split in self.splits}
+        return ParquetFiles(commit, converted, is_conversion=True)
+
+    def _own_files(self, split: str, available: Sequence[str]) -> list[str]:
+        """Return the names of a split's parquet files in the repository itself."""
+        if names := self.files.get(split):
+            # A split without one of its files is not the split.
+            return [*names] if {*names} <= {*available} else []
+        folder = re.escape(self.config or "data")
+        numbered = re.compile(rf"{folder}/{re.escape(split)}-\d+-of-\d+\.parquet")
+        return [name for name in available if numbered.fullmatch(name)]
+
+    def _converted_files(self, split: str, available: Sequence[str]) -> list[str]:
         """Return the names of a split's files in the parquet conversion, or raise a `ShapeError`."""
-        folder = f"{self.config or self.parquet}/{split}"
-        files = [n for n in available if n.endswith(".parquet")]
-        if not (names := [name for name in files if name.startswith(f"{folder}/")]):
-            given = (
-                ", ".join(sorted({"/".join(name.split("/")[:2]) for name in files})) or "nothing"
+        config = self.config or self.parquet
+        files = [name for name in available if name.endswith(".parquet")]
+        names = [name for name in files if name.startswith(f"{config}/{split}/")]
+        if names:
+            return names
+        if any(name.startswith(f"{config}/{PARTIAL}{split}/") for name in files):
+            raise ShapeError(
+                f"its parquet conversion has only {config}/{PARTIAL}{split}: the hub converts the first 5 GB of a split,"
+                f" so rows are missing, and the repository has no parquet files of its own; {USE_A_MIRROR}"
             )
-            raise ShapeError(f"its parquet conversion has no {folder}, but {given}; {USE_A_MIRROR}")
-        return names
+        folders = sorted({"/".join(name.split("/")[:2]) for name in files})
+        given = ", ".join(folders) or "nothing"
+        raise ShapeError(
+            f"its parquet conversion has no {config}/{split}, but {given}; {USE_A_MIRROR}"
+        )
 
 
 @dataclass(frozen=True)
@@ -191,6 +286,21 @@ class HubFile(SingleFile):
         with _open_file(self.repo_id, self.name, self.commit) as file:
             return {self.path: first_json_content(file)}
 
+    @property
+    def pin(self) -> Pin:
+        """The commit and the digest that are checked."""
+        return Pin(self.repo_id, self.kind, self.commit, (self.name,), {self.name: self.sha256})
+
+    @property
+    def stored_sha256(self) -> Mapping[str, str]:
+        """The digest of the file under the data root, if it is known."""
+        return {self.path: self.sha256} if self.sha256 else {}
+
+    def find_differences(self) -> list[str]:
+        """Compare the digest, if it is known."""
+        commit = self.commit or list_files(self.repo_id, kind=self.kind)[0]
+        return compare_digests(self.repo_id, commit, {self.name: self.sha256}, self.kind)
+
     def origin(self, root: DataRoot) -> str:
         """Return the repository of the file, from the record next to it; without a record, `repo`."""
         record = root / (self.path + SOURCE)
@@ -208,6 +318,8 @@ class HubZip(SingleFile):
     Args:
         member: path of the member. The zip file may also have it without the folder.
         commit: commit of the repository; empty for the latest one.
+        sha256: SHA-256 of the zip file; empty if it is not known.
+        other_members: other paths that the member has in some versions of the zip file.
     """
 
     repo: str
@@ -215,19 +327,37 @@ class HubZip(SingleFile):
     member: str
     path: str
     commit: str = ""
+    sha256: str = ""
+    other_members: tuple[str, ...] = ()
 
     title = "{0.name} of hub dataset {0.repo}"
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the zip file and unpack the member, and return the zip file's origin."""
-        path, source = _download(self.repo, self.name, "dataset", self.commit)
-        unzip(path, self.member, part)
+        path, source = _download(self.repo, self.name, "dataset", self.commit, self.sha256)
+        unzip(path, self.member, part, self._names)
         return source
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The paths that the member can have: with its folder, and without it."""
+        members = (self.member, *self.other_members)
+        return (*members, *(member.rsplit("/", 1)[-1] for member in members))
 
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of the member, for which the end of the zip file and the member's start are read."""
         with _open_file(self.repo, self.name, self.commit) as file:
-            return {self.path: first_in_zip(file, (self.member, self.member.rsplit("/", 1)[-1]))}
+            return {self.path: first_in_zip(file, self._names)}
+
+    @property
+    def pin(self) -> Pin:
+        """The commit and the digest that are checked."""
+        return Pin(self.repo, "dataset", self.commit, (self.name,), {self.name: self.sha256})
+
+    def find_differences(self) -> list[str]:
+        """Compare the digest of the zip file, if it is known."""
+        commit = self.commit or list_files(self.repo)[0]
+        return compare_digests(self.repo, commit, {self.name: self.sha256})
 
 
 @dataclass(frozen=True)
@@ -283,6 +413,11 @@ class HubRows(SingleFile):
             )
         kept = {name: row[name] for name in self.columns}
         return {self.path: orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)}
+
+    @property
+    def pin(self) -> Pin:
+        """The commit, and the start of the names."""
+        return Pin(self.repo, "dataset", self.commit, (self.files,))
 
     def _rows(self, path: Path) -> Iterator[Mapping[str, Any]]:
         is_parquet = path.suffix == ".parquet"
@@ -380,6 +515,33 @@ def first_parquet_row(file: BinaryIO, columns: tuple[str, ...] | None = None) ->
     return row
 
 
+def count_parquet_rows(file: BinaryIO) -> int:
+    """Return the number of rows of a parquet file, which is at its end."""
+    from pyarrow import parquet
+
+    rows: int = parquet.read_metadata(file).num_rows
+    return rows
+
+
+def compare_digests(
+    repo: str,
+    commit: str,
+    digests: Mapping[str, str],
+    kind: Literal["dataset", "model"] = "dataset",
+) -> list[str]:
+    """Return a sentence for each file whose SHA-256 on the hub is not the known one. Unknown digests are empty."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+    differences = []
+    for name, expected in digests.items():
+        metadata = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit))
+        given = metadata.etag or ""
+        # For small files the hub announces git's blob id, which has 40 digits.
+        if expected and len(given) == len(expected) and given != expected:
+            differences.append(f"{name} has SHA-256 {given}, expected {expected}")
+    return differences
+
+
 @contextmanager
 def _open_file(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
     """Open a file of a data set at a commit, by default the latest one, for reading in parts."""
@@ -458,6 +620,17 @@ def _write_rows(
         raise InputError(
             f"{what} has {count} rows, expected {expected or 'some'}: it is not the release that the benchmark used;"
             f" {USE_A_MIRROR}"
+        )
+
+
+def _read_files(
+    paths: Iterable[Path], columns: Sequence[str] | None
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of files of a split: parquet files, or arrays of rows in JSON."""
+    for path in paths:
+        # A row can hold a whole book, so few rows are in memory at a time.
+        yield from (
+            _read_parquet(path, columns, 64) if path.suffix == PARQUET else JsonArray(path, {})
         )
 
 

@@ -24,6 +24,7 @@ import orjson
 
 from helm_longctx.data import hub
 from helm_longctx.data.download import (
+    Pin,
     ResumingStream,
     SingleFile,
     check_space,
@@ -32,6 +33,7 @@ from helm_longctx.data.download import (
 )
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import BLOCK, Provenance, first_in_tar, normalize, unpack
+from helm_longctx.data.web import pin_address
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 
@@ -78,6 +80,11 @@ class ReleaseFile(SingleFile):
         """Download the file; `ensure_release_files` gets several at once."""
         ensure_release_files(self.release, [self.path], root, command)
 
+    @property
+    def pin(self) -> Pin:
+        """The archive, of which no digest is known."""
+        return Pin(self.release.repo, "dataset", "", (self.release.archive,))
+
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of the file if it is JSON and stands in the first part of the archive."""
         content = _first_members(self.release).get(self.release.member(self.path))
@@ -104,6 +111,23 @@ class PinnedFile(SingleFile):
             place: the folder under the data root in which the file gets the same path.
         """
         return cls(f"{place}/{path}", f"https://raw.githubusercontent.com/{folder}/{path}", sha256)
+
+    @property
+    def pin(self) -> Pin | None:
+        """The commit in the address, and the digest."""
+        return pin_address(self.url, self.sha256)
+
+    @property
+    def stored_sha256(self) -> Mapping[str, str]:
+        """The digest of the file under the data root."""
+        return {self.path: self.sha256}
+
+    def find_differences(self) -> list[str]:
+        """Download the file, which is small, and compare its digest."""
+        with ResumingStream(self.url) as stream:
+            io.BufferedReader(stream).read(MOST_PINNED)
+            found = stream.digest.hexdigest()
+        return [] if found == self.sha256 else [f"SHA-256 {found}, expected {self.sha256}"]
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file. Its digest is in the code, so it has no record."""
@@ -268,7 +292,15 @@ def _place(records: Mapping[str, Provenance], part: Path, root: DataRoot, folder
             kept = json.loads(old.read_bytes())
         if not isinstance(kept, dict) and old.exists():
             _log.warning("%s is not a JSON object and is replaced", old)
-        kept = {**(kept if isinstance(kept, dict) else {}), **records}
+        kept = kept if isinstance(kept, dict) else {}
+        for path, record in records.items():
+            earlier = kept.get(path, record)
+            if isinstance(earlier, dict) and earlier.get("sha256") != record["sha256"]:
+                _log.warning(
+                    "%s: the file changed since it was fetched before; scores do not compare with scores on the old one",
+                    path,
+                )
+        kept = {**kept, **records}
         text = orjson.dumps(
             kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
         )

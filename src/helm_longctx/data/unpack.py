@@ -85,17 +85,35 @@ def unpack(
     return records
 
 
-def unzip(path: Path, member: str, target: Path) -> None:
+def gunzip(path: Path, target: Path) -> None:
+    """Write the content of a gzip file to `target`.
+
+    Raises:
+        InputError: the file is damaged, or looks like a decompression bomb.
+    """
+    try:
+        with (
+            path.open("rb") as packed,
+            target.open("wb") as plain,
+            _InflatingStream(packed, str(path)) as content,
+        ):
+            shutil.copyfileobj(content, plain, BLOCK)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{path} is not a complete gzip file: {error}") from error
+
+
+def unzip(path: Path, member: str, target: Path, names: Sequence[str] = ()) -> None:
     """Write one member of a zip file to `target`, and check it against the checksum in the zip file.
+
+    Args:
+        names: all paths that the member can have; by default its path with its folder and without.
 
     Raises an `InputError` if the zip file is damaged, or does not contain the member exactly once.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            # The zip file may have the member without its folder (`HubZip.member`).
-            found = [
-                name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])
-            ]
+            allowed = names or (member, member.rsplit("/", 1)[-1])
+            found = [name for name in archive.namelist() if name in allowed]
             if len(found) != 1:
                 raise InputError(
                     f"it has {len(found) or 'no'} files named {member}, expected 1; {USE_A_MIRROR}"

@@ -10,6 +10,7 @@ import hashlib
 import io
 import logging
 import os
+import re
 import shutil
 import tarfile
 import tempfile
@@ -17,9 +18,17 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from helm_longctx.data.download import TIMEOUTS, ResumingStream, SingleFile, Source, check_space
+from helm_longctx.data.download import (
+    TIMEOUTS,
+    Pin,
+    ResumingStream,
+    SingleFile,
+    Source,
+    check_space,
+)
 from helm_longctx.data.jsonl import JSON, first_json_content
 from helm_longctx.data.root import USE_A_MIRROR
 from helm_longctx.data.unpack import normalize
@@ -31,7 +40,31 @@ ARCHIVES = "https://codeload.github.com"
 
 BLOCK = 1 << 20
 
+_GITHUB = re.compile(
+    r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?(?P<repo>[^/]+/[^/]+)/(?P<revision>[^/]+)/(?P<name>.+)"
+)
+_HUB = re.compile(
+    r"https://huggingface\.co/datasets/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<name>.+)"
+)
+_COMMIT = re.compile("[0-9a-f]{40}")
+
 _log = logging.getLogger(__name__)
+
+
+def pin_address(url: str, digest: str) -> Pin | None:
+    """Return what an address pins; None if it is not in a repository on GitHub or on the hub.
+
+    Args:
+        digest: the known digest of the file; empty if none is known.
+    """
+    if match := _GITHUB.match(url):
+        commit = match["revision"] if _COMMIT.fullmatch(match["revision"]) else ""
+        return Pin(match["repo"], "github", commit, (match["name"],), {match["name"]: digest})
+    if match := _HUB.match(url):
+        return Pin(
+            match["repo"], "dataset", match["revision"], (match["name"],), {match["name"]: digest}
+        )
+    return None
 
 
 @dataclass(frozen=True)
@@ -50,7 +83,7 @@ class WebFile(SingleFile):
     title = "{0.url}"
 
     def write(self, part: Path) -> Mapping[str, object]:
-        """Download the file, and return its address, size and SHA-256."""
+        """Download the file, and return its address."""
         if not self.blob:
             _log.warning(
                 "the content of %s cannot be checked, because no checksum was published", self.url
@@ -62,7 +95,22 @@ class WebFile(SingleFile):
             raise InputError(
                 f"the downloaded file has the git id {found}, expected {self.blob}; {USE_A_MIRROR}"
             )
-        return {"url": self.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
+        return {"url": self.url}
+
+    @property
+    def pin(self) -> Pin | None:
+        """The commit in the address, and the git id of the content."""
+        return pin_address(self.url, self.blob)
+
+    def find_differences(self) -> list[str]:
+        """Download a file with a known git id and compare it; of others, ask whether they exist."""
+        with ResumingStream(self.url) as stream:
+            file = io.BufferedReader(stream)
+            if not self.blob:
+                file.peek(1)
+                return []
+            found = object_id("blob", file.read())
+        return [] if found == self.blob else [f"the git id is {found}, expected {self.blob}"]
 
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of a file of JSON lines, or of an array of objects."""
@@ -82,19 +130,32 @@ class BucketFile(SingleFile):
 
     title = "{0.name} of bucket {0.bucket}"
 
-    def write(self, part: Path) -> Mapping[str, object]:
-        """Download the file, and return its place and version."""
+    @property
+    def _url(self) -> str:
+        return f"{API}/{self.bucket}/o/{quote(self.name, safe='')}"
+
+    def _describe(self) -> dict[str, Any]:
+        """Ask the bucket for the size, the generation and the MD5 of the file."""
         import requests
 
-        url = f"{API}/{self.bucket}/o/{quote(self.name, safe='')}"
-        response = requests.get(url, timeout=TIMEOUTS)
+        response = requests.get(self._url, timeout=TIMEOUTS)
         response.raise_for_status()
-        about = response.json()
+        about: dict[str, Any] = response.json()
+        return about
+
+    def find_differences(self) -> list[str]:
+        """Ask whether the file exists."""
+        self._describe()
+        return []
+
+    def write(self, part: Path) -> Mapping[str, object]:
+        """Download the file, and return its place and version."""
+        about = self._describe()
         size = int(about["size"])
         digest = hashlib.md5(usedforsecurity=False)
         check_space(part.parent, size)
         # The generation selects one version of the content, so all parts belong together even if the file changes.
-        address = f"{url}?alt=media&generation={about['generation']}"
+        address = f"{self._url}?alt=media&generation={about['generation']}"
         with ResumingStream(address, size) as stream, part.open("wb") as out:
             while block := stream.read(BLOCK):
                 digest.update(block)
@@ -137,6 +198,11 @@ class RepositoryFolder(Source):
         return [f"{self.path}/{file}" for file in self.files]
 
     @property
+    def pin(self) -> Pin:
+        """The commit, and git's id of the folder."""
+        return Pin(self.repo, "github", self.commit, (f"{self.folder}/",), {self.folder: self.tree})
+
+    @property
     def url(self) -> str:
         """Address of the archive of the whole repository."""
         return f"{ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
@@ -145,6 +211,12 @@ class RepositoryFolder(Source):
     def place(self) -> str:
         """The folder under the data root that receives the content."""
         return self.path
+
+    def find_differences(self) -> list[str]:
+        """Ask whether the archive exists. Its tree id is compared when it is fetched."""
+        with ResumingStream(self.url) as stream:
+            io.BufferedReader(stream).peek(1)
+        return []
 
     def fetch(self, folder: Path) -> None:
         """Download the whole folder, and check its tree id."""

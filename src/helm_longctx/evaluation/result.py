@@ -14,15 +14,17 @@ from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import Board, make_boards
-from helm_longctx.results.cells import notes, score_tables
+from helm_longctx.results.cells import find_perplexity, notes, score_tables
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.comparison import SharedTable
 from helm_longctx.results.reading import Result
-from helm_longctx.tasks.metric_names import headline_text
+from helm_longctx.tasks.metric_names import SCORE_NAMES, headline_text
 from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from helm_longctx.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class EvaluationResult:
     def scores(self) -> pd.DataFrame:
         """The scores, a row for each model, task or mean, and length.
 
+        Runs with `metric=perplexity` have two rows: `token probability`, in 0 to 1, and `perplexity`, at least 1.
         `score`, `low` and `high` (95 % interval) are in 0 to 1, and NaN if unknown; `n` counts questions. `mark` is `†`
         if a score is not comparable with published ones, and `reason` says why.
         """
@@ -51,27 +54,25 @@ class EvaluationResult:
         for board in self._boards:
             tasks = {task.name: task for task in board.benchmark.tasks}
             for place, result in board.results.items():
-                interval = result.interval
-                rows.append(
-                    {
-                        **{
+                values = {_name_metric(board, tasks.get(place.part)): result.interval}
+                if (perplexity := find_perplexity(result)) is not None:
+                    values["perplexity"] = perplexity
+                for metric, interval in values.items():
+                    rows.append(
+                        {
                             "model": place.model,
                             "benchmark": board.benchmark.name,
                             "task": place.part,
-                        },
-                        "length": place.length,
-                        "metric": board.metric
-                        or (headline_text(tasks[place.part]) if place.part in tasks else "mean"),
-                        **{
+                            "length": place.length,
+                            "metric": metric,
                             "score": interval.mean,
                             "low": interval.low,
                             "high": interval.high,
                             "n": interval.n,
-                        },
-                        "mark": MARK if result.caveats else "",
-                        "reason": "; ".join(describe(result.caveats)),
-                    }
-                )
+                            "mark": MARK if result.caveats else "",
+                            "reason": "; ".join(describe(result.caveats)),
+                        }
+                    )
         columns = (
             "model",
             "benchmark",
@@ -167,3 +168,10 @@ class EvaluationResult:
 
     def _repr_html_(self) -> str:
         return f'<pre style="line-height: normal">{html.escape(repr(self))}</pre>'
+
+
+def _name_metric(board: Board, task: Task | None) -> str:
+    """Return the name of the main score of a task, or of a mean of tasks without one."""
+    if board.metric:
+        return SCORE_NAMES[board.metric]
+    return headline_text(task) if task else "mean"

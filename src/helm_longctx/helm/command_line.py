@@ -26,7 +26,6 @@ from helm.common.general import parse_hocon
 from helm.common.hierarchical_logger import hlog
 from helm.common.object_spec import get_class_by_name
 
-from helm_longctx._moved import current_name
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, find_similar, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
@@ -65,7 +64,7 @@ def check_command_line(command: list[str]) -> None:
     if problems:
         raise SystemExit(1)
     # Our runner does both itself.
-    if not current_name(args.runner_class_name or "").startswith("helm_longctx."):
+    if not (args.runner_class_name or "").startswith("helm_longctx."):
         atexit.register(log_next_command, Path(args.output_path), args.suite)
         for problem in _find_lacking(args):
             print_error(InputError(f"{problem}; the other runs are made"))
@@ -163,9 +162,7 @@ def make_run_specs(
 
 def asks_for_ours(args: Namespace) -> bool:
     """Whether the command names a run entry, a conf file or the runner of this package, even if misspelled."""
-    is_our_runner = find_similar(
-        current_name(args.runner_class_name or ""), [RUNNER], likeness=_MISSPELLED
-    )
+    is_our_runner = find_similar(args.runner_class_name or "", [RUNNER], likeness=_MISSPELLED)
     confs = [Path(path).name for path in args.conf_paths]
     has_our_conf = any(benchmark.name in conf for conf in confs for benchmark in BENCHMARKS)
     return bool(is_our_runner or has_our_conf or _our_entries(args))

@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from statistics import fmean
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.request import GeneratedOutput
 
 from helm_longctx.helm.metric import LongContextMetric
-from helm_longctx.models.scoring import WINDOW
-from helm_longctx.tasks.metric_names import depth_score, nearest_depth, window_logprob
+from helm_longctx.models.scoring import WINDOW, mean_logprob, windows_of
+from helm_longctx.tasks.metric_names import (
+    MEAN_LOGPROB,
+    depth_score,
+    nearest_depth,
+    window_logprob,
+)
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import MAIN_METRIC
 
@@ -22,15 +26,16 @@ class LikelihoodMetric(LongContextMetric):
         outputs = state.result.completions
         answers = state.request.answers
         if not answers:
-            values = [token.logprob for token in outputs[0].tokens]
-            yield MAIN_METRIC, math.exp(fmean(values))
-            yield "token_logprob", fmean(values)
-            yield from (
-                (window_logprob((place + 1) * WINDOW), value) for place, value in enumerate(values)
-            )
+            windows = windows_of(outputs[0])
+            logprob = mean_logprob(windows)
+            yield MAIN_METRIC, math.exp(logprob)
+            yield MEAN_LOGPROB, logprob
+            for index, window in enumerate(windows):
+                if window.is_representative:
+                    yield window_logprob((index + 1) * WINDOW), window.logprob
             return
         found = likelihoods(outputs, len(answers))
-        likelihood = math.exp(found["token_logprob"])
+        likelihood = math.exp(found[MEAN_LOGPROB])
         yield MAIN_METRIC, likelihood
         if sample.depth is not None:
             yield depth_score(nearest_depth(sample.depth)), likelihood
@@ -52,7 +57,7 @@ def _values(outputs: Sequence[GeneratedOutput]) -> dict[str, float]:
     sums = [output.logprob for output in outputs]
     best = max(sums)
     return {
-        "token_logprob": max(output.logprob / len(output.tokens) for output in outputs),
+        MEAN_LOGPROB: max(output.logprob / len(output.tokens) for output in outputs),
         "answer_logprob": best,
         "any_answer_logprob": best + math.log(math.fsum(math.exp(each - best) for each in sums)),
     }

@@ -32,12 +32,16 @@ from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import (
     Usage,
+    answer_of,
     find_other_model,
     is_empty,
+    is_only_in_reasoning,
+    is_repeating,
     measures_of,
     model_of,
     output_truncated,
     steps_of,
+    suspects_reasoning,
     thinking_unfinished,
     usage_of,
 )
@@ -49,10 +53,9 @@ from helm_longctx.tasks.metric_names import (
     pass_at,
     task_score,
 )
-from helm_longctx.tasks.prompt import remove_thinking
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
-from helm_longctx.tasks.task import MAIN_METRIC, Record
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
 """Failures that have their own counts, because they depend on the model and repeat."""
@@ -192,6 +195,12 @@ class LongContextMetric(Metric):
             yield "output_truncated", float(output_truncated(state.result))
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
             yield "answer_empty", float(is_empty(state.result))
+            yield "answer_in_reasoning", float(is_only_in_reasoning(state.result))
+            yield (
+                "reasoning_suspected",
+                float(suspects_reasoning(state.result, references(state))),
+            )
+            yield "answer_repeats", float(is_repeating(state.result))
             if usage := usage_of(state.result):
                 yield (
                     "prompt_cut_by_server",
@@ -216,7 +225,7 @@ class LongContextMetric(Metric):
             # An answer has one annotator. If it had several, the largest value would be right.
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
-        yield "generated_data", float(sample.source == "generated")
+        yield "generated_data", float(sample.source == GENERATED_SOURCE)
         yield "subsampled", float(sample.drawn_from is not None)
         # Older caches and runs have negative times where the system's clock was set back during a request.
         if (
@@ -397,15 +406,20 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
     assert state.result
     # The model continued the prefix, and the official code scores both together (HELMET eval.py:101).
     prefix = sample.answer_prefix if sample.style == "completion" and sample.prefix_scored else ""
+    split = answer_of(state.result)
+    # As in the official code, the prefix comes before the reasoning, which is removed with it.
+    has_reasoning = split.reasoning is not None and not split.is_open
     return {
         **sample.record,
         **(state.annotations or {}),
-        # As in the official code, the prefix comes before the thinking, so a `</think>` also removes the prefix.
-        "prediction": remove_thinking(prefix + state.result.completions[0].text),
-        "references": [
-            reference.output.text for reference in state.instance.all_correct_references
-        ],
+        "prediction": split.answer if has_reasoning else prefix + split.answer,
+        "references": references(state),
     }
+
+
+def references(state: RequestState) -> list[str]:
+    """Return the reference answers of an instance."""
+    return [reference.output.text for reference in state.instance.all_correct_references]
 
 
 def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:

@@ -32,7 +32,6 @@ from helm.benchmark.model_deployment_registry import (
 from helm.common.hierarchical_logger import herror, hlog, hwarn
 from helm.common.request import Request, RequestResult
 
-from helm_longctx._moved import current_name
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
@@ -234,9 +233,7 @@ def _need_no_credentials(
 ) -> Any:
     """HELM warns of a key that its credentials file lacks, but our clients read keys from environment variables."""
     record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model or "")
-    is_ours = record is not None and current_name(record.client_spec.class_name).startswith(
-        f"{_OUR_CLIENTS}."
-    )
+    is_ours = record is not None and record.client_spec.class_name.startswith(f"{_OUR_CLIENTS}.")
     has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get(
         "deployments", {}
     )

@@ -86,14 +86,12 @@ class LongContextScenario(Scenario):
 
     def iter_instances(self, output_path: str) -> Iterator[Instance]:
         """Fetch missing data into the cache beside HELM's folder of the scenario, and yield instances one at a time."""
-        root = DataRoot.find(
-            Path(output_path).parent.parent
-        )  # HELM gives `<output>/scenarios/<scenario>`
+        root = scenario_root(output_path)
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
         ensure(sources, root, fetch_command([self.entry], root))
         settings = settings_with_tokenizer(self.entry, root)
         for task in self.entry.tasks:
-            if task.unscored:
+            if task.unscored and not self.entry.metric:
                 _log.warning("%s has no score: %s", task.name, task.unscored)
             for example in load_examples(task, settings, root):
                 yield to_instance(self.benchmark, task, settings, example, self.entry.max_tokens)
@@ -107,6 +105,11 @@ class LongContextScenario(Scenario):
             display_name=self.entry.title,
             description=self.description,
         )
+
+
+def scenario_root(output_path: str) -> DataRoot:
+    """Return the data root for the folder that HELM gives a scenario, `<output>/scenarios/<scenario>`."""
+    return DataRoot.find(Path(output_path).parent.parent)
 
 
 def _needs_our_runner(entry: Entry, reason: str) -> InputError:
@@ -145,7 +148,7 @@ def to_instance(
         depth=example.depth,
         input_tokens=example.input_tokens,
         counter=example.counter,
-        record=dict(example.record),
+        record={**example.record, **task.record_fields(settings)},
         group=example.group,
         # Without an ending, the data is as in earlier versions.
         follow_up={name: value for name, value in asdict(second).items() if value != ""}

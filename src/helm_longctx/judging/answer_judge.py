@@ -2,7 +2,7 @@
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -129,13 +129,22 @@ class AnswerAnnotator(JudgeAnnotator):
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
         questions_by_answer = [self._questions(state) for state in states]
+        silent = [
+            bool(questions) and self._is_silent(state)
+            for state, questions in zip(states, questions_by_answer, strict=True)
+        ]
         replies_by_answer = ask_judges(
-            self._judges, [questions or {} for questions in questions_by_answer]
+            self._judges,
+            [
+                {} if is_silent else questions or {}
+                for questions, is_silent in zip(questions_by_answer, silent, strict=True)
+            ],
         )
         annotations: list[dict[str, Any]] = []
-        for state, questions, replies in zip(
-            states, questions_by_answer, replies_by_answer, strict=True
+        for state, questions, is_silent, asked in zip(
+            states, questions_by_answer, silent, replies_by_answer, strict=True
         ):
+            replies = self._answer_silence(state, questions or {}) if is_silent else asked
             own = self.judgements.get(state.instance.sub_split or "")
             has_verdict = questions or (
                 own and own.counts_silence and replies and is_answered(state)
@@ -154,6 +163,19 @@ class AnswerAnnotator(JudgeAnnotator):
             log_once(self._logged, state, error)
             # Without a verdict of a judge that the user named, the judgement has failed. With `auto` it is optional.
             return None if self._is_named else {}
+
+    def _is_silent(self, state: RequestState) -> bool:
+        """Whether no judge is asked about an answer, because it is empty."""
+        task, record = _task_and_record(state)
+        return task in self.judgements and self.judgements[task].answers_silence(record)
+
+    def _answer_silence(self, state: RequestState, questions: Iterable[str]) -> Replies:
+        """Return the replies that stand for the judges' about an empty answer, to questions by part."""
+        task, record = _task_and_record(state)
+        own = self.judgements[task]
+        text = own.silence_reply or ""
+        reply = Reply(text=text, verdict=own.read(text, record), error=None)
+        return {judge.name: dict.fromkeys(questions, reply) for judge in self._judges}
 
     def _verdicts(self, state: RequestState, replies: Replies) -> dict[str, Any]:
         """Return the judges' replies and verdicts on one answer, as JSON data."""
@@ -233,12 +255,12 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
     # An entailment model judges passages and claims, and has no such questions.
     if not issubclass(annotator, AnswerAnnotator):
         return []
+    task, record = _task_and_record(state)
+    own = annotator.judgements.get(task)
+    if own is not None and own.answers_silence(record):
+        return []
     asks_nobody = AutoClient({}, "", BlackHoleCacheBackendConfig())
-    return [
-        *annotator(**spec.args, auto_client=asks_nobody)
-        .questions(*_task_and_record(state))
-        .values()
-    ]
+    return [*annotator(**spec.args, auto_client=asks_nobody).questions(task, record).values()]
 
 
 def typical_answer(spec: AnnotatorSpec, task: str, record: Record, tokens: int) -> str:

@@ -26,11 +26,10 @@ from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Retries, Sender
-from helm_longctx.models.apis.usage import Usage, output_truncated, usage_of
+from helm_longctx.models.apis.usage import Usage, answer_of, output_truncated, usage_of
 from helm_longctx.models.sampling import SampledRequest
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error, digest
 from helm_longctx.redaction.text import redact
-from helm_longctx.tasks.prompt import remove_thinking
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient
@@ -51,8 +50,6 @@ DEFAULTS = {WAIT: 2.0, TIMEOUT: 300.0, READINGS: 3.0, PARALLEL: 8.0}
 
 TRIES = 6
 """Attempts at a call that keeps failing."""
-
-THINKING_START = "<think>"
 
 MORE_TOKENS = f"give its deployment thinking_tokens, see {page_address('judges')}"
 
@@ -226,8 +223,9 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
         completion.text, str
     ):  # HELM's clients pass on any JSON value in the place of the text
         return None, "the reply is not text"
-    text = remove_thinking(completion.text)
-    if is_cut and text.lstrip().startswith(THINKING_START):
+    split = answer_of(result)
+    text = split.answer
+    if split.is_open:
         return None, f"the reply ended at the token limit within its reasoning; {MORE_TOKENS}"
     if is_cut:
         return text, "the reply ended at the token limit without a verdict"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.scoring import Scorer, make_scored_result, respond
 from helm_longctx.models.objects import Function, FunctionClient, Prompt, make_prompt
@@ -46,11 +47,25 @@ def _find_vllm(engine: Any) -> Engine:
 
     def answer(prompts: list[Prompt]) -> list[str]:
         settings = [
-            SamplingParams(temperature=0, max_tokens=prompt.max_tokens, stop=list(prompt.stop))
+            SamplingParams(
+                temperature=0,
+                max_tokens=prompt.max_tokens,
+                stop=list(prompt.stop),
+                # Marks around reasoning can be special tokens.
+                skip_special_tokens=False,
+                spaces_between_special_tokens=False,
+            )
             for prompt in prompts
         ]
-        ids = [{"prompt_token_ids": prompt.encode(tokenizer)} for prompt in prompts]
-        return [each.outputs[0].text for each in engine.generate(ids, settings, use_tqdm=False)]
+        encoded = [prompt.encode(tokenizer) for prompt in prompts]
+        outputs = engine.generate(
+            [{"prompt_token_ids": ids} for ids in encoded], settings, use_tqdm=False
+        )
+        decoder = AnswerDecoder(tokenizer)
+        return [
+            decoder.read(tokenizer, output.outputs[0].text, ids)
+            for output, ids in zip(outputs, encoded, strict=True)
+        ]
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
         settings = SamplingParams(temperature=0, max_tokens=1, prompt_logprobs=0)
@@ -74,11 +89,23 @@ def _find_sglang(engine: Any) -> Engine:
 
     def answer(prompts: list[Prompt]) -> list[str]:
         settings = [
-            {"temperature": 0, "max_new_tokens": prompt.max_tokens, "stop": list(prompt.stop)}
+            {
+                "temperature": 0,
+                "max_new_tokens": prompt.max_tokens,
+                "stop": list(prompt.stop),
+                # Marks around reasoning can be special tokens.
+                "skip_special_tokens": False,
+                "spaces_between_special_tokens": False,
+            }
             for prompt in prompts
         ]
-        ids = [prompt.encode(manager.tokenizer) for prompt in prompts]
-        return [each["text"] for each in engine.generate(input_ids=ids, sampling_params=settings)]
+        encoded = [prompt.encode(manager.tokenizer) for prompt in prompts]
+        outputs = engine.generate(input_ids=encoded, sampling_params=settings)
+        decoder = AnswerDecoder(manager.tokenizer)
+        return [
+            decoder.read(manager.tokenizer, output["text"], ids)
+            for output, ids in zip(outputs, encoded, strict=True)
+        ]
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
         settings = {"temperature": 0, "max_new_tokens": 1}

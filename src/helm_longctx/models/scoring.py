@@ -30,8 +30,8 @@ class ScoringRequest(Request):
     first ones of the answer share, if there is one.
 
     Args:
-        answers: the gold answers. Without any, the tokens of the prompt itself are scored; the completion then has a
-            token for each `WINDOW` tokens, with their mean log-probability.
+        answers: the gold answers. Without any, the tokens of the prompt itself are scored, and the completion has
+            their `Window`s.
         context: [start, end) of the context in the prompt, in characters; None if it has none.
     """
 
@@ -162,18 +162,62 @@ def scored_output(answer: str, tokens: Sequence[tuple[str, float]]) -> Generated
     )
 
 
-def windows(logprobs: Sequence[float]) -> list[tuple[str, float]]:
-    """Return the mean log-probability of each `WINDOW` tokens of a text. A last window of less than half is left out.
+class Window(NamedTuple):
+    """A part of a text of at most `WINDOW` tokens.
+
+    Args:
+        logprob: the mean log-probability of its tokens.
+        tokens: the number of its tokens that have a log-probability.
+    """
+
+    logprob: float
+    tokens: int
+
+    @property
+    def is_representative(self) -> bool:
+        """Whether it has half of the tokens of a full window, so that its mean can stand for its position."""
+        return self.tokens >= WINDOW // 2 - 1
+
+
+def split_windows(logprobs: Sequence[float]) -> list[Window]:
+    """Return the windows of a text, which have all of its tokens but the first.
 
     Args:
         logprobs: of all tokens except the first, which no text precedes.
     """
-    starts = range(0, len(logprobs) + 1, WINDOW)
-    parts = [logprobs[max(start - 1, 0) : start + WINDOW - 1] for start in starts]
-    found = [
-        ("", math.fsum(part) / len(part)) for part in parts if part and len(part) >= WINDOW // 2 - 1
-    ]
-    return found or [("", math.fsum(logprobs) / len(logprobs))]
+    windows = []
+    for start in range(0, len(logprobs) + 1, WINDOW):
+        values = logprobs[max(start - 1, 0) : start + WINDOW - 1]
+        if values:
+            windows.append(Window(logprob=math.fsum(values) / len(values), tokens=len(values)))
+    return windows
+
+
+def mean_logprob(windows: Sequence[Window]) -> float:
+    """Return the mean log-probability of the tokens of a text, in nats. Each token counts the same."""
+    tokens = sum(window.tokens for window in windows)
+    return math.fsum(window.logprob * window.tokens for window in windows) / tokens
+
+
+WINDOWS = "windows"
+"""The windows of a completion in its finish reason, because HELM has no field for them."""
+
+
+def windows_output(windows: Sequence[Window]) -> GeneratedOutput:
+    """Return the completion of a text whose own tokens were scored."""
+    total = math.fsum(window.logprob * window.tokens for window in windows)
+    return GeneratedOutput(
+        text="",
+        logprob=total,
+        tokens=[],
+        finish_reason={"reason": "endoftext", WINDOWS: [list(window) for window in windows]},
+    )
+
+
+def windows_of(output: GeneratedOutput) -> list[Window]:
+    """Return the windows of a completion that `windows_output` made."""
+    assert output.finish_reason is not None
+    return [Window(*fields) for fields in output.finish_reason[WINDOWS]]
 
 
 def count_texts(request: Request) -> int:

@@ -29,6 +29,7 @@ from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.methods.registry import METHODS
+from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 OVERALL = "overall"
@@ -92,7 +93,10 @@ class Board:
     @property
     def title(self) -> str:
         """The title. Of the user's folder it has the short name."""
-        return " ".join(filter(None, (self.benchmark.title, self.metric, self.short_folder)))
+        is_named = self.metric and self.metric != self.benchmark.tasks[0].metric
+        score = SCORE_NAMES[self.metric] if is_named else ""
+        parts = [self.benchmark.title, score, self.short_folder]
+        return " ".join(part for part in parts if part)
 
     @cached_property
     def results(self) -> Mapping[ScoreKey, Result]:
@@ -287,11 +291,13 @@ class Board:
         return max(self.parts_at(length), key=count, default=OVERALL)
 
     def ranking(self, length: int | None, part: str = OVERALL) -> list[Result]:
-        """Return the scores of a part that have ranks, the best first: of the same tasks and judge, without the floors.
+        """Return the scores of a part that have ranks, the best first, without the floors.
+
+        They are of the same tasks, judge and questions: generated ones or the benchmark's own.
 
         These are all tasks of the part if one of the user's models has them, or if the user has no model. Otherwise
-        they are the tasks that most of the user's models have. The judge is the one of most of the user's models with
-        these tasks, and if several judges have equally many, the official one.
+        they are the tasks that most of the user's models have. Judge and questions are those of most of the user's
+        models with these tasks; of equally many, the official judge's, and then the benchmark's own questions.
         """
         found = self.competing(length, part)
         own = [each for each in found if not each.is_published] or found
@@ -304,18 +310,28 @@ class Board:
             else max(sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole)
         )
         judged = [each for each, tasks in zip(own, sets, strict=True) if tasks == ranked]
-        judges = [each.judges for each in judged]
+        origins = [(each.judges, each.is_generated) for each in judged]
         chosen = max(
-            judged, key=lambda each: (judges.count(each.judges), each.is_official), default=None
+            judged,
+            key=lambda each: (
+                origins.count((each.judges, each.is_generated)),
+                each.is_official,
+                not each.is_generated,
+            ),
+            default=None,
         )
+        if chosen is None:
+            return []
         return [
             each
             for each in found
-            if chosen and (self.tasks_behind(each), each.judges) == (ranked, chosen.judges)
+            if self.tasks_behind(each) == ranked
+            and each.judges == chosen.judges
+            and each.is_generated == chosen.is_generated
         ]
 
     def without_rank(self, length: int | None, part: str = OVERALL) -> list[Result]:
-        """Return the scores of a part without a rank: of other tasks than those with one, or by another judge."""
+        """Return the scores of a part without a rank: of other tasks or questions, or by another judge."""
         ranked = {each.model for each in self.ranking(length, part)}
         return [each for each in self.competing(length, part) if each.model not in ranked]
 
@@ -341,9 +357,15 @@ class Board:
             if self.is_floor(model) and (score := self.score(model, part, length))
         ]
 
-    def floor(self, part: str, length: int | None) -> float | None:
-        """Return the best score that needs no understanding of the context; None if there is none."""
-        return max((score.interval.mean for score in self.floors(part, length)), default=None)
+    def floor_below(self, score: Result) -> float | None:
+        """Return the best score of the same tasks and questions that needs no understanding; None without one."""
+        comparable = [
+            floor.interval.mean
+            for floor in self.floors(score.part, score.length)
+            if floor.is_generated == score.is_generated
+            and self.tasks_behind(floor) == self.tasks_behind(score)
+        ]
+        return max(comparable, default=None)
 
 
 def score_key(result: Result) -> ScoreKey:
@@ -501,7 +523,8 @@ def shorten_folders(folders: Iterable[str]) -> dict[str, str]:
 def choose_results(results: Iterable[Result], key: Callable[[Result], Hashable]) -> list[Result]:
     """Return for each key the result that counts: the one with the most instances, or else of the official judge.
 
-    Published results count only if there is no other.
+    Results of generated questions count only if there are none of the benchmark's own, and published results only if
+    there is no other.
     """
     best: dict[Hashable, Result] = {}
     for result in results:
@@ -512,9 +535,15 @@ def choose_results(results: Iterable[Result], key: Callable[[Result], Hashable])
     return list(best.values())
 
 
-def _weight(result: Result) -> tuple[bool, bool, int, bool]:
+def _weight(result: Result) -> tuple[bool, bool, bool, int, bool]:
     # A mean of fewer tasks can have more instances, so the tasks come first.
-    return not result.is_published, result.is_complete, result.interval.n, result.is_official
+    return (
+        not result.is_published,
+        result.is_complete,
+        not result.is_generated,
+        result.interval.n,
+        result.is_official,
+    )
 
 
 def choose_tasks(results: Iterable[Result]) -> list[Result]:

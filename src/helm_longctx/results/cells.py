@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -33,28 +33,33 @@ from helm_longctx.results.boards import (
     score_key,
     show_model,
 )
-from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.comparability import GENERATED, Caveat, describe
 from helm_longctx.results.reading import CUT, VALUES, WITHOUT_ERRORS, Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
+from helm_longctx.tasks.entry import fetch_line
+from helm_longctx.tasks.metric_names import MEAN_LOGPROB, SCORE_NAMES
+from helm_longctx.tasks.task import PERPLEXITY
 
 
 def score_rows(board: Board) -> Iterator[dict[str, Any]]:
     """Yield a row for each place of a board: the result that counts, or one without a score.
 
-    `metric` is `score`, `likelihood` or `perplexity`; `part` is a task, a run entry, or `overall`; `length` is None
+    `metric` is `score`, `likelihood` or `token probability`; `part` is a task, a run entry, or `overall`; `length` is None
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
     `n` counts instances. `lacking` has the codes of `Caveat`: why the score is not comparable, or why there is
-    none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`.
+    none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`. `perplexity` is None
+    except for tasks with `metric=perplexity`.
     """
     for place, result in board.results.items():
         interval = result.interval
         numbers = {"score": interval.mean, "low": interval.low, "high": interval.high}
+        perplexity = find_perplexity(result)
         yield {
             "benchmark": board.benchmark.name,
             "folder": board.folder,
-            "metric": board.metric or "score",
+            "metric": SCORE_NAMES[board.metric],
             "part": place.part,
             "model": place.model,
             "length": place.length,
@@ -66,6 +71,7 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "published": result.is_published,
             "floor": board.is_floor(place.model),
             **score_numbers(result),
+            "perplexity": perplexity.mean if perplexity else None,
         }
 
 
@@ -199,6 +205,30 @@ def without_errors(result: Result) -> Interval | None:
     )
 
 
+def find_perplexity(result: Result) -> Interval | None:
+    """Return the perplexity of a task's texts; None for other metrics and for means of tasks.
+
+    It is the exponential of minus the mean log-probability of a token, over texts.
+    """
+    if result.metric != PERPLEXITY or result.parts or MEAN_LOGPROB not in result.statistics:
+        return None
+    logprob = result.statistics[MEAN_LOGPROB].interval
+    return Interval(
+        mean=math.exp(-logprob.mean),
+        low=math.exp(-logprob.high),
+        high=math.exp(-logprob.low),
+        n=logprob.n,
+    )
+
+
+def perplexity_cell(perplexity: Interval | None) -> Cell:
+    """Return a perplexity with its interval, or a dash."""
+    if perplexity is None:
+        return Cell(DASH, note="not run")
+    ends = range_text(perplexity.low, perplexity.high, decimals)
+    return Cell(decimals(perplexity.mean), perplexity.mean, ends)
+
+
 def _has_errors(result: Result) -> bool:
     return WITHOUT_ERRORS in result.statistics or any(map(_has_errors, result.parts))
 
@@ -247,15 +277,19 @@ def score_columns(
             # A score that is not comparable cannot be the best of its column, and a single one is none.
             comparable = [each for each in board.ranking(length, part) if not each.caveats]
             best = comparable[0].interval.mean if len(comparable) > 1 else None
-            head = Column(
-                title, "The ranks are by this column." if is_ranked else "", is_ranked=is_ranked
-            )
+            score_name = f":\n{SCORE_NAMES[PERPLEXITY]}" if board.metric == PERPLEXITY else ""
+            about = "The ranks are by this column." if is_ranked else ""
+            head = Column(f"{title}{score_name}", about, is_ranked=is_ranked)
             pairs = zip(results, lines, strict=True)
             cells = [
                 score_cell(each, best if context == "full" else None)
                 for each, (_, context) in pairs
             ]
             yield ScoreColumn(head, cells, [score.interval if score else None for score in scores])
+        perplexities = [find_perplexity(score) if score else None for score in scores]
+        if any(perplexities):
+            cells = [perplexity_cell(perplexity) for perplexity in perplexities]
+            yield ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
         right = [without_errors(score) if score else None for score in scores]
         if with_errata and any(right):
             cells = [Cell(interval_text(each), each.mean) if each else Cell(DASH) for each in right]
@@ -480,8 +514,8 @@ def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
 
 def notes(boards: Iterable[Board]) -> Iterator[str]:
     """Yield a line for each reason why scores are not comparable, for each score that cut answers can move by more than
-    its interval, for each task with known errors, and one for generated data."""
-    generated: dict[str, None] = {}
+    its interval, for each task with known errors, and for generated questions with the command that gets others."""
+    generated: dict[str, list[str]] = {}
     for board in boards:
         reasons: dict[str, list[str]] = defaultdict(list)
         for model in board.own_models:
@@ -495,13 +529,16 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
             )
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
         yield from _notes_on_results(board)
-        rows = (each for _, results in board.runs for each in results)
-        shares = ((row.task, row.statistics.get("generated_data")) for row in rows)
-        generated |= dict.fromkeys(
-            task for task, share in shares if share and share.interval.mean > 0
-        )
+        for _, results in board.runs:
+            for caveat in (caveat for result in results for caveat in result.caveats):
+                if caveat.kind == GENERATED:
+                    generated.setdefault(caveat.task, []).append(caveat.detail)
     if generated:
-        yield f"Generated data, not official files: {', '.join(generated)}"
+        yield f"Generated questions, not the benchmarks' own: {', '.join(generated)}"
+        entries = dict.fromkeys(chain.from_iterable(generated.values()))
+        if any(entries):
+            line = fetch_line(filter(None, entries))
+            yield f"The benchmarks' own questions: {line}"
 
 
 def _notes_on_results(board: Board) -> Iterator[str]:

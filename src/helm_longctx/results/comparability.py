@@ -19,6 +19,22 @@ from helm_longctx.tasks.task import PLAIN, Settings, Task
 EMPTY = "answer_empty"
 """The statistic that is 1 for answers without a text."""
 
+IN_REASONING = "answer_in_reasoning"
+"""The statistic that is 1 for answers whose only text is in the field of the reasoning."""
+
+SUSPECTED = "reasoning_suspected"
+"""The statistic that is 1 for answers that may contain reasoning."""
+
+COUNTED = {
+    EMPTY: "{} of {} answers are empty",
+    IN_REASONING: "{} of {} answers have all their text in the reasoning field; check the server's reasoning parser",
+    SUSPECTED: "{} of {} answers may contain reasoning",
+}
+"""Statistics of answers that are shown as numbers of answers."""
+
+GENERATED = "generated"
+"""The kind of the caveat of a score whose questions this package made in place of the benchmark's own."""
+
 SHARES = {
     "request_failed": "failed requests",
     "request_refused": "refused requests",
@@ -27,7 +43,10 @@ SHARES = {
     "prompt_cut": "cut prompts",
     "prompt_cut_by_server": "prompts that the server cut",
     "other_model": "answers of another model",
+    "answer_repeats": "answers that the server ended because they repeat themselves",
     EMPTY: "empty answers",
+    IN_REASONING: "answers in the reasoning field",
+    SUSPECTED: "answers may contain reasoning",
 }
 """Statistics that are zero in a comparable run, with a description of what they count."""
 
@@ -37,17 +56,21 @@ class Caveat(NamedTuple):
 
     Args:
         kind: `missing` (the task has no score), `length` (one that the benchmark does not have), `num_samples` (fewer
-            examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `method` (not asked by the official
-            prompts), `sampling` (tokens were drawn as the entry says), `retry_cut` (cut answers were asked for again
-            with a larger budget), `judge` (not the official one), `judges` (several in the place of an official one),
-            `files` (the user's own files have changed since the run), `remote_code` (the model's code is from the hub),
-            `resumed` (the model has changed between the answers),
-            `imported` (without its answers), or the name of a statistic in `SHARES`.
+            examples than the benchmark has), `chats` (not the official ones), `subsampled` (drawn by HELM's `-m`),
+            `method` (not asked by the official prompts), `sampling` (tokens were drawn as the entry says), `retry_cut`
+            (cut answers were asked for again with a larger budget), `scorer` (not the authors' latest), `judge` (not
+            the official one), `judges` (several in the place of an official one), `generated` (this package made the
+            questions in place of the benchmark's own), `files` (the user's own files have
+            changed since the run), `data` (the questions were read from another version of a publisher's file than the
+            pinned one), `remote_code` (the model's code is from the hub), `resumed` (the model has changed between the
+            answers), `imported` (without its answers), or the name of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
-        detail: for `length` its label, for `num_samples` the number and the official number, if there is one, for
-            `method`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut` the factor, for
-            `imported` the file, for `remote_code` the model and its commit, for `resumed` what had changed, for
-            `answer_empty` the numbers of empty answers and of all answers, for another statistic its value.
+        detail: for `length` its label, for `generated` the run entry that asks the benchmark's own questions, if there
+            is one, for `num_samples` the number and the official number, if there is one, for
+            `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
+            the factor, for `imported` the file, for `data` the file with both digests, for `remote_code` the model and
+            its commit, for `resumed` what had changed, for `answer_empty` the numbers of empty answers and of all answers, for another statistic its
+            value.
     """
 
     kind: str
@@ -71,8 +94,8 @@ class Caveat(NamedTuple):
     @property
     def text(self) -> str:
         """The reason for people, without the task."""
-        if self.kind == EMPTY:
-            return "{} of {} answers are empty".format(*self.detail.split("/"))
+        if self.kind in COUNTED:
+            return COUNTED[self.kind].format(*self.detail.split("/"))
         if self.kind in SHARES:
             return f"{SHARES[self.kind]}: {amount(100 * float(self.detail))} %"
         if self.kind == "num_samples":
@@ -89,13 +112,17 @@ class Caveat(NamedTuple):
             "retry_cut": f"cut answers asked for again with {self.detail} the output budget",
             "sampling": f"sampled with {self.detail}",
             "stream": f"asked after each {self.detail} tokens of the context",
+            "chats": f"asked with the {self.detail} chats",
             "method": f"asked by the method {self.detail}",
+            "scorer": f"scored by the authors' scorer of {self.detail}",
             "judge": f"judged by {self.detail}",
             "judges": f"judged by {self.detail}, so the parts do not compare",
+            GENERATED: "generated questions, not the benchmark's own",
             "imported": f"imported from {self.detail}, without answers",
             "remote_code": f"the model runs code of {self.detail}",
             "resumed": f"answers of several versions of the model, which differ in {self.detail}",
             "files": "your files have changed since this run",
+            "data": f"another version of the data: {self.detail}",
         }[self.kind]
 
 
@@ -104,6 +131,8 @@ class Outcome:
     """The request of a run entry, and the statistics of the run.
 
     Args:
+        benchmark: the entry's benchmark.
+        entry: the entry's name.
         tasks: the tasks that were run.
         settings: the run entry's length, protocol and number of samples.
         judge: the run entry's judge.
@@ -113,6 +142,8 @@ class Outcome:
         sampling: the arguments of the entry that say how tokens are drawn, such as `temperature=0.6`.
     """
 
+    benchmark: Benchmark
+    entry: str
     tasks: tuple[Task, ...]
     settings: Settings
     judge: str
@@ -150,22 +181,28 @@ def find_outcome(
     annotators = spec.get("annotators") or []
     # Files that are not on this machine have not changed.
     files = digest_own_files(tasks, arguments.get("path")) if "files" in arguments else None
+    # A run has at most one annotator.
+    judges = (annotator.get("args", {}).get("judge", "auto") for annotator in annotators)
+    adapter = spec.get("adapter_spec", {})
     return Outcome(
-        tasks,
-        Settings(
+        benchmark=benchmark,
+        entry=arguments["entry"],
+        tasks=tasks,
+        settings=Settings(
             length,
             num_samples=given.get("num_samples"),
             stream=given.get("stream"),
             protocol=arguments.get("protocol", "paper"),
+            chats=arguments.get("chats", "truncated"),
             retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
             method=arguments.get("method", PLAIN),
+            scorer=arguments.get("scorer", ""),
         ),
-        # A run has at most one annotator.
-        next((annotator.get("args", {}).get("judge", "auto") for annotator in annotators), "auto"),
-        means,
-        files not in (None, arguments.get("files")),
-        spec.get("adapter_spec", {}).get("num_trials", 1),
-        " ".join(marks_of_sampling(spec.get("adapter_spec", {}).get("method", ""))),
+        judge=next(judges, "auto"),
+        means=means,
+        files_changed=files not in (None, arguments.get("files")),
+        repeats=adapter.get("num_trials", 1),
+        sampling=" ".join(marks_of_sampling(adapter.get("method", ""))),
     )
 
 
@@ -173,6 +210,9 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     """Yield why a task's scores in a run are not comparable."""
     length = outcome.settings.length
     is_own = "path" in task.arguments
+    if outcome.means.get(("generated_data", task.name)):
+        official_entry = outcome.benchmark.find_official_entry(outcome.entry, task, length)
+        yield Caveat(GENERATED, task.name, official_entry)
     # The user's own questions have no published scores, whatever their length.
     if length is not None and length not in task.sizes and not is_own:
         yield Caveat("length", task.name, length_label(length))
@@ -189,8 +229,12 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("sampling", task.name, outcome.sampling)
     if stream := outcome.settings.stream:
         yield Caveat("stream", task.name, str(stream))
+    if outcome.settings.chats != "truncated":
+        yield Caveat("chats", task.name, outcome.settings.chats)
     if (method := outcome.settings.method) != PLAIN:
         yield Caveat("method", task.name, method)
+    if task.is_other_scorer(outcome.settings.scorer):
+        yield Caveat("scorer", task.name, outcome.settings.scorer)
     if not task.is_official(outcome.judge):
         yield Caveat("judge", task.name, outcome.judge)
     if outcome.files_changed:
@@ -201,8 +245,23 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     )
     for name in SHARES:
         if share := outcome.means.get((name, task.name)):
-            detail = f"{share * answers:.0f}/{answers}" if name == EMPTY else f"{share:.4g}"
+            detail = f"{share * answers:.0f}/{answers}" if name in COUNTED else f"{share:.4g}"
             yield Caveat(name, task.name, detail)
+
+
+def data_caveats(task: Task, length: int | None, digests: Mapping[str, str]) -> Iterator[Caveat]:
+    """Yield a caveat for each file of a run that is not the pinned one.
+
+    Args:
+        digests: the SHA-256 of the files that the questions were read from, by path.
+    """
+    for source in task.sources(length):
+        for path, pinned in source.stored_sha256.items():
+            found = digests.get(path, pinned)
+            if found != pinned:
+                name = path.rpartition("/")[2]
+                detail = f"{name} with SHA-256 {found[:8]} instead of {pinned[:8]}"
+                yield Caveat("data", task.name, detail)
 
 
 def describe(caveats: Iterable[Caveat]) -> list[str]:

@@ -138,7 +138,9 @@ def _compare_answers(
 def _compare_means(
     board: Board, one: Result, other: Result, tasks: Sequence[str]
 ) -> Comparison | None:
-    """Compare two scores by their intervals over tasks; None if there are no tasks, or if the judges differ."""
+    """Compare two scores by their intervals over tasks; None without tasks, and of other judges or questions."""
+    if one.is_generated != other.is_generated:
+        return None
     if _judges_of(board, one, tasks) != _judges_of(board, other, tasks):
         return None
     ends = []

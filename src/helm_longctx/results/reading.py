@@ -5,6 +5,7 @@ This is the only module that turns a run's files into scores.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from helm_longctx.results.comparability import Caveat, find_outcome, task_caveats
+from helm_longctx.errors import InputError
+from helm_longctx.results.comparability import (
+    GENERATED,
+    Caveat,
+    data_caveats,
+    find_outcome,
+    task_caveats,
+)
 from helm_longctx.results.statistics.intervals import (
     Clusters,
     Interval,
@@ -31,6 +39,7 @@ from helm_longctx.results.suite import MAKER, read_reference_rows
 from helm_longctx.runs.files import (
     RUN_SPEC,
     STATS,
+    read_data,
     read_json,
     read_looks,
     read_model,
@@ -188,6 +197,8 @@ def without_ends(mean: float) -> Interval:
     return Interval(mean, math.nan, math.nan, 0)
 
 
+_log = logging.getLogger(__name__)
+
 PUBLISHED = f"{MAKER}/"
 """Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
 
@@ -317,8 +328,13 @@ class Result:
         return all(caveat.kind != "judge" for caveat in self.caveats)
 
     @property
+    def is_generated(self) -> bool:
+        """Whether this package made some of the questions in place of the benchmark's own."""
+        return any(caveat.kind == GENERATED for caveat in self.caveats)
+
+    @property
     def conditions(self) -> tuple[str, ...]:
-        """What results of a task must share to be compared: the judge, and arguments of prompts, except defaults."""
+        """What results of a task must share to be compared: judge, scorer, questions, arguments of prompts."""
         given = (
             self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
         )
@@ -327,9 +343,14 @@ class Result:
             for name in OF_PROMPTS
             if str(given.get(name, _DEFAULTS[name])) != str(_DEFAULTS[name])
         ]
+        # The questions of two sources can have the same names.
+        questions = [f"questions={GENERATED}"] if self.is_generated else []
+        scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
         return (
             *(f"judge={judge}" for judge in sorted(self.judges)),
+            *(f"scorer={scorer}" for scorer in sorted(scorers)),
             *(f"{name}={given[name]}" for name in own),
+            *questions,
         )
 
     @property
@@ -375,27 +396,45 @@ def read_results(
     """
     benchmarks = tuple(benchmarks)
     runs = tqdm(list(read_run_specs(suite)), "Scores of runs", disable=None, leave=False)
-    own = [
-        result if keep_answers else replace(result, answers=())
-        for run, spec in runs
-        for result in read_run(run, spec, benchmarks)
-    ]
+    own: list[Result] = []
+    damaged = []
+    for folder, spec in runs:
+        try:
+            results = read_run(folder, spec, benchmarks)
+        except InputError as error:
+            damaged.append(error)
+            continue
+        for result in results:
+            own.append(result if keep_answers else replace(result, answers=()))
+    _warn_of_damage(damaged, readable=len(runs) - len(damaged))
     deployments: dict[str, set[str]] = defaultdict(set)
-    for each in own:
-        if each.run:
-            deployments[each.run.model].add(each.run.deployment)
-    # Models are named by their deployments where the suite has several deployments of a model.
-    named = [
-        replace(each, model=shown_model(run.deployment, run.spec))
-        if (run := each.run) and len(deployments[run.model]) > 1 and run.deployment
-        else each
-        for each in own
-    ]
+    for result in own:
+        if result.run:
+            deployments[result.run.model].add(result.run.deployment)
+    named = []
+    for result in own:
+        run = result.run
+        # Models are named by their deployments where the suite has several deployments of a model.
+        if run and run.deployment and len(deployments[run.model]) > 1:
+            result = replace(result, model=shown_model(run.deployment, run.spec))
+        named.append(result)
     published = (
         published_results(benchmark, read_reference_rows(suite, benchmark))
         for benchmark in benchmarks
     )
     return [*named, *chain.from_iterable(published)]
+
+
+def _warn_of_damage(errors: Sequence[InputError], readable: int) -> None:
+    """Warn that damaged runs are left out.
+
+    Raises:
+        InputError: no run is readable.
+    """
+    if errors and not readable:
+        raise errors[0]
+    for error in errors:
+        _log.warning("left out: %s", error)
 
 
 def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:
@@ -413,6 +452,7 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
     tasks, judge = (outcome.tasks, outcome.judge) if outcome else ((), "")
     judge = "" if all(task.is_official(judge) for task in tasks) else judge
     model = read_model(path)
+    digests = read_data(path)
     run = Run(path, spec, tasks, judge, read_looks(path), model)
     code = (
         f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}"
@@ -447,7 +487,9 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
         caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
         if changed := model.get("resumed"):
             caveats.append(Caveat("resumed", name, ", ".join(changed)))
-        caveats += task_caveats(outcome, task) if outcome and task else ()
+        if outcome and task:
+            caveats += task_caveats(outcome, task)
+            caveats += data_caveats(task, outcome.settings.length, digests)
         results.append(
             Result(
                 *about,
@@ -511,11 +553,23 @@ def published_results(
             )
             statistics = _published_statistics(tasks, name, row, score)
             judges = frozenset(filter(None, (each.official_judge for each in tasks)))
-            caveats = (Caveat("imported", name, row.source),) if row.source else ()
+            caveats = [Caveat("imported", name, row.source)] if row.source else []
+            caveats += [
+                Caveat("scorer", task.name, row.scorer)
+                for task in tasks
+                if task.is_other_scorer(row.scorer)
+            ]
             about = (benchmark.name, entry, name, f"{PUBLISHED}{row.model}", row.length, "full")
             interval = statistics[MAIN_METRIC].interval
             results.append(
-                Result(*about, interval, judges, caveats, statistics=statistics, is_published=True)
+                Result(
+                    *about,
+                    interval,
+                    judges,
+                    tuple(caveats),
+                    statistics=statistics,
+                    is_published=True,
+                )
             )
     return results
 

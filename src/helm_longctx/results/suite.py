@@ -169,8 +169,4 @@ def read_reference_rows(folder: Path, benchmark: Benchmark) -> list[Published]:
         return []
     rows = read_json(path)
     with reading(path):
-        # Suites of earlier versions also have `instruct`.
-        return [
-            Published(**{name: value for name, value in row.items() if name != "instruct"})
-            for row in rows
-        ]
+        return [Published(**row) for row in rows]

@@ -24,7 +24,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, label_error
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.sending import Sender
-from helm_longctx.models.apis.usage import is_empty
+from helm_longctx.models.apis.usage import is_empty, is_only_in_reasoning, suspects_reasoning
 from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
@@ -33,6 +33,7 @@ from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
 from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Outcome, Spending
 from helm_longctx.runner.spool import StoredRequest
+from helm_longctx.runner.windows import SizedResult, WaitingPrompts, name_window, shorten_request
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
@@ -54,6 +55,9 @@ GIVE_UP = 10
 
 _ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
 """Failures that say nothing about other requests, once the model has answered a request."""
+
+_REFUSED_PROMPT = (Failure.TOO_LONG, Failure.BAD_REQUEST)
+"""Failures that a prompt above the model's window can have."""
 
 LATE = 5
 """A request that exceeds the time limit counts as this many failures, because it costs so much time."""
@@ -89,7 +93,11 @@ def ask_all(
         if (answered := asking.recall(each.request))
     }
     groups = [each.beginning and each.beginning.group for each in pending]
-    schedule = Schedule(groups, (number for number in range(len(pending)) if number not in results))
+    unasked = [number for number in range(len(pending)) if number not in results]
+    asking.waiting = WaitingPrompts(
+        {number: pending[number].request.characters for number in unasked}
+    )
+    schedule = Schedule(groups, iter(unasked))
     calls = Calls(asking, asking.limit)
     width = 1
     try:
@@ -120,7 +128,7 @@ def ask_all(
         asking.sender.stop()
         calls.close()
         asking.progress.close()
-    return [results[number] for number in range(len(pending))]
+    return asking.name_windows(pending, [results[number] for number in range(len(pending))])
 
 
 class Asking:
@@ -132,6 +140,7 @@ class Asking:
 
     Attributes:
         limit: seconds that a call may take; None for no limit.
+        waiting: the sizes of the prompts that were not sent yet.
     """
 
     def __init__(self, sender: Sender, journal: Journal, spending: Spending, total: int):
@@ -140,6 +149,8 @@ class Asking:
         self.limit = sender.limit
         self.spending = spending
         self.progress = Progress(total)
+        self.waiting = WaitingPrompts({})
+        self._answers_short: bool | None = None
         self._breaker = Breaker(total, bool(journal))
         self._odd = Oddities()
 
@@ -217,9 +228,47 @@ class Asking:
         outcome = Outcome.of(result)
         self.settle(number, outcome, is_late=call is None)
         # A late call blocks a thread for the whole time limit.
-        self._breaker.add(instance, outcome, weight=1 if call else LATE)
+        self.waiting.take(number)
+        weight = 1 if call else LATE
+        if outcome.failure is None:
+            self.waiting.answer(asked.characters)
+        elif outcome.failure in _REFUSED_PROMPT:
+            self.waiting.refuse(asked.characters)
+            weight = 0 if self._is_only_long(asked, outcome.failure) else 1
+        self._breaker.add(instance, outcome, weight=weight)
         self._odd.add(instance, sample, outcome)
         return replace(asked.state, result=result), outcome.failure is None
+
+    def _is_only_long(self, asked: StoredRequest, failure: Failure) -> bool:
+        """Whether a refused prompt is longer than one that was answered, or than one that waits and may be answered.
+
+        For a refusal without a known reason, a short request is sent once, which shows that the form is right.
+        """
+        if self.waiting.longest_answered:
+            return asked.characters > self.waiting.longest_answered
+        if not self.waiting.has_shorter:
+            return False
+        if failure is Failure.TOO_LONG:
+            return True
+        if self._answers_short is None:
+            attempt = self.sender(shorten_request(asked.request))
+            self._answers_short = attempt.result.success
+        return self._answers_short
+
+    def name_windows(
+        self, pending: Sequence[PendingRequest], states: list[RequestState]
+    ) -> list[RequestState]:
+        """Return the states, in which requests that were refused for their length are named so."""
+        results = {}
+        for number, state in enumerate(states):
+            assert state.result
+            results[number] = SizedResult(pending[number].request.characters, state.result)
+        found = name_window(results)
+        self._breaker.rename(len(found))
+        return [
+            replace(state, result=found[number]) if number in found else state
+            for number, state in enumerate(states)
+        ]
 
     def late_failure(self) -> RequestResult:
         """Return the failure of a request that took too long."""
@@ -334,13 +383,14 @@ class Breaker:
 
     def __init__(self, total: int, has_answers: bool):
         # If all requests of a short run fail, the run also ends with the error.
+        self._total = total
         self._limit = min(GIVE_UP, total)
         self._has_answers = has_answers
         self._kinds: Counter[Failure] = Counter()
         self._in_a_row = 0
 
     def add(self, name: str | None, outcome: Outcome, weight: int = 1) -> None:
-        """Count the outcome for an instance; a failure counts as `weight` failures.
+        """Count the outcome for an instance; a failure counts as `weight` failures in a row.
 
         Raises an `InputError` if further requests would fail, too.
         """
@@ -355,7 +405,8 @@ class Breaker:
         if kind.ends_run:
             raise InputError(f"the model cannot be asked: {error}")
         self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight
-        if self._in_a_row >= self._limit:
+        has_failed = not self._has_answers and self._kinds.total() >= self._total
+        if self._in_a_row >= self._limit or has_failed:
             raise InputError(
                 f"{self._kinds.total()} requests failed, the last ones in a row: {error}"
             )
@@ -363,6 +414,12 @@ class Breaker:
             hwarn(
                 f"request for {name} failed: {error}; further {kind.value} failures are only counted"
             )
+
+    def rename(self, requests: int) -> None:
+        """Count some bad requests as too long."""
+        self._kinds[Failure.BAD_REQUEST] -= requests
+        self._kinds[Failure.TOO_LONG] += requests
+        self._kinds = +self._kinds
 
     def finish(self) -> int:
         """Log how many requests failed and why, and return their number."""
@@ -378,7 +435,10 @@ class Oddities:
     """Counts answers that a reader of the scores must know of, and logs the first of each kind."""
 
     def __init__(self) -> None:
-        self._answers = self._empty = 0
+        self._answers = 0
+        self._empty = 0
+        self._in_reasoning = 0
+        self._suspected = 0
         self._is_cutting = False
         self._counts: list[tuple[Sample, float]] = []
 
@@ -388,6 +448,8 @@ class Oddities:
             return
         self._answers += 1
         self._empty += is_empty(outcome.result)
+        self._in_reasoning += is_only_in_reasoning(outcome.result)
+        self._suspected += suspects_reasoning(outcome.result)
         if (usage := outcome.usage) is None:
             return
         self._counts.append((sample, usage.counted_tokens))
@@ -411,6 +473,15 @@ class Oddities:
             )
         if self._empty:
             hwarn(f"{self._empty} of {self._answers} answers are empty")
+        if self._in_reasoning:
+            hwarn(
+                f"{self._in_reasoning} of {self._answers} answers have all their text in the reasoning field: the"
+                " server's reasoning parser may be another model's; check the server with `helm-longctx doctor`"
+            )
+        if self._suspected:
+            hwarn(
+                f"{self._suspected} of {self._answers} answers may contain reasoning: they begin with unknown marks"
+            )
 
 
 class Calls(Generic[Item, Value]):

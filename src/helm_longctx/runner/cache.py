@@ -27,7 +27,6 @@ from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 from helm.proxy.retry import NonRetriableException
 
-from helm_longctx._moved import former_name
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches, client_in_the_making
 from helm_longctx.models.apis.provider import providers
@@ -157,8 +156,7 @@ def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | 
     variables = ("HELM_HTTP_MODEL_BASE_URL", *(() if arguments.get("base_url") else of_libraries))
     parts = {
         "deployment": registered.name,
-        # The request caches of earlier versions have the former names of our clients.
-        "client": former_name(registered.client_spec.class_name),
+        "client": registered.client_spec.class_name,
         "arguments": arguments,
         "credentials": addresses,
         "environment": {name: os.environ.get(name) for name in variables},

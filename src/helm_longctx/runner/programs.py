@@ -26,7 +26,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, label_error
 from helm_longctx.models.apis.protocol import serialize
 from helm_longctx.models.apis.sending import Sender
-from helm_longctx.models.apis.tools import calls_of, with_tools
+from helm_longctx.models.apis.tools import calls_of, reasoning_of, with_tools
 from helm_longctx.models.apis.usage import Usage, usage_of, with_steps, with_usage
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import TICK, Asking, Calls, PendingRequest, make_failure
@@ -232,7 +232,7 @@ class _Conversation:
         if failed := next((result for result in results if failure_of(result) is not None), None):
             raise _StopError(failed)
         self.last = results[-1] if results else self.last
-        return [Reply(result.completions[0].text, calls_of(result)) for result in results]
+        return [make_reply(result) for result in results]
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
@@ -506,6 +506,13 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
     return [*requests.values()]
 
 
+def make_reply(result: RequestResult) -> Reply:
+    """Return the reply that a program gets: the text, without white space that a server's parser has left."""
+    first = result.completions[0]
+    text = first.text.strip() if first.thinking and first.thinking.text else first.text
+    return Reply(text=text, calls=calls_of(result), reasoning=reasoning_of(result))
+
+
 def open_steps(run: PreparedRun) -> list[StoredRequest]:
     """Return the requests that the programs of a run wait for, after all replies that the journal has."""
     requests: dict[str, StoredRequest] = {}
@@ -518,9 +525,7 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
         if missing := [each for each, result in found if not result]:
             requests.update((run.name(each), each) for each in missing)
             raise _StopError
-        return [
-            Reply(result.completions[0].text, calls_of(result)) for _, result in found if result
-        ]
+        return [make_reply(result) for _, result in found if result]
 
     _dry_run(run.requests, reply)
     return [*requests.values()]

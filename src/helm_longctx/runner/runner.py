@@ -28,6 +28,7 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
 from helm.proxy.services.service import CACHE_DIR
 
+from helm_longctx.data.fetch import describe_files
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
@@ -35,7 +36,7 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.run_specs import fetch_entries
-from helm_longctx.helm.scenario import LongContextScenario
+from helm_longctx.helm.scenario import LongContextScenario, scenario_root
 from helm_longctx.helm.truncation import check_tokenizers, with_deployments_tokenizer
 from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
@@ -295,6 +296,7 @@ class LongContextRunner(Runner):
         """Make one run. What users can mend is logged and recorded for `run_all`, and raised with `--exit-on-error`."""
         try:
             with self._refusing(run_spec):
+                files.check_run_name(run_spec.name)
                 if self.streams(run_spec):
                     spec = with_deployments_tokenizer(run_spec)
                     path = self.run_path(run_spec)
@@ -424,6 +426,9 @@ class LongContextRunner(Runner):
         with htrack_block("prompts"):
             if isinstance(scenario, LongContextScenario):
                 requests = adapt(scenario.iter_instances(folder), *options)
+                root = scenario_root(folder)
+                run_path = self.run_path(run_spec)
+                files.write_data(run_path, describe_files(scenario.entry.sources, root))
                 return retry_cut(requests, run_spec, self.run_path(run_spec))
             with wrap_helm_errors(run_spec):
                 return adapt_for_helm(scenario.get_instances(folder), *options)

@@ -9,7 +9,7 @@ from helm.common.hierarchical_logger import hlog, hwarn
 from helm_longctx.documents.numbers import MARK, percent, range_text
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import log_next_command
-from helm_longctx.results.comparability import SHARES, describe
+from helm_longctx.results.comparability import GENERATED, SHARES, describe
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json
@@ -47,7 +47,8 @@ def _row(run: Path) -> str:
     )
     text = percent(mean.mean) if scored else "none"
     ends = range_text(mean.low, mean.high) if scored else ""
-    reasons = find_reasons(run)
+    generated = [each for result in results for each in result.caveats if each.kind == GENERATED]
+    reasons = "; ".join(filter(None, [*describe(generated), find_reasons(run)]))
     return f"{text:<5}  {ends:<13}  {mean.n:>9}  {failed:>6}  {run.name}{f'  {MARK} {reasons}' if reasons else ''}"
 
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.tasks.sample import Sample
 
 RUN_SPEC = "run_spec.json"
@@ -24,6 +24,8 @@ STATES = "scenario_state.json"
 STATS = "stats.json"
 INSTANCE_STATS = "per_instance_stats.json"
 LOOKS = "looks.json"
+DATA = "data.json"
+"""The files that the questions were read from, with their digests."""
 MODEL = "python_model.json"
 """What identifies a model that ran in the process of the run."""
 
@@ -80,6 +82,25 @@ def write_model(run: Path, identity: Mapping[str, Any]) -> None:
     (run / MODEL).write_bytes(orjson.dumps(identity, option=orjson.OPT_INDENT_2, default=str))
 
 
+def read_data(run: Path) -> dict[str, str]:
+    """Return the SHA-256 of the files that a run's questions were read from, by path; empty for older runs.
+
+    Raises an `InputError` if the file is damaged.
+    """
+    path = run / DATA
+    if not path.is_file():
+        return {}
+    with reading(path):
+        return {name: str(about["sha256"]) for name, about in read_json(path).items()}
+
+
+def write_data(run: Path, described: Mapping[str, Any]) -> None:
+    """Write which files a run's questions were read from. A run without files gets none."""
+    if described:
+        run.mkdir(parents=True, exist_ok=True)
+        replace_file(run / DATA, orjson.dumps(described, option=orjson.OPT_INDENT_2))
+
+
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Read a JSON list of objects, one at a time in HELM's layout, or raise an `InputError`."""
     with reading(path), path.open("rb") as file:
@@ -94,6 +115,20 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             elif line.rstrip() == _ROWS_END:
                 return
         raise ValueError("the end of the list is missing")
+
+
+LONGEST_RUN_NAME = 240
+"""Bytes of the longest run name. File systems allow 255 for a folder, and names of lock files are a few bytes longer."""
+
+
+def check_run_name(name: str) -> None:
+    """Raise an `InputError` if the name of a run is too long for its folder."""
+    size = len(name.encode())
+    if size > LONGEST_RUN_NAME:
+        raise InputError(
+            f"the name of the run has {size} bytes, and at most {LONGEST_RUN_NAME} are allowed because its folder"
+            f" has this name: {shorten(name)}; use a shorter name of the model, or fewer arguments"
+        )
 
 
 def read_run_specs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

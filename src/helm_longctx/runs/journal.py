@@ -148,7 +148,7 @@ class DurableLines:
 
 
 class SealedLines(DurableLines):
-    """JSON lists that each end with the SHA-256 of the rest; lines of earlier versions without it are read, too."""
+    """JSON lists that each end with the SHA-256 of the rest."""
 
     def _encode(self, value: Any) -> bytes:
         content = super()._encode(value)
@@ -158,7 +158,7 @@ class SealedLines(DurableLines):
         content = line[:-_SEAL_SIZE] + b"]"
         seal = _SEAL.fullmatch(line[-_SEAL_SIZE:])
         if not seal:
-            return super()._decode(line)
+            raise ValueError("the digest is missing")
         if hashlib.sha256(content).hexdigest().encode() != seal[1]:
             raise ValueError("the digest is wrong")
         return super()._decode(content)

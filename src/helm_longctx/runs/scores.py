@@ -152,15 +152,10 @@ def read_scores(
 
 
 def _group(task: str, instance: str, sample: Sample) -> str:
-    """Return the name of an instance's cluster.
-
-    Runs of earlier versions have no groups. In them, equal questions with a depth are one cluster, because a question
-    can be asked at several depths. Other equal questions can be about different contexts.
-    """
+    """Return the name of an instance's cluster."""
     if sample.group and sample.group.startswith(TEXT_GROUP):
         return sample.group
-    from_question = sample.group is None and sample.depth is not None
-    return f"{task}: {sample.group or (from_question and sample.question) or instance}"
+    return f"{task}: {sample.group or instance}"
 
 
 def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:

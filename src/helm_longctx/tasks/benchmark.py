@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 
 from helm_longctx.data.tables import read_table
-from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
+from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, length_label, parse_length
 from helm_longctx.tasks.publications import (
     ModelProperties,
     Protocol,
@@ -156,6 +156,21 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What in public material tells of the content of data that could not be read here.
+
+    Args:
+        what: what it says, in a few words.
+        read: the day on which it was read, YYYY-MM-DD.
+        address: where it stands; empty for material that a search by content found without its address.
+    """
+
+    what: str
+    read: str
+    address: str = ""
+
+
+@dataclass(frozen=True)
 class Terms:
     """What a publisher says about data, and what is known of its faults.
 
@@ -165,6 +180,9 @@ class Terms:
         seen: the day on which `helm-longctx fetch --check` found that a row has the loaders' columns; empty if we never
             saw the data of a hub.
         unseen: what of the data we never read, so that the loader follows other descriptions; a sentence.
+        gated: whether access needs a login and the publisher's consent.
+        rows: the number of rows in words, where the sources do not state it.
+        evidence: what in public material says that the pinned files are the right ones; empty if nothing is known.
     """
 
     license: str
@@ -172,6 +190,9 @@ class Terms:
     faults: tuple[str, ...] = ()
     seen: str = ""
     unseen: str = ""
+    gated: bool = False
+    rows: str = ""
+    evidence: tuple[Evidence, ...] = ()
 
 
 def read_published(
@@ -181,23 +202,25 @@ def read_published(
 
     Its columns are `model`, `score`, and if there are lengths `length`. Scores of tasks have a column `task`, scores of
     several categories a column `category`, and scores of another number of questions than the tasks have a column
-    `samples`, which is 0 where the number is not known.
+    `samples`, which is 0 where the number is not known. A column `scorer` names the scorer of tasks that have several.
 
     Args:
         categories: all categories of the benchmark, if it has several.
         best: the best score in the file, which becomes 1.
     """
     names = {task.name: category.name for category in categories for task in category.tasks}
-    results: dict[tuple[str, str, int | None, int | None], dict[str, float]] = defaultdict(dict)
+    results: dict[tuple[str, str, int | None, int | None, str], dict[str, float]]
+    results = defaultdict(dict)
     for row in read_table(package, "published.csv"):
         task = row.get("task", "")
         length = parse_length(row["length"]) if "length" in row else None
         category = row.get("category") or names.get(task, "")
         samples = int(row["samples"]) if row.get("samples") else None
-        results[row["model"], category, length, samples][task] = float(row["score"]) / best
+        scorer = row.get("scorer", "")
+        results[row["model"], category, length, samples, scorer][task] = float(row["score"]) / best
     return tuple(
-        Published(model, category, length, scores, samples=samples)
-        for (model, category, length, samples), scores in results.items()
+        Published(model, category, length, scores, samples=samples, scorer=scorer)
+        for (model, category, length, samples, scorer), scores in results.items()
     )
 
 
@@ -299,6 +322,21 @@ class Benchmark:
         ends = (self.axis.shortest, self.axis.longest) if self.axis and task.any_length else ()
         return sorted({*task.sizes, *ends})
 
+    def find_official_entry(self, entry: str, task: Task, length: int | None) -> str:
+        """Return the run entry that asks the benchmark's own questions in place of a task's generated ones.
+
+        Returns:
+            A text such as `helmet_recall:length=8k`; an empty one if the benchmark has no such questions.
+        """
+        if not task.official_task:
+            label = "" if length is None else f":length={length_label(length)}"
+            return f"{entry}{label}" if task.paths(length) else ""
+        official = next(each for each in self.tasks if each.argument == task.official_task)
+        lengths = self.lengths_of(official)
+        nearest = length if length in lengths else min(lengths, default=None)
+        at = "" if nearest is None else f",length={length_label(nearest)}"
+        return f"{entry}:{self.task_argument}={official.argument}{at}"
+
 
 FILE = "benchmark.yaml"
 
@@ -339,9 +377,7 @@ def read_benchmark(
         OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
         for name, each in about.pop("metrics", {}).items()
     ]
-    terms = {
-        address: Terms(**_with_tuples(each)) for address, each in about.pop("data", {}).items()
-    }
+    terms = {address: _read_terms(card) for address, card in about.pop("data", {}).items()}
     repository, _, commit = about["revision"].partition("@")
     axis: dict[str, Any] = {**about.pop("axis", {})}
     axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
@@ -366,6 +402,12 @@ def read_benchmark(
         | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
         | {"categories": tuple(categories), **further}
     )
+
+
+def _read_terms(card: Mapping[str, Any]) -> Terms:
+    """Read what `benchmark.yaml` says about the data of a publisher."""
+    evidence = tuple(Evidence(**each) for each in card.get("evidence", ()))
+    return Terms(**{**_with_tuples(card), "evidence": evidence})
 
 
 def _with_tuples(about: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,10 @@ from helm_longctx.tasks.methods.registry import (
     check_method,
     require_method,
 )
+from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import (
     GIVEN_TEXTS,
+    Chats,
     Context,
     Labels,
     MetricArgument,
@@ -110,6 +113,7 @@ _READERS: Mapping[str, Read] = {
     "protocol": _one_of(get_args(ProtocolArgument)),
     "labels": _one_of(get_args(Labels)),
     "context": _one_of(get_args(Context)),
+    "chats": _one_of(get_args(Chats)),
     "stream": _whole(100),
     "method": _text,
     **{name: _text if kind is str else _whole(1) for name, kind in METHOD_ARGUMENTS.items()},
@@ -125,6 +129,7 @@ _READERS: Mapping[str, Read] = {
     "count_with": _text,
     "depth": _whole(1, MOST_DEPTH),
     "path": _text,
+    "scorer": _text,
     "metric": _one_of(get_args(MetricArgument)),
 }
 """The readers of all arguments except the length and the one that names a task, in the order of a run's name."""
@@ -135,7 +140,7 @@ ARGUMENTS = ("length", *_READERS)
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "sampling_seed")
 """Arguments that say how the model draws the tokens of an answer. HELM itself reads `temperature`."""
 
-OF_PROMPTS = ("seed", "shots", "labels", "protocol")
+OF_PROMPTS = ("seed", "shots", "labels", "protocol", "chats")
 """Arguments that change the question or the prompt of an instance, but not its name."""
 
 
@@ -205,7 +210,10 @@ class Entry:
         task = self.arguments.get(self.benchmark.task_argument)
         what = self.category.title if task in (None, *GIVEN_TEXTS) else self.tasks[0].title
         closed = "closed book" if self.settings.context == "none" else ""
-        return " ".join(filter(None, (self.benchmark.title, self.metric, what, closed, self.label)))
+        is_named = self.metric and self.metric != self.tasks[0].metric
+        score = SCORE_NAMES[self.metric] if is_named else ""
+        parts = [self.benchmark.title, score, what, closed, self.label]
+        return " ".join(part for part in parts if part)
 
     @property
     def description(self) -> str:
@@ -310,8 +318,33 @@ def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
 
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
     """Return the command that fetches the data of several entries."""
-    names = " ".join(entry.description for entry in entries)
-    return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
+    return fetch_line((entry.description for entry in entries), root)
+
+
+def fetch_line(entries: Iterable[str], root: DataRoot | None = None) -> str:
+    """Return the command that fetches the data of run entries, which are given as texts, into a root.
+
+    Without a root it is the mirror that the environment names, or the cache.
+    """
+    if root is None:
+        # The mirror can be no folder, which commands that read it report.
+        with suppress(InputError):
+            root = DataRoot.find()
+    target = f" --to {root.path}" if root and root.mirror else ""
+    return f"helm-longctx fetch {' '.join(entries)}{target}"
+
+
+def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
+    """Return the tasks of an entry whose questions would be generated, by name.
+
+    Each has the run entry that asks the benchmark's own questions; an empty text if there is none.
+    """
+    length = entry.settings.length
+    return {
+        task.name: entry.benchmark.find_official_entry(entry.name, task, length)
+        for task in entry.tasks
+        if task.is_generated(length, root)
+    }
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
@@ -321,6 +354,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         if key not in names:
             raise _unknown_argument(name, key, arguments[key], names)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
+    if len(tasks) == 1 and tasks[0].short_name == arguments.get(benchmark.task_argument):
+        # Both names of a task make the same run.
+        arguments = {**arguments, benchmark.task_argument: tasks[0].argument}
     length = read_length(benchmark, name, arguments.get("length"), tasks)
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple(task for task in tasks if task.exists_at(length))
@@ -341,7 +377,13 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         default=LARGEST_NUMBER,
     )
     protocols = tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
-    readers = {**_READERS, "num_samples": _whole(1, most), "protocol": _one_of(protocols)}
+    scorers = tuple(dict.fromkeys(scorer for task in tasks for scorer in task.scorers))
+    readers = {
+        **_READERS,
+        "num_samples": _whole(1, most),
+        "protocol": _one_of(protocols),
+        "scorer": _one_of(scorers),
+    }
     # An argument of None is not given.
     given = {k: arguments[k] for k in _READERS if arguments.get(k) is not None}
     if given.get(benchmark.task_argument, GIVEN_TEXTS[0]) not in GIVEN_TEXTS:
@@ -442,7 +484,9 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
     if task in (None, *GIVEN_TEXTS):
         return category.tasks
     every = (*category.tasks, *category.variants)
-    selection = tuple(row for row in every if row.argument == str(task))
+    selection = tuple(
+        row for row in every if str(task) in (row.argument, row.short_name or row.argument)
+    )
     if not selection:
         raise bad_argument(name, benchmark.task_argument, task, [row.argument for row in every])
     return selection

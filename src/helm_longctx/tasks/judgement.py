@@ -2,9 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from helm_longctx.data.root import DataRoot
+
+Scorer = TypeVar("Scorer")
+
+AS_PUBLISHED = "as_published"
+"""The value of `scorer` with which a judge is asked about empty answers, too, as the official code does."""
+
+SILENCE_IS_WRONG = "silence_is_wrong"
+"""The default value: an empty answer gets `Judgement.silence_reply`, and no judge is asked."""
+
+
+def score_silence(score: Scorer) -> dict[str, Scorer]:
+    """Return the scorers of a task whose judge is not asked about empty answers by default."""
+    return {SILENCE_IS_WRONG: score, AS_PUBLISHED: score}
+
 
 ANSWER = "answer"
 """The name of the part about which a judge is asked, if it is asked about one part only."""
@@ -24,6 +38,8 @@ class Judgement:
         temperature, top_p, seed: sampling of the judge. Without a seed, none is sent.
         readings: how many replies are requested until one has a verdict; None for the environment's setting.
         counts_silence: whether an answer about which there is nothing to ask has a verdict, too.
+        silence_reply: the reply that stands for a judge's about each part of an empty answer, with which it is wrong.
+            Judges call some empty answers right. None if the judge is always asked.
         typical_answer: (record, tokens) → a text of about so many tokens about which as much is asked as about a usual
             answer; for estimates. None if any text is one.
         prepare: fetches what the prompts need, before anything is sent.
@@ -39,5 +55,11 @@ class Judgement:
     readings: int | None = None
     system: str = ""
     counts_silence: bool = False
+    silence_reply: str | None = None
     typical_answer: Callable[[Mapping[str, Any], int], str] | None = None
     prepare: Callable[[DataRoot], None] | None = None
+
+    def answers_silence(self, record: Mapping[str, Any]) -> bool:
+        """Whether no judge is asked about the answer in a record, because it is empty."""
+        is_asked = self.silence_reply is None or record.get("scorer") == AS_PUBLISHED
+        return not is_asked and not str(record["prediction"]).strip()

@@ -11,7 +11,7 @@ from traceback import format_tb
 
 from helm_longctx.data.jsonl import find_row
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError, ShapeError, is_format_error, shorten
+from helm_longctx.errors import InputError, PreconditionError, ShapeError, is_format_error, shorten
 from helm_longctx.tasks.methods.method import characters_of
 from helm_longctx.tasks.methods.registry import ask, require_method
 from helm_longctx.tasks.prompt import CONTEXT
@@ -59,7 +59,7 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         what = f"{type(error).__name__} {shorten(error.args[0] if error.args else '')}"
         raise ShapeError(f"{row} does not have {task.name}'s format: {what}") from error
     if not ids:
-        raise InputError(
+        raise PreconditionError(
             f"{where}: no row can be used for {task.name} with these arguments; the file has other data, or its texts"
             " are too short"
         )

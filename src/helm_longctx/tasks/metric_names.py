@@ -4,7 +4,7 @@ from typing import Any
 
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.task import MAIN_METRIC, Task
+from helm_longctx.tasks.task import LIKELIHOOD, MAIN_METRIC, PERPLEXITY, Task
 
 DEPTHS = (0, 20, 40, 60, 80, 100)
 """Depths, in percent, at which scores are reported. An instance counts at the nearest depth."""
@@ -19,11 +19,14 @@ CONDITIONS: dict[str, tuple[str, str, bool | None]] = {
 }
 """Statistics about a run that are not scores: from name to title, description, and whether lower is better."""
 
+MEAN_LOGPROB = "token_logprob"
+"""The mean log-probability of a token, in nats."""
+
 LIKELIHOODS = {
     f"{name}{end}": (f"{title}{when_title}", f"{about}{when}, in nats.", False)
     for name, title, about in (
         (
-            "token_logprob",
+            MEAN_LOGPROB,
             "Log-probability of a token",
             "Mean log-probability of the tokens of the best gold answer",
         ),
@@ -47,9 +50,13 @@ LIKELIHOODS = {
 """Statistics of runs with `metric=likelihood`; see `CONDITIONS`."""
 
 
+SCORE_NAMES = {"": "score", LIKELIHOOD: "likelihood", PERPLEXITY: "token probability"}
+"""What the main score of a run is, by the run's `metric`. It is in 0 to 1, so it is not the perplexity itself."""
+
+
 def window_logprob(end: int) -> str:
     """Return the name of the mean log-probability of a text's tokens in the window that ends before a position."""
-    return f"token_logprob_to_{end}"
+    return f"{MEAN_LOGPROB}_to_{end}"
 
 
 MEASURED = (

@@ -18,6 +18,7 @@ class Output:
         finish_reason: why the answer ended, as HELM calls it, such as `length`; empty if it is not known.
         group: the name of what the example shares with others of its task; see `Example.group`.
         notes: the judges' annotations, by the name of the annotator; empty if there was no judge.
+        is_generated: whether this package made the question in place of the benchmark's own.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Output:
     group: str = ""
     depth: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    is_generated: bool = False
 
 
 def make_jury(
@@ -81,6 +83,10 @@ class OutputScore:
 RunOrScore = OutputRun | OutputScore
 
 
+PACKED = ".gz"
+"""The end of the names of files that are packed with gzip."""
+
+
 @dataclass(frozen=True)
 class OutputReader:
     """Reads the files that a program writes.
@@ -104,5 +110,6 @@ class OutputReader:
         return list(self.choose([file for file in sorted(path.rglob("*")) if self.fits(file)]))
 
     def fits(self, path: Path) -> bool:
-        """Whether the file's name is one that the program gives."""
-        return path.is_file() and self.names.fullmatch(path.name) is not None
+        """Whether the file's name is one that the program gives, or that with `.gz` after it."""
+        name = path.name.removesuffix(PACKED)
+        return path.is_file() and self.names.fullmatch(name) is not None

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from helm_longctx.errors import ShapeError
+from helm_longctx.tasks.reasoning import remove_reasoning
 
 Style = Literal["chat", "completion"]
 """How a prompt is sent."""
@@ -123,21 +124,8 @@ class FollowUp:
 
     def prompt(self, answer: str, style: Style | None = "chat") -> str:
         """Return the second prompt, with the first answer without its reasoning and without white space at its ends."""
-        text = remove_thinking(answer).strip().join(self.parts)
+        text = remove_reasoning(answer).strip().join(self.parts)
         return text + self.ending if style == "completion" else text
-
-
-THINKING_END = "</think>"
-
-
-def remove_thinking(output: str) -> str:
-    """Return the part of an output that is scored: the text after the last `</think>`, stripped (HELMET eval.py:105).
-
-    An output without `</think>` is returned whole, because the official code also scores reasoning that never ends.
-    Reasoning that an API returns in its own field (HELM's `GeneratedOutput.thinking`) is never scored.
-    """
-    _, end, answer = output.rpartition(THINKING_END)
-    return answer.strip() if end else output
 
 
 CONTEXT = "context"

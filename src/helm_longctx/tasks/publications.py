@@ -48,6 +48,7 @@ class Published:
             the benchmark's authors published.
         samples: number of questions of each score; 0 if it is not known, None if it is the tasks' own.
         metrics: the official metrics of tasks whose score is the mean of several, 0…1.
+        scorer: the value of `scorer` that made the scores; empty for the tasks' default.
     """
 
     model: str
@@ -57,6 +58,7 @@ class Published:
     source: str = ""
     samples: int | None = None
     metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    scorer: str = ""
 
     def update(self, later: Published) -> Published:
         """Return a later row with what it lacks of this one; scores of tasks replace their category's score."""

@@ -10,6 +10,7 @@ No other module has facts about a task.
 - `references`: the list `Example.references`.
 - every item of `Example.record`.
 - if the task is judged, the annotation of the answer by the task's annotator.
+- `scorer`, if the run entry names one of the task's `scorers`.
 
 `helm-longctx score` reads such records from a file. A scorer returns the official metrics by name, without those that
 have no value for this record. It reads only the record, and accepts every `prediction`.
@@ -22,7 +23,7 @@ from typing import Any, Literal
 from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError, PreconditionError, bad_argument, shorten
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
@@ -32,9 +33,11 @@ StyleArgument = Literal["auto", "chat", "completion"]
 ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
+Chats = Literal["truncated", "full"]
 Truncation = Literal["auto", "error"]
 MetricArgument = Literal["score", "likelihood", "perplexity"]
 CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
+Generation = Literal["never", "without_files", "always"]
 
 EVERY_TASK = (
     *("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats"),
@@ -51,6 +54,9 @@ GIVEN_TEXTS = (LIKELIHOOD, PERPLEXITY)
 
 PLAIN = "plain"
 """The value of `method` that stands for the task's own prompts."""
+
+GENERATED_SOURCE: Literal["generated"] = "generated"
+"""The source of an example that this package made in place of the benchmark's own; see `Example.source`."""
 
 MAIN_METRIC = "longctx_score"
 """The name of every task's official headline metric in statistics, 0…1."""
@@ -75,7 +81,9 @@ class Example:
             or `input`.
         references: accepted answers, as the official code has them.
         depth: position of the evidence in the context, 0 (start) to 1 (end); None if there is no such position.
-        source: "official" files, "hub" data, or "generated".
+        source: "official" if the question is the benchmark's own, from its files or drawn as the official code draws
+            it; "hub" if it is from the benchmark's data on the hub; "generated" if this package made it in place of the
+            benchmark's own question.
         input_tokens: length of the completion prompt if it was counted, with the counter named `counter`.
         record: the fields that the scored record has in addition to prediction and references.
         group: the name of what the example shares with others of its task, such as a book, a set of documents, or a
@@ -163,6 +171,7 @@ class Settings:
     protocol: ProtocolArgument = "paper"
     labels: Labels = "integer"
     context: Context = "full"
+    chats: Chats = "truncated"
     thinking_tokens: int = 0
     truncation: Truncation = "auto"
     judge: str = "auto"
@@ -175,6 +184,7 @@ class Settings:
     count_with: str | None = None
     depth: int | None = None
     path: str | None = None
+    scorer: str = ""
     metric: MetricArgument = "score"
     stream: int | None = None
     method: str = PLAIN
@@ -191,7 +201,7 @@ class Settings:
     def count_tokens(self, task: str) -> CountTokens:
         """Return the counter of tokens. Raises an `InputError` if the run entry of the task names no tokenizer."""
         if self.counter is None:
-            raise InputError(
+            raise PreconditionError(
                 f"{task}: count_with is missing; give the name or the folder of a tokenizer"
             )
         return self.counter
@@ -314,9 +324,9 @@ class Task:
             again when they have changed.
         chat: whether the official code uses the model's chat template.
         arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
-            `context`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, and one with
-            several `variants` also takes `protocol`, and one with a context and a question also takes `method`. Other
-            arguments are refused.
+            `context`, `chats`, `count_with`, `depth`, `path`. A task with an `official_judge` also takes `judge`, one with
+            several `variants` takes `protocol`, one with `scorers` takes `scorer`, and one with a context and a
+            question takes `method`. Other arguments are refused.
         variants: the variant that each value of `protocol` selects.
         most_samples: the largest `num_samples` of a task that can be generated; None if the data sets the limit.
         official_judge: the judge that the benchmark uses for a part of the score; None if no judge is needed. The
@@ -332,6 +342,7 @@ class Task:
         repeats: how often the official protocol asks each question. A score is the mean of the answers.
         trait: a property that some tasks of the benchmark have and others do not, by which scores can be split.
         alias: the task's name in run entries, if it differs from `name`.
+        short_name: another name that run entries can give. The run has the usual one.
         unscored: the reason why the task has no `longctx_score`; only if `headline` is empty.
         check_machine: checks that answers can be scored on this machine, before anything is sent, and raises an
             `InputError` if not; None if every machine can. Such a task is one of `Category.variants`.
@@ -340,6 +351,12 @@ class Task:
         reasoning: the prompts for reasoning before the answer (`method=cot`); None if there are none.
         question_only: our prompt of the question alone (`method=question_only`); None if there is none.
         metric: the value of `metric` if a run entry has none.
+        generated: when this package makes the questions in place of the benchmark's own: never, if the files of
+            `optional_sources` are missing, or always. Questions that are drawn as the official code draws them are the
+            benchmark's own.
+        official_task: the name in run entries of the task that asks the benchmark's own questions, if the questions of
+            this task are always generated.
+        scorers: the official scorers by the values of `scorer`, if the authors changed theirs; `score` is the first.
     """
 
     name: str
@@ -376,6 +393,7 @@ class Task:
     repeats: int = 1
     trait: str = ""
     alias: str = ""
+    short_name: str = ""
     unscored: str = ""
     check_machine: Callable[[], None] | None = None
     extras: tuple[str, ...] = ()
@@ -383,6 +401,9 @@ class Task:
     reasoning: Reasoning | None = None
     question_only: Template | None = None
     metric: MetricArgument = "score"
+    generated: Generation = "never"
+    official_task: str = ""
+    scorers: Mapping[str, Scorer] = field(default_factory=dict)
 
     @property
     def argument(self) -> str:
@@ -392,6 +413,10 @@ class Task:
     def exists_at(self, length: int | None) -> bool:
         """Whether the task exists at a length. A task without sizes belongs to a benchmark without lengths."""
         return not self.sizes or self.any_length or length in self.sizes
+
+    def is_published_at(self, length: int | None) -> bool:
+        """Whether the publisher serves the data that the task needs at a length. If not, only mirrors can have it."""
+        return all(source.is_published for source in self.sources(length))
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
@@ -410,6 +435,9 @@ class Task:
             # A field can be absent: `score` then omits the metrics that need it.
             if record.get(name) is not None:
                 shape.check(f"{where}: {name}", record[name])
+        scorer = record.get("scorer")
+        if self.scorers and scorer is not None and scorer not in self.scorers:
+            raise bad_argument(where, "scorer", scorer, tuple(self.scorers))
 
     @property
     def is_self_contained(self) -> bool:
@@ -419,6 +447,12 @@ class Task:
             and not self.sources(min(self.sizes))
             and "count_with" not in self.arguments
         )
+
+    def is_generated(self, length: int | None, root: DataRoot) -> bool:
+        """Whether a run that reads its data from `root` asks questions that are not the benchmark's own."""
+        if self.generated == "without_files":
+            return not any(root.has(path) for path in self.paths(length))
+        return self.generated == "always"
 
     @property
     def closed_book(self) -> bool:
@@ -450,7 +484,12 @@ class Task:
         """All run-entry arguments that the task takes."""
         # A task with one variant has the same prompts under all protocols.
         asks = dict.fromkeys(("method", "stream"), self.has_question)
-        further = {"protocol": len(self.variants) > 1, "judge": self.has_judge, **asks}
+        further = {
+            "protocol": len(self.variants) > 1,
+            "judge": self.has_judge,
+            "scorer": bool(self.scorers),
+            **asks,
+        }
         return frozenset(
             (*EVERY_TASK, *self.arguments, *(name for name, takes in further.items() if takes))
         )
@@ -474,9 +513,18 @@ class Task:
         own = example.max_tokens if example else None
         return (own or self.output_tokens(settings)) + settings.thinking_tokens
 
+    def record_fields(self, settings: Settings) -> dict[str, Any]:
+        """Return the fields that a run entry adds to the records of the task's answers."""
+        return {"scorer": settings.scorer} if self.scorers and settings.scorer else {}
+
+    def is_other_scorer(self, scorer: str) -> bool:
+        """Whether a value of `scorer` selects another scorer than the default one for this task."""
+        return self.scorers.get(scorer, self.score) is not self.score
+
     def scores(self, record: Record) -> Scores:
         """Return the official metrics and `longctx_score`. A metric that cannot be computed is absent."""
-        scores = {name: float(value) for name, value in self.score(record).items()}
+        scorer = self.scorers.get(record.get("scorer", ""), self.score)
+        scores = {name: float(value) for name, value in scorer(record).items()}
         if (mean := self.headline_mean(scores)) is not None:
             scores[MAIN_METRIC] = mean
         return scores

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,13 @@ from helm_longctx.benchmarks.aa_lcr.tasks import (
     judge_prompt,
     read_verdict_1_1,
 )
+from helm_longctx.data.download import sha256_of
+from helm_longctx.data.fetch import describe_files
 from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.results.comparability import data_caveats, describe
+from helm_longctx.runs.files import read_data, write_data
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.aa_lcr.fabricate import build_version_1_1
 
@@ -55,13 +60,43 @@ def test_a_missing_document_is_one_line(tmp_path: Path) -> None:
 
 
 def test_both_files_are_pinned() -> None:
-    """The files are downloaded at a revision, and checked by their SHA-256."""
+    """Requests are built from the commit of version 1.1, and not of 1.0.0, whose questions have another SHA-256."""
     sources = TASK.sources(None)
-    assert all(
-        isinstance(source, PinnedFile) and "bdae010" in source.url and len(source.sha256) == 64
-        for source in sources
-    )
-    assert [each.sha256[:8] for each in (QUESTIONS_1_1, DOCUMENTS_1_1)] == ["2f90d9c3", "5e839249"]
+    assert sources == (QUESTIONS_1_1, DOCUMENTS_1_1)
+    commit = "9a77ef56b717057ade24ceab4d273712a0b4f19e"
+    assert all(isinstance(source, PinnedFile) and commit in source.url for source in sources)
+    assert [source.sha256[:8] for source in sources] == ["aea51989", "5e839249"]
+
+
+def test_a_run_of_the_old_pin_is_marked(tmp_path: Path) -> None:
+    """A run whose stored digest is that of version 1.0.0 has a mark, and one of the pinned file has none."""
+    old = "2f90d9c30cfb4dd8df2c0f46547c384065e4c76917bd347a9a97bf797235c1ea"
+    for digest, marks in (
+        (
+            old,
+            [
+                "another version of the data: AA-LCR_Dataset.csv with SHA-256 2f90d9c3 instead of aea51989 (questions_v1_1)"
+            ],
+        ),
+        (QUESTIONS_1_1.sha256, []),
+    ):
+        write_data(tmp_path, {QUESTIONS_1_1.path: {"size": 1, "sha256": digest}})
+        assert describe(data_caveats(TASK, None, read_data(tmp_path))) == marks
+
+
+def test_the_digest_of_each_file_is_described(tmp_path: Path) -> None:
+    """The digests of what is there are computed, or taken from the record of the fetch."""
+    build_version_1_1(tmp_path)
+    root = DataRoot(tmp_path, mirror=True)
+    described = describe_files(TASK.sources(None), root)
+    assert described[QUESTIONS_1_1.path]["sha256"] == sha256_of(root / QUESTIONS_1_1.path)
+    record = {"repo": "r", "stored": {"AA-LCR_Dataset.csv": {**described[QUESTIONS_1_1.path]}}}
+    record["stored"]["AA-LCR_Dataset.csv"]["sha256"] = "a" * 64  # type: ignore[index]
+    (root / f"{QUESTIONS_1_1.path}.source.json").write_text(json.dumps(record))
+    taken = describe_files(TASK.sources(None), root)[QUESTIONS_1_1.path]
+    assert (taken["sha256"], taken["repo"]) == ("a" * 64, "r")
+    (root / QUESTIONS_1_1.path).write_text("changed")
+    assert describe_files(TASK.sources(None), root)[QUESTIONS_1_1.path]["size"] == 7
 
 
 @pytest.mark.parametrize(

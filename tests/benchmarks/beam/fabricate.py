@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from helm_longctx.benchmarks.beam.tasks import (
     ABILITIES,
     CHATS,
@@ -15,6 +17,7 @@ from helm_longctx.benchmarks.beam.tasks import (
     METHODS,
     PROMPTS,
     find_source,
+    find_truncated,
     read_item,
 )
 from tests.support.fabricate_words import words, write
@@ -63,10 +66,29 @@ def build_beam(root: Path) -> Path:
     """Write the rows of all lengths, and the stand-ins of the official files."""
     for length in CHATS:
         write(root / find_source(length).paths[0], rows(length))
+        for chat, file in find_truncated(length).items():
+            number = int(chat) - 1
+            whole = rows(length)[number] if number < len(rows(length)) else None
+            write_truncated(root / file.path, whole, length == LONGEST)
     for path, text in FILES.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
     return root
+
+
+def write_truncated(path: Path, row: dict[str, Any] | None, is_long: bool) -> None:
+    """Write a truncated chat in the form of the official repository: the first batch of the first plan."""
+    plans = (
+        [plan["chat"] for plan in row["plans"]] if row and is_long else [(row or {}).get("chat")]
+    )
+    batches = [
+        [{"batch_number": 1, "turns": [plan[0]], "time_anchor": None}] for plan in plans if plan
+    ]
+    content = [{f"plan-{number}": plan} for number, plan in enumerate(batches, 1)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(
+        orjson.dumps(content if is_long else [batch for plan in batches for batch in plan])
+    )
 
 
 def rows(length: int) -> list[dict[str, Any]]:

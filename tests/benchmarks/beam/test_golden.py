@@ -61,8 +61,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 
 def read_examples(root: DataRoot, length: int, task: str = "questions") -> list[Example]:
-    """Return all examples of a length."""
-    return list(load_examples(BENCHMARK.task(task), Settings(length), root))
+    """Return all examples of a length, with the whole chats, which the official code was given."""
+    settings = Settings(length, chats="full")
+    return list(load_examples(BENCHMARK.task(task), settings, root))
 
 
 @pytest.mark.parametrize("length", CHATS)

@@ -104,7 +104,9 @@ def _odd_outputs(rng: random.Random, label: Any) -> list[str]:
         "12", "12.", "1_2", "+12", "-3", "12 cats", "Value: 12", "7", "7.5", "7.0", "007", "7.", "٣", "7,5", "1e5", "٧",
         "[1, 3, 2]", "1 3", "0, 1, 3, 2", "9 1 3", "1", "0 1 -3", "01 03", "5 0 10", "1" * 5000, f"12 {'9' * 5000}",
         "张三", "答案：张三。", "红 楼 梦", "《红楼梦》", "a b", "The cat", "the a an", "a the cats mat", "Two\tcats.", "İ ß",
-        "ANN\u2028LEE", "ann", "Ann:", "I think ANN said", "bob.",
+        "ANN\u2028LEE", "ann", "Ann:", "I think ANN said", "bob.", f"({last})", f"**{last}**", f"{last}\nA", f"A or {last}",
+        f"{last} or A", f"I think {last}", f"{last}. I do", f"x\u2028{last}", f"x\r{last} J", f"_{last}_", f"{last}é",
+        f"not A\n{last}", f"Mr. {first.title()}s", f"JO{first}", f" {first.lower()} ", f"-{last}", f"option{last}",
     ]  # fmt: skip
     mixed = [
         " ".join(rng.choices([*texts, "answer is:", "is:", "B.", "12", "option", "\n", "the"], k=5))

@@ -1,8 +1,8 @@
 """Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.benchmarks.infinite_bench.make_golden --official FOLDER
+    python -m tests.benchmarks.infinite_bench.make_golden --official FOLDER --later FOLDER
 
-FOLDER: a checkout of OpenBMB/InfiniteBench at 88b3daa. The hub's metric `rouge` is the package rouge_score, called as that
+The folders are checkouts of OpenBMB/InfiniteBench at 88b3daa (2024-06-13) and at ae04ef1 (2024-08-25). The hub's metric `rouge` is the package rouge_score, called as that
 metric calls it.
 """
 
@@ -27,8 +27,31 @@ import compute_scores
 """
 """Code that imports the official scorers, with a stand-in for the hub's metric."""
 
+SCORES = """
+def score_cases(cases):
+    scores = []
+    for case in cases:
+        for model in ("gpt4", "m") if case["task"] == "math_calc" else ("m",):
+            try:
+                score = float(compute_scores.get_score_one(case["output"], case["label"], case["task"], model))
+            except ValueError:
+                score = "ValueError"
+            scores.append(score)
+    return scores
+"""
+"""Code that scores the cases, those of `math_calc` as GPT-4's outputs and as another model's."""
+
+LATER = (
+    START
+    + SCORES
+    + """
+print("GOLDEN" + json.dumps(score_cases(json.load(sys.stdin)["cases"])))
+"""
+)
+
 OFFICIAL = (
     START
+    + SCORES
     + """
 import eval_utils
 from tests.support.official import digest
@@ -44,7 +67,7 @@ def create_prompt(row, name, model):
 
 data, out = json.load(sys.stdin), sys.stdout
 sys.stdout = sys.stderr
-golden = {"prompts": {}, "answers": {}, "scores": []}
+golden = {"prompts": {}, "answers": {}}
 for name, rows in data["rows"].items():
     golden["answers"][name] = [eval_utils.get_answer(row, name) for row in rows]
     for model in ("gpt4", "yarn-mistral", "claude2"):
@@ -54,13 +77,7 @@ for name, rows in data["rows"].items():
             prompts = [create_prompt(row, name, model) for row in rows]
             asked = [[{"role": "user", "content": prompt}] for prompt in prompts]
         golden["prompts"][f"{name} {model}"] = digest(text for each in asked for turn in each for text in turn.values())
-for case in data["cases"]:
-    for model in ("gpt4", "m") if case["task"] == "math_calc" else ("m",):
-        try:
-            score = compute_scores.get_score_one(case["output"], case["label"], case["task"], model)
-        except ValueError:
-            score = "ValueError"
-        golden["scores"].append(score)
+golden["scores"] = score_cases(data["cases"])
 sys.stdout = out
 print("GOLDEN" + json.dumps(golden))
 """
@@ -70,7 +87,10 @@ print("GOLDEN" + json.dumps(golden))
 def main() -> None:
     """Run the official code and write its results next to this file."""
     data = {"rows": {name: make_rows(name) for name in ROWS}, "cases": score_cases()}
-    write_golden(__file__, run_official(OFFICIAL, *parse_folders("official"), data=data), indent=0)
+    official, later = parse_folders("official", "later")
+    golden = run_official(OFFICIAL, official, data=data)
+    golden["scores_later"] = run_official(LATER, later, data=data)
+    write_golden(__file__, golden, indent=0)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from helm_longctx.benchmarks.infinite_bench.tasks import INFINITE_BENCH, ROWS
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.outputs import OutputRun
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import Settings, Task
 from tests.benchmarks.infinite_bench.make_golden import START
 from tests.support.official import run_official
 
@@ -80,10 +80,13 @@ def find_task(run: OutputRun) -> Task:
 def score(run: OutputRun) -> list[float]:
     """Return our score of each output."""
     task = find_task(run)
-    records = (
-        {"prediction": output.prediction, "references": output.references} for output in run.outputs
-    )
-    return [task.scores(record)["longctx_score"] for record in records]
+    fields = task.record_fields(Settings(None, scorer="2024-06"))
+    return [
+        task.scores({"prediction": output.prediction, "references": output.references, **fields})[
+            "longctx_score"
+        ]
+        for output in run.outputs
+    ]
 
 
 def read_printed(readme: str) -> Iterator[tuple[str, str, str]]:

@@ -43,8 +43,11 @@ def test_prompts_and_answers(name: str, model: str, root: Path) -> None:
     assert [example.references for example in examples] == official
 
 
-def test_scores() -> None:
-    """Every odd output of every task has the official score; where the official code fails, the score is 0."""
+@pytest.mark.parametrize(
+    ("scorer", "key"), [("2024-06", "scores"), ("2024-08", "scores_later"), ("", "scores_later")]
+)
+def test_scores(scorer: str, key: str) -> None:
+    """Every odd output has the score of the official code of that date; where that fails, the score is 0."""
     ours = []
     for case in score_cases():
         names = [case["task"]] + (["math_calc_base"] if case["task"] == "math_calc" else [])
@@ -53,9 +56,11 @@ def test_scores() -> None:
             record = {
                 "prediction": case["output"],
                 "references": read_answers(case["task"], case["label"], ""),
+                **task.record_fields(Settings(None, scorer=scorer)),
             }
             ours.append(task.scores(record)["longctx_score"])
-    official = [0 if score == "ValueError" else score for score in GOLDEN["scores"]]
+    official = [0 if score == "ValueError" else score for score in GOLDEN[key]]
     assert ours == official
-    assert 100 < GOLDEN["scores"].count(1.0) < len(official) - 100
-    assert "ValueError" in GOLDEN["scores"]
+    assert 100 < GOLDEN[key].count(1.0) < len(official) - 100
+    assert "ValueError" in GOLDEN[key]
+    assert GOLDEN["scores"] != GOLDEN["scores_later"]

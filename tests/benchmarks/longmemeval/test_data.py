@@ -55,6 +55,11 @@ def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         ),
         ({"question": None}, "column 'question' must be str"),
         ({"answer": ["x"]}, "column 'answer' must be str or int or float"),
+        ({"answer": " "}, "answer must be a text that is not empty or a number, found ' '"),
+        (
+            {"answer": float("nan")},
+            "answer must be a text that is not empty or a number, found nan",
+        ),
         ({"haystack_dates": []}, "must be lists of the same length, with at least one session"),
         ({"haystack_dates": [1, 2]}, "haystack_dates must be a list of texts"),
         (

@@ -238,6 +238,51 @@ def test_mistakes(old: str, new: str, place: str, allowed: str, server: Server) 
 
 
 @pytest.mark.usefixtures("ready")
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("{temperature: 0.6, top_p: 0.9}", None),
+        ("{top_p: 0.9, temperature: 0.6}", None),
+        ("{top_p: 0.9}", "arguments.top_p: top_p=0.9 has no effect at a temperature of 0"),
+        ("{temperature: 0.6, top_p: 7}", "arguments.top_p"),
+    ],
+)
+def test_arguments_are_checked_together(arguments: str, error: str | None) -> None:
+    """Arguments that are valid only beside others are accepted beside them, and an error names the wrong one."""
+    text = f"""suite: sampled
+models: [openai/gpt-4o-2024-05-13]
+tasks: ["helmet_recall:task=json_kv"]
+lengths: [8k]
+arguments: {arguments}
+"""
+    config = load_config(write(text))
+    with use_settings(config):
+        if error is None:
+            (spec,) = make_plan(config).specs
+            assert spec.adapter_spec.temperature == 0.6
+        else:
+            with pytest.raises(InputError, match=error):
+                make_plan(config)
+
+
+def test_a_name_that_no_folder_can_have() -> None:
+    """A run whose name is longer than a folder's name may be is refused before anything is sent."""
+    folder = Path("a" * 120) / ("b" * 120)
+    folder.mkdir(parents=True)
+    (folder / "questions.jsonl").write_text('{"context": "a", "question": "b", "answers": ["c"]}')
+    text = f"""suite: s
+models: [openai/gpt-4o-2024-05-13]
+entries: ["any_jsonl:path={folder},length=4k"]
+"""
+    config = load_config(write(text))
+    with (
+        use_settings(config),
+        pytest.raises(InputError, match="bytes, and at most 240 are allowed"),
+    ):
+        make_plan(config)
+
+
+@pytest.mark.usefixtures("ready")
 def test_an_error_of_a_server_names_the_files_key() -> None:
     """The error has the model's place in the file and the file's key, not an option of another command."""
     with (

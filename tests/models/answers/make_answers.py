@@ -28,7 +28,8 @@ from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
 from helm_longctx.models.local.packaged import SMOLLM2, PackagedTokenizer
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.prompt import Prompt, remove_thinking
+from helm_longctx.tasks.prompt import Prompt
+from helm_longctx.tasks.reasoning import remove_reasoning
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.ruler.fabricate import build_sources
@@ -90,7 +91,7 @@ def records(
         asked = request(task, settings, prompt)
         answer = client.make_request(asked).completions[0].text
         prefix = prompt.answer_prefix if asked.messages is None and task.prefix_scored else ""
-        yield record(example, remove_thinking(prefix + answer))
+        yield record(example, remove_reasoning(prefix + answer))
 
 
 def record(example: Example, prediction: str) -> dict[str, Any]:

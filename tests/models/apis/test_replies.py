@@ -83,8 +83,9 @@ NO_ANSWERS = [
     *(
         (kind, text)
         for kind in ("chat", "completions")
-        for text in (None, 5, ["Yes"], [{"type": "text", "text": "Yes"}])
+        for text in (None, 5, ["Yes"], [{"type": "text", "text": 5}], [{"type": "reference"}])
     ),
+    ("completions", [{"type": "text", "text": "Yes"}]),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +185,45 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
     assert {key: (row.score, row.instances) for key, row in found.items()} == {
         ("model/name", "4k"): (0.75, 2), ("model/name", "8k"): (1.0, 1)
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_lm_evals_samples_without_an_answer(packed: bool, tmp_path: Path) -> None:
+    """A null in lm-eval's samples is a failed request, and a file packed with gzip is read as the plain one."""
+    rows = [
+        {
+            "doc_id": number,
+            "doc": {"outputs": ["7"], "max_length": 4096},
+            "resps": [[text]],
+            "filter": "none",
+        }
+        for number, text in enumerate(["7", None, "8"])
+    ]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    path = tmp_path / "model__name" / "samples_ruler_vt_2025-01-31T12-00-00.123456.jsonl"
+    path.parent.mkdir()
+    if packed:
+        path = path.with_name(f"{path.name}.gz")
+        content = gzip.compress(content)
+    path.write_bytes(content)
+    import_files([path.parent], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt")
+    (row,) = (
+        row
+        for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
+        if row.metric == "longctx_score"
+    )
+    assert (row.model, row.score, row.failed) == ("model/name", 0.5, 1)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x1f\x8b damaged", gzip.compress(b"{}", mtime=0)[:-4]], ids=["header", "end"]
+)
+def test_a_damaged_gzip_file_is_named(content: bytes, tmp_path: Path) -> None:
+    """A gzip file that is not complete is refused in a line with its name."""
+    path = tmp_path / "samples_ruler_vt_2025-01-31T12-00-00.123456.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"{path.name} is not a complete gzip file"):
+        import_files([path], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt")
 
 
 def test_tables_of_others(tmp_path: Path) -> None:

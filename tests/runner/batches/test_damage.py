@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -158,14 +159,42 @@ def test_waiting_with_a_lost_batch(parts: Folder, server: BatchServer) -> None:
 
 
 def test_lost_results(parts: Folder, server: BatchServer) -> None:
-    """The provider knows the batch, but has deleted its results."""
+    """The provider knows the batch, but has deleted its results, some time after it has ended."""
     server.gone = {"output-batch_0", "error-batch_0", "results"}
     if parts._entry.endswith("anthropic"):
         server.gone = {"results_url"}
+    server.ended = datetime.now(timezone.utc) - timedelta(days=2)
     parts.batches.collect()
     assert states(parts) == ["collected"] * 3
     assert parts.failures["unreachable"] >= 4
     assert "temporary" not in parts.failures
+
+
+def test_results_that_are_not_there_yet(parts: Folder, server: BatchServer) -> None:
+    """A batch that counts answers stays open while its file is missing, and nothing is paid for twice."""
+    server.gone = {"output-batch_0", "error-batch_0", "results"}
+    with suppress(InputError):
+        parts.batches.collect()
+    assert states(parts)[0] in ("completed", "ended")
+    parts.submit()
+    assert len(server.batches) == 3
+    server.gone = set()
+    parts.batches.collect()
+    assert states(parts) == ["collected"] * 3
+    assert parts.failures == {}
+
+
+def test_waiting_for_the_names_of_files(parts: Folder, server: BatchServer) -> None:
+    """A completed batch whose files have no names yet has not ended. Waiting collects it as soon as they have."""
+    server.unnamed = 1
+    assert states(parts)[0] == "storing"
+    server.unnamed = 1
+    parts.batches.collect()
+    assert states(parts)[0] != "collected"
+    parts.batches.collect()
+    assert states(parts) == ["collected"] * 3
+    assert parts.failures == {}
+    assert max(server.paid.values()) == 1
 
 
 def test_a_wrong_address(parts: Folder, server: BatchServer) -> None:

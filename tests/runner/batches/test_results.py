@@ -149,7 +149,7 @@ def test_a_status_as_a_text() -> None:
     assert (outcome.reply, outcome.error) == ({"x": 1}, None)
     row["response"] |= {"status_code": "429", "body": {"message": "slow down"}}
     (outcome,) = read(json.dumps(row).encode(), "openai")
-    assert outcome.error == "Error code: 429 - {'message': 'slow down'}"
+    assert outcome.error == "temporary: Error code: 429 - {'message': 'slow down'}"
 
 
 def test_an_error_quotes_no_answer() -> None:

@@ -71,6 +71,8 @@ class BatchServer(Server):
         moment: called with the name of a step before it is done and, with `+`, after it, before the reply is sent.
         spoil: changes the lines of a batch's results, by the batch's identifier.
         gone: batches, files and steps to which the server answers 404; `results_url` if results were removed.
+        ended: when batches ended; None if the server does not say it.
+        unnamed: how many records of completed batches still have no names of their files.
     """
 
     def __init__(
@@ -88,6 +90,8 @@ class BatchServer(Server):
         self.moment: Callable[[str], None] = lambda name: None
         self.spoil: Callable[[str, bytes], bytes] = lambda name, lines: lines
         self.gone: set[str] = set()
+        self.ended: datetime | None = None
+        self.unnamed = 0
         self._seen: Counter[str] = Counter()
         self._order = random.Random(0)
 
@@ -313,7 +317,12 @@ class _BatchHandler(_Handler):
             "input_file_id": "x",
         }
         found |= {"metadata": batch.metadata, "request_counts": counts}
-        if status not in ("in_progress", "failed"):
+        if self.service.ended:
+            found["completed_at"] = int(self.service.ended.timestamp())
+        is_done = status not in ("in_progress", "failed")
+        if is_done and self.service.unnamed > 0:
+            self.service.unnamed -= 1
+        elif is_done:
             found |= {f"{kind}_file_id": f"{kind}-{batch.id}" for kind in ("output", "error")}
         if batch.error:
             found["errors"] = {
@@ -340,6 +349,11 @@ class _BatchHandler(_Handler):
         found |= {"created_at": batch.created.isoformat(), "expires_at": batch.created.isoformat()}
         url = f"{self.service.address}/v1/messages/batches/{batch.id}/results" if ended else None
         url = None if "results_url" in self.service.gone else url
+        if ended and self.service.unnamed > 0:
+            self.service.unnamed -= 1
+            url = None
+        if self.service.ended:
+            found["ended_at"] = self.service.ended.isoformat()
         return {**found, "request_counts": counts, "results_url": url}
 
 

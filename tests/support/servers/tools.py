@@ -1,4 +1,7 @@
-"""A server whose model calls tools, in OpenAI's and in Anthropic's protocol."""
+"""A server whose model thinks and calls tools, in OpenAI's and in Anthropic's protocol.
+
+As DeepSeek, Google and Anthropic it refuses calls that come back without their reasoning and signatures.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,18 @@ def serve_tools(script: Script) -> Iterator[tuple[str, list[Body]]]:
         server.server_close()
 
 
+def _sign(number: int) -> Body:
+    return {"google": {"thought_signature": f"signature {number}"}}
+
+
+def _think(number: int) -> Body:
+    return {
+        "type": "thinking",
+        "thinking": f"thought {number}",
+        "signature": f"signature {number}",
+    }
+
+
 def _openai(body: Body, script: Script) -> Body:
     messages = body["messages"]
     assert all(tool["type"] == "function" for tool in body["tools"])
@@ -67,13 +82,19 @@ def _openai(body: Body, script: Script) -> Body:
     ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     results = [message for message in messages if message["role"] == "tool"]
     assert [message["tool_call_id"] for message in results] == ids
+    thoughts = [message["reasoning_content"] for message in messages if "tool_calls" in message]
+    assert thoughts == [f"thought {number}" for number in range(len(ids))]
+    signatures = [
+        call["extra_content"] for message in messages for call in message.get("tool_calls", ())
+    ]
+    assert signatures == [_sign(number) for number in range(len(ids))]
     turn = script(messages[0]["content"], [message["content"] for message in results])
     message: Body = {"role": "assistant", "content": turn.text or None}
     if turn.tool:
         function = {"name": turn.tool, "arguments": json.dumps(turn.arguments)}
-        message["tool_calls"] = [
-            {"id": f"call_{len(ids)}", "type": "function", "function": function}
-        ]
+        message["reasoning_content"] = f"thought {len(ids)}"
+        call = {"id": f"call_{len(ids)}", "type": "function", "function": function}
+        message["tool_calls"] = [{**call, "extra_content": _sign(len(ids))}]
     choice = {
         "index": 0,
         "message": message,
@@ -104,8 +125,14 @@ def _anthropic(body: Body, script: Script) -> Body:
     results = [block for block in blocks if block["type"] == "tool_result"]
     assert [block["tool_use_id"] for block in results] == ids
     turn = script(messages[0]["content"], [block["content"] for block in results])
+    thoughts = [block for block in blocks if block["type"] == "thinking"]
+    assert thoughts == [_think(number) for number in range(len(ids))]
+    # Thinking comes before everything else in its message.
+    for message in messages[1::2]:
+        assert message["content"][0]["type"] == "thinking"
     content: list[Body] = [{"type": "text", "text": turn.text}] if turn.text else []
     if turn.tool:
+        content.insert(0, _think(len(ids)))
         content.append(
             {
                 "type": "tool_use",

@@ -124,7 +124,7 @@ def find_curves(board: Board) -> Iterator[Curve]:
                         (pairing for pairing in pairings if (pairing.by, pairing.part) == place),
                         None,
                     )
-                    yield Curve(family, part, length, scores, board.floor(part, length), trend)
+                    yield Curve(family, part, length, scores, board.floor_below(last[-1]), trend)
 
 
 ABOUT = (

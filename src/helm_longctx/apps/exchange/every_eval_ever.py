@@ -21,7 +21,12 @@ from typing import Any
 import yaml
 
 from helm_longctx._version import VERSION
-from helm_longctx.apps.exchange.export import TaskResult, folder_name, task_results
+from helm_longctx.apps.exchange.export import (
+    TaskResult,
+    folder_name,
+    question_source,
+    task_results,
+)
 from helm_longctx.documents.numbers import range_text
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
@@ -152,7 +157,7 @@ def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, A
     return {
         "evaluation_result_id": f"{result.name}/{metric.name}",
         "evaluation_name": result.name,
-        "source_data": {"dataset_name": result.name, "source_type": "url", "url": [benchmark.url]},
+        "source_data": _source(result),
         "metric_config": config,
         "score_details": _score(result, metric, score),
         "generation_config": {
@@ -165,6 +170,21 @@ def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, A
                 "repeats": str(adapter.get("num_trials", 1)),
             },
         },
+    }
+
+
+def _source(result: TaskResult) -> dict[str, Any]:
+    """Return where the questions are from. Those of our generator have no address."""
+    if not result.result.is_generated:
+        return {
+            "dataset_name": result.name,
+            "source_type": "url",
+            "url": [result.entry.benchmark.url],
+        }
+    return {
+        "dataset_name": f"{result.name}, generated",
+        "source_type": "other",
+        "additional_details": {"source": result.questions},
     }
 
 
@@ -188,7 +208,9 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
         "requests_without_answer": str(result.result.failed),
         "examples": str(result.num_examples),
     }
-    details |= {"not_comparable": result.lacking} if result.lacking else {}
+    if result.lacking:
+        details["not_comparable"] = result.lacking
+        details["not_comparable_because"] = "; ".join(describe(result.result.caveats))
     if metric.name == MAIN_METRIC:
         details |= {
             name: f"{value:.6g}"
@@ -225,6 +247,9 @@ def _sample(
     }
 
 
+GENERATED_DATASET = "helm-longctx/generated"
+"""Stands in `.eval_results` for the data set of generated questions. No data set of the hub has this name."""
+
 _DATASET = re.compile(r"https://huggingface\.co/datasets/([\w.-]+/[\w.-]+)")
 
 
@@ -233,8 +258,9 @@ def write_eval_results(
 ) -> Iterator[tuple[Path, int]]:
     """Write `MODEL/.eval_results/BENCHMARK.yaml` for each of the user's models, and yield the files.
 
-    Only benchmarks whose data set is on the hub have a file, because an entry names the data set. Values are in
-    percent, as on the hub. `notes` has the interval and the reasons why a score is not comparable.
+    Only benchmarks whose data set is on the hub have a file, because an entry names the data set. Scores of generated
+    questions name `GENERATED_DATASET` in its place, so the hub lists them on no benchmark's page. Values are in percent,
+    as on the hub. `notes` has the interval and the reasons why a score is not comparable.
 
     Raises:
         InputError: huggingface_hub is too old, or no benchmark of the suite is on the hub.
@@ -261,9 +287,15 @@ def write_eval_results(
                 interval = result.interval
                 made = (result.run.path / STATS).stat().st_mtime
                 ends = f"95 % interval {range_text(interval.low, interval.high)}, n={interval.n}"
+                questions = (
+                    [f"questions by {question_source(result, board.benchmark)}"]
+                    if result.is_generated
+                    else []
+                )
+                notes = "; ".join([ends, *questions, *describe(result.caveats)])
                 entries.append(
                     EvalResultEntry(
-                        dataset_id=dataset,
+                        dataset_id=GENERATED_DATASET if result.is_generated else dataset,
                         task_id="_".join(
                             filter(
                                 None, (result.task, label(result.length) if result.length else "")
@@ -273,7 +305,7 @@ def write_eval_results(
                         date=datetime.fromtimestamp(made, timezone.utc).isoformat(
                             timespec="seconds"
                         ),
-                        notes=f"helm-longctx {VERSION}: {'; '.join([ends, *describe(result.caveats)])}",
+                        notes=f"helm-longctx {VERSION}: {notes}",
                     )
                 )
             rows = eval_result_entries_to_yaml(entries)

@@ -24,6 +24,18 @@ from helm_longctx.tasks.entry import Entry, arguments_of, arguments_of_method, c
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
+GENERATOR = "the generator of helm-longctx"
+"""Names this package as the source of questions that are not the benchmark's own."""
+
+
+def question_source(result: Result, benchmark: Benchmark) -> str:
+    """Return where the questions of a result are from: the benchmark's address, the user's folder, or our generator."""
+    if result.is_generated:
+        versions = dict.fromkeys(run.package for run in result.runs if run.package)
+        return " ".join([GENERATOR, *versions])
+    return result.folder or benchmark.url
+
+
 AVERAGE = "average"
 """Stands for the tasks or the lengths that an average is over."""
 
@@ -44,6 +56,7 @@ class Score(NamedTuple):
             comparable.
         judge: the judge, as in run entries; empty if no judge decides the task's score.
         counts: whether averages and leaderboards have this score. Of several runs of a task, one counts.
+        questions: where the questions are from; see `question_source`.
     """
 
     run: str
@@ -65,6 +78,7 @@ class Score(NamedTuple):
     failed: int | None = None
     folder: str = ""
     counts: bool = True
+    questions: str = ""
 
 
 class Average(NamedTuple):
@@ -82,6 +96,7 @@ class Average(NamedTuple):
         cut_wrong, cut_left_out, cut_best: the mean if cut answers are wrong, left out, or right. Of a task they are in
             the table of scores, as statistics.
         without_errors: the mean without questions that have known errors; None if there are none.
+        questions: where the questions are from; see `question_source`.
     """
 
     model: str
@@ -102,11 +117,13 @@ class Average(NamedTuple):
     cut_left_out: float | None = None
     cut_best: float | None = None
     without_errors: float | None = None
+    questions: str = ""
 
 
 def scores(suite: Suite) -> Iterator[Score]:
     """Yield every statistic of every result of a suite, in the order of the results."""
     counting = {id(each) for board in suite.boards for each in (*board.tasks, *board.categories)}
+    benchmarks = {board.benchmark.name: board.benchmark for board in suite.boards}
     for result in suite.results:
         run = result.run
         # Runs of HELM's own scenarios have HELM's tables.
@@ -123,7 +140,7 @@ def scores(suite: Suite) -> Iterator[Score]:
                     error=None if math.isnan(statistic.error) else statistic.error,
                     failed=result.failed if run else None,
                     counts=id(result) in counting,
-                    **_describe(result, statistic.interval),
+                    **_describe(result, statistic.interval, benchmarks[result.benchmark]),
                 )
 
 
@@ -134,7 +151,12 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
             if category.has_score:
                 tasks = category.parts or (category,)
                 about = _average(
-                    category, tasks, category.interval, task=AVERAGE, length=label(category.length)
+                    category,
+                    tasks,
+                    category.interval,
+                    board.benchmark,
+                    task=AVERAGE,
+                    length=label(category.length),
                 )
                 yield about._replace(**score_numbers(category))
         groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
@@ -144,13 +166,25 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
         for (_, task, *_), rows in groups.items():
             # The same questions are asked at several lengths, so these means are not independent.
             mean = mean_of_means([row.interval for row in rows])
-            about = _average(rows[0], rows, mean, task=task, length=AVERAGE)
-            lacking = _join(_codes(row) for row in rows)
-            yield about._replace(low=None, high=None, lacking=lacking, folder=board.folder)
+            about = _average(rows[0], rows, mean, board.benchmark, task=task, length=AVERAGE)
+            sources = (question_source(row, board.benchmark) for row in rows)
+            yield about._replace(
+                low=None,
+                high=None,
+                lacking=_join(_codes(row) for row in rows),
+                folder=board.folder,
+                questions=_join(sources),
+            )
 
 
 def _average(
-    result: Result, parts: Sequence[Result], mean: Interval, *, task: str, length: str
+    result: Result,
+    parts: Sequence[Result],
+    mean: Interval,
+    benchmark: Benchmark,
+    *,
+    task: str,
+    length: str,
 ) -> Average:
     return Average(
         task=task,
@@ -158,7 +192,7 @@ def _average(
         of=sum(part.has_score for part in parts),
         package=_join(run.package for part in parts for run in part.runs),
         comparability=_join(run.comparability for part in parts for run in part.runs),
-        **_describe(result, mean),
+        **_describe(result, mean, benchmark),
     )
 
 
@@ -170,7 +204,7 @@ def _join(texts: Iterable[str]) -> str:
     return ";".join(dict.fromkeys(part for text in texts for part in text.split(";") if part))
 
 
-def _describe(result: Result, interval: Interval) -> dict[str, Any]:
+def _describe(result: Result, interval: Interval, benchmark: Benchmark) -> dict[str, Any]:
     """Return what scores and averages have alike."""
     # The difference is NaN if one of the ends is.
     is_known = not math.isnan(interval.high - interval.low)
@@ -182,6 +216,7 @@ def _describe(result: Result, interval: Interval) -> dict[str, Any]:
         "score": interval.mean,
         "lacking": _codes(result),
         "judge": "+".join(sorted(result.judges)),
+        "questions": question_source(result, benchmark),
     }
 
 
@@ -241,6 +276,8 @@ class AnswerRow(NamedTuple):
         entry: the run entry that asks for this task alone; empty if this version does not know the run's arguments.
         group: the name of what the instance shares with others of its task; see `Example.group`.
         finish_reason: why the model ended its answer; empty if it is not known.
+        source: `generated` if this package made the question in place of the benchmark's own; else another value of
+            `Sample.source`.
     """
 
     run: str
@@ -264,6 +301,7 @@ class AnswerRow(NamedTuple):
     group: str = ""
     seconds: float | None = None
     finish_reason: str = ""
+    source: str = ""
 
 
 def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[AnswerRow]:
@@ -292,27 +330,28 @@ def _row(run: Run, about: Result, answer: Answer, entry: str) -> AnswerRow:
     sample = answer.sample
     score = answer.score
     return AnswerRow(
-        run.path.name,
-        about.model,
-        task,
-        label(about.length),
-        instance,
-        repeat + 1,
-        answer.question,
-        " | ".join(answer.references),
-        answer.text,
-        score.score if score else None,
-        run.package,
-        run.comparability,
-        answer.error,
-        score.failure if score else "",
-        score.depth if score else sample.depth if sample else None,
-        score.tokens if score else None,
-        answer_record(answer),
-        entry,
-        (sample.group if sample else None) or "",
-        (answer.state.get("result") or {}).get("request_time"),
-        (answer.completion.get("finish_reason") or {}).get("reason") or "",
+        run=run.path.name,
+        model=about.model,
+        task=task,
+        length=label(about.length),
+        instance=instance,
+        repeat=repeat + 1,
+        question=answer.question,
+        references=" | ".join(answer.references),
+        answer=answer.text,
+        score=score.score if score else None,
+        package=run.package,
+        comparability=run.comparability,
+        error=answer.error,
+        failure=score.failure if score else "",
+        depth=score.depth if score else sample.depth if sample else None,
+        tokens=score.tokens if score else None,
+        record=answer_record(answer),
+        entry=entry,
+        group=(sample.group if sample else None) or "",
+        seconds=(answer.state.get("result") or {}).get("request_time"),
+        finish_reason=(answer.completion.get("finish_reason") or {}).get("reason") or "",
+        source=sample.source if sample else "",
     )
 
 
@@ -391,6 +430,11 @@ class TaskResult:
         """Number of examples in the run."""
         count = self.result.statistics.get("num_instances")
         return round(count.interval.mean) if count else self.result.interval.n
+
+    @property
+    def questions(self) -> str:
+        """Where the questions are from; see `question_source`."""
+        return question_source(self.result, self.entry.benchmark)
 
     @property
     def lacking(self) -> str:

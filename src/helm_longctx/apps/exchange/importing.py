@@ -3,9 +3,11 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from helm.benchmark.adaptation.request_state import RequestState
@@ -27,6 +29,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from helm_longctx.apps.exchange import inspect_logs, lm_eval, tables
 from helm_longctx.apps.exchange.answers import resolve_entry
 from helm_longctx.apps.exchange.export import LONGEST_NAME
+from helm_longctx.data.unpack import gunzip
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.helm.run_specs import make_entry_spec
 from helm_longctx.redaction.abbreviation import digest
@@ -36,11 +39,19 @@ from helm_longctx.runs.prompts import elide_texts, evidence_of, instance_names, 
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.outputs import PACKED, OutputReader, OutputRun, OutputScore, RunOrScore
 from helm_longctx.tasks.outputs import Output as ForeignOutput
-from helm_longctx.tasks.outputs import OutputReader, OutputRun, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import TEXTS, Shape, Task, is_number, is_text, is_whole
+from helm_longctx.tasks.task import (
+    GENERATED_SOURCE,
+    TEXTS,
+    Shape,
+    Task,
+    is_number,
+    is_text,
+    is_whole,
+)
 
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")
 """Matches a model's name in HELM: an organization and a name."""
@@ -153,20 +164,49 @@ def _read(
         for file in reader.files(path):
             if file not in seen and (format or reader.fits(file)):
                 seen.add(file)
-                try:
-                    yield from reader.read(file, entry)
-                except InputError:
-                    raise
-                except Exception as error:  # an unexpected structure
-                    if not is_format_error(error):
-                        raise
-                    about = f"not in the format of {reader.title} ({type(error).__name__})"
-                    raise InputError(f"{file}: {about}") from error
+                with _open_plain(file) as plain:
+                    yield from _read_file(reader, plain, entry, shown=file)
     if not seen:
         known = "; ".join(f"{name}: {reader.title}" for name, reader in readers.items())
         raise InputError(
             f"{path}: no file has a known name ({known}); give --format for another name"
         )
+
+
+def _read_file(reader: OutputReader, plain: Path, entry: str, shown: Path) -> Iterator[RunOrScore]:
+    """Yield the content of a file.
+
+    Args:
+        shown: the file that errors name instead of an unpacked copy.
+    """
+    try:
+        yield from reader.read(plain, entry)
+    except InputError as error:
+        if plain == shown:
+            raise
+        raise InputError(str(error).replace(str(plain), str(shown))) from error
+    except Exception as error:  # an unexpected structure
+        if not is_format_error(error):
+            raise
+        about = f"not in the format of {reader.title} ({type(error).__name__})"
+        raise InputError(f"{shown}: {about}") from error
+
+
+@contextmanager
+def _open_plain(file: Path) -> Iterator[Path]:
+    """Yield a file as it is, or an unpacked copy of a gzip file for as long as it is read.
+
+    The copy's folder has the name of the file's folder, because lm-evaluation-harness names models by folders.
+    """
+    if file.suffix != PACKED:
+        yield file
+        return
+    with TemporaryDirectory(prefix="helm_longctx_import") as temporary:
+        folder = Path(temporary) / file.resolve().parent.name
+        folder.mkdir()
+        plain = folder / file.stem
+        gunzip(file, plain)
+        yield plain
 
 
 def _check_entry(benchmarks: Sequence[Benchmark], text: str, place: str) -> Entry:
@@ -358,7 +398,7 @@ def _states(
 def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
     budget = task.budget(entry.settings)
     sample = Sample(
-        source=SOURCE,
+        source=GENERATED_SOURCE if output.is_generated else SOURCE,
         max_tokens=budget,
         run_max_tokens=budget,
         chat=task.chat,
@@ -366,7 +406,7 @@ def _instance(entry: Entry, task: Task, output: ForeignOutput) -> Instance:
         question=output.record.get("question"),
         depth=output.depth,
         prompt_tokens=output.input_tokens,
-        record=dict(output.record),
+        record={**output.record, **task.record_fields(entry.settings)},
         group=output.group,
         style="chat" if task.chat else "completion",
         full_prompt={"sha256": digest(output.prompt), "characters": len(output.prompt)},

@@ -231,12 +231,19 @@ def _text_and_reason(sample: Row) -> tuple[str, str]:
         )
     reason = str(choice.get("stop_reason") or "")
     text = _whole_text(content, sample)
+    if isinstance(content, list) and any(_is_reasoning(part) for part in content):
+        # The parser that has taken the reasoning apart has left the white space after it.
+        text = text.strip()
     reason = _CUT.get(reason, reason)
     # An empty text is an answer. A message without any text is none, unless a limit ended the reasoning before it.
     has_text = isinstance(content, str) and not choice["message"].get("tool_calls")
     if not (text or has_text or reason in ("length", "content_filter")):
         raise FailureError(Failure.MALFORMED, "the answer has no text")
     return text, reason
+
+
+def _is_reasoning(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") == "reasoning"
 
 
 def _whole_text(content: Any, sample: Row) -> str:

@@ -21,13 +21,14 @@ from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
 from helm_longctx.results.cells import score_numbers
+from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Statistic
 from helm_longctx.runs.scores import Answer
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import MAIN_METRIC, is_number, is_whole
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, is_number, is_whole
 
 FILTER = "none"
 """The filter in the names of metrics. There is none, because our scorers read the whole answer."""
@@ -153,7 +154,7 @@ def _config(result: TaskResult) -> dict[str, Any]:
     return {
         "task": result.name,
         "task_alias": result.task.title,
-        "dataset_path": benchmark.url,
+        "dataset_path": result.questions,
         "output_type": "generate_until",
         "num_fewshot": result.task.demonstrations(settings),
         "metric_list": aggregations,
@@ -170,7 +171,9 @@ def _config(result: TaskResult) -> dict[str, Any]:
             "entry": result.entry.description,
             "interval_95": None if math.isnan(interval.low) else [interval.low, interval.high],
             "requests_without_answer": result.result.failed,
+            "questions": result.questions,
             "not_comparable": result.lacking,
+            "not_comparable_because": describe(result.result.caveats),
             **score_numbers(result.result),
             "judge": "+".join(sorted(result.result.judges)),
         },
@@ -211,6 +214,7 @@ def _sample(
         "entry": result.entry.description,
         "group": sample.group,
         "depth": sample.depth,
+        "source": sample.source,
         "tokens": sample.input_tokens if sample.prompt_tokens is None else sample.prompt_tokens,
         RECORD: record,
         "answers": [],
@@ -256,7 +260,7 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
     prompt = first.get("arg_0") if isinstance(first, dict) else None
     for number, text in enumerate(responses or [None]):
-        if not isinstance(text, str) and responses:
+        if text is not None and not isinstance(text, str):  # null: the model gave no answer
             raise InputError(
                 f"{place}: resps must be a list of a list of texts; only generated answers can be read"
             )
@@ -276,6 +280,7 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
             input_tokens=doc["tokens"] if is_whole(doc.get("tokens")) else None,
             group=str(doc.get("group") or ""),
             depth=doc["depth"] if is_number(doc.get("depth")) else None,
+            is_generated=doc.get("source") == GENERATED_SOURCE,
         )
         yield ForeignAnswer(place, task, text, fields, output, model)
 

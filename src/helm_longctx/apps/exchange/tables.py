@@ -18,7 +18,7 @@ from typing import Any
 from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, make_runs
 from helm_longctx.apps.exchange.export import AnswerRow, Average, Score, answers, averages, scores
 from helm_longctx.documents.document import Cell, Column, Table, unquote_formula, write_csv
-from helm_longctx.documents.numbers import escape_markdown, escape_tex
+from helm_longctx.documents.numbers import MARK, escape_markdown, escape_tex
 from helm_longctx.documents.site import latex_table, markdown_table
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
@@ -29,7 +29,7 @@ from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import MAIN_METRIC
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC
 
 Row = Mapping[str, Any]
 
@@ -215,6 +215,7 @@ def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
         input_tokens=_whole(row, "tokens", place, 0) or None,
         depth=_number(row, "depth", place),
         group=str(row.get("group") or ""),
+        is_generated=row.get("source") == GENERATED_SOURCE,
     )
     text = None if failure or row["answer"] is None else str(row["answer"])
     return ForeignAnswer(
@@ -302,15 +303,16 @@ def write_paper_tables(
     Yields the file and its number of rows.
     """
     tables = list(map(_table, wide_tables(suite.boards)))
-    texts = [
-        f"% {escape_tex(ABOUT)}",
-        *(latex_table(replace(table, about=ABOUT)) for table in tables),
-    ]
     if kind == "md":
-        texts = [
-            f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}" for table in tables
-        ]
-        texts.insert(0, escape_markdown(ABOUT))
+        texts = [escape_markdown(ABOUT)]
+        for table in tables:
+            reasons = f"\n\n{escape_markdown(table.about)}" if table.about else ""
+            texts.append(f"**{escape_markdown(table.title)}**\n\n{markdown_table(table)}{reasons}")
+    else:
+        texts = [f"% {escape_tex(ABOUT)}"]
+        for table in tables:
+            about = " ".join(filter(None, [ABOUT, table.about]))
+            texts.append(latex_table(replace(table, about=about)))
     path = folder / f"scores.{kind}"
     path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
     yield path, sum(len(table.rows) for table in tables)
@@ -327,4 +329,17 @@ def _table(wide: Wide) -> Table:
             failed = f"{score.failed} failed" if score and score.failed else ""
             cells.append(replace(cell, detail=", ".join(filter(None, (cell.detail, failed)))))
         rows.append(cells)
-    return Table("scores", wide.title, heads, rows)
+    return Table("scores", wide.title, heads, rows, _list_reasons(wide))
+
+
+def _list_reasons(wide: Wide) -> str:
+    """Return why marked scores are not comparable, with the columns that each reason is about; empty for none."""
+    columns: dict[str, dict[str, None]] = defaultdict(dict)
+    for results in wide.rows.values():
+        for part, result in results.items():
+            # A score that is missing has a dash, not a mark.
+            reasons = [caveat.text for caveat in result.caveats] if result.has_score else []
+            for reason in reasons:
+                columns[reason][wide.columns[part]] = None
+    texts = [f"{reason} ({', '.join(titles)})" for reason, titles in columns.items()]
+    return f"{MARK} {'; '.join(texts)}." if texts else ""

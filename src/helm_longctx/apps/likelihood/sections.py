@@ -27,11 +27,11 @@ from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
 from helm_longctx.results.statistics.power import signal_to_noise
 from helm_longctx.results.suite import suite_folder
-from helm_longctx.tasks.metric_names import nearest_depth, window_logprob
+from helm_longctx.tasks.metric_names import MEAN_LOGPROB, nearest_depth, window_logprob
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import LIKELIHOOD, MAIN_METRIC, PERPLEXITY
 
-GAIN = "token_logprob_gain"
+GAIN = f"{MEAN_LOGPROB}_gain"
 
 FEWEST_MODELS = 3
 """Smallest number of models whose spread is compared with the noise."""
@@ -118,8 +118,8 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
         [
             *_about(board, each),
             number_cell(each.interval.n, count),
-            _nats(_interval(each, "token_logprob")),
-            _nats(_interval(each, "token_logprob_without_context")),
+            _nats(_interval(each, MEAN_LOGPROB)),
+            _nats(_interval(each, f"{MEAN_LOGPROB}_without_context")),
             _nats(_interval(each, GAIN), signed_decimals),
             _nats(_interval(each, "answer_logprob_gain"), signed_decimals),
             score_cell(each),
@@ -180,7 +180,7 @@ def _separation(board: Board, official: Board | None) -> Iterator[Block]:
         if len(both) < FEWEST_MODELS:
             continue
         values = (
-            [(ours, "token_logprob") for ours, _ in both],
+            [(ours, MEAN_LOGPROB) for ours, _ in both],
             [(ours, MAIN_METRIC) for ours, _ in both],
             [(theirs, MAIN_METRIC) for _, theirs in both],
         )

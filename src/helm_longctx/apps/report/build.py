@@ -73,6 +73,8 @@ FLAGS = {
     "prompt_cut": "prompt cut",
     "prompt_cut_by_server": "prompt cut by the server",
     "answer_empty": "empty",
+    "answer_in_reasoning": "answer in the reasoning field",
+    "reasoning_suspected": "may contain reasoning",
     "output_truncated": "output cut",
     "thinking_unfinished": "thinking unfinished",
     "judge_failed": "no verdict",

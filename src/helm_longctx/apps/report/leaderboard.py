@@ -180,13 +180,15 @@ def _outside(board: Board, best: Result, others: Sequence[Result], differences: 
                 else ""
             )
             reason = f"its mean is over other tasks ({tasks})"
-            if there == board.tasks_behind(best):
+            if other.is_generated != best.is_generated:
+                reason = f"it has {'generated' if other.is_generated else 'official'} questions"
+            elif there == board.tasks_behind(best):
                 reason = f"it is judged by {' and '.join(sorted(other.judges))}"
             texts.append(f"{show_model(other.model)} has no rank, because {reason}{verdict}.")
     if published := len(others) - len(texts):
         texts.append(
-            f"{published} published models have no rank beside yours, because their means are over other tasks or by"
-            " another judge."
+            f"{published} published models have no rank beside yours, because their means are over other tasks or"
+            " questions, or by another judge."
         )
     return " ".join(texts)
 
@@ -228,10 +230,10 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
     for (name_cell, model, context), *cells in zip(
         lines, *(column.cells for column in columns), strict=True
     ):
-        above = [_above(board, board.score(model, part, length, context), floors)] if floors else []
+        above = [_above(board, board.score(model, part, length, context))] if floors else []
         rank = ranks.get(model) if context == "full" else None
         why = (
-            "of other tasks, or by another judge, than the ranked scores"
+            "of other tasks or questions, or by another judge, than the ranked scores"
             if name_cell.tag == UNRANKED
             else "no rank"
         )
@@ -269,7 +271,7 @@ def _lines(
 
 def _headings(title: str, scores: Iterable[Column], has_floors: bool) -> list[Column]:
     about = (
-        f"{title} minus the score of the best floor over the same tasks. Floors are baselines that need no"
+        f"{title} minus the score of the best floor over the same tasks and questions. Floors are baselines that need no"
         " understanding of the context, such as a search for words; a model below them does worse than that."
     )
     rank = (
@@ -294,18 +296,14 @@ def _about(board: Board, columns: Sequence[str], has_floors: bool) -> str:
     )
 
 
-def _above(board: Board, score: Result | None, floors: Sequence[Result]) -> Cell:
+def _above(board: Board, score: Result | None) -> Cell:
     if score is None:
         return number_cell(None)
-    same = [
-        floor.interval.mean
-        for floor in floors
-        if board.tasks_behind(floor) == board.tasks_behind(score)
-    ]
-    if not same:
-        return number_cell(None, note="no floor over the same tasks")
+    floor = board.floor_below(score)
+    if floor is None:
+        return number_cell(None, note="no floor over the same tasks and questions")
     return number_cell(
-        score.interval.mean - max(same), signed_percent, lacking=caveat_kinds(score.caveats)
+        score.interval.mean - floor, signed_percent, lacking=caveat_kinds(score.caveats)
     )
 
 

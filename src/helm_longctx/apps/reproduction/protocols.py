@@ -10,6 +10,7 @@ from pathlib import Path
 
 from helm_longctx.apps.reproduction.reproduction import (
     Measurement,
+    describe_generated,
     find_rows,
     judge_agreement,
     measure,
@@ -123,6 +124,9 @@ def print_comparisons(
         )
         known = f"numbers are published for {', '.join(names_of_rows[:_MOST_NAMES])}{more}; name one with --published"
         for own in found:
+            if own.is_generated:
+                print(f"{own.model}: {describe_generated(own)}")
+                continue
             for row in rows[own.model]:
                 print(
                     f"{own.model}: {judge_agreement(own, row, protocol, known_effort(own.deployment)).text}"
@@ -137,7 +141,12 @@ def print_comparisons(
 def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
     """Return a table of own and published numbers."""
     own = [
-        (each.model, f"{100 * each.interval.mean:.2f}", *_ends(each.interval), "measured here")
+        (
+            each.model,
+            f"{100 * each.interval.mean:.2f}",
+            *_ends(each.interval),
+            "measured here" + ", generated questions" * each.is_generated,
+        )
         for each in found
     ]
     published = [

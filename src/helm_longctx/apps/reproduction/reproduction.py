@@ -12,7 +12,7 @@ from helm_longctx.documents.document import Cell, Column, Figure, Section, Table
 from helm_longctx.documents.numbers import MARK, add_mark, percent, range_text
 from helm_longctx.documents.plots import over_time
 from helm_longctx.results.boards import Board, mean_over_tasks, show_model
-from helm_longctx.results.comparability import describe
+from helm_longctx.results.comparability import GENERATED, describe
 from helm_longctx.results.reading import BEST, CUT, Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
 from helm_longctx.results.statistics.intervals import (
@@ -25,7 +25,7 @@ from helm_longctx.results.statistics.intervals import (
 )
 from helm_longctx.results.statistics.power import detectable_from
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import OF_PROMPTS, Entry, parse_entry
+from helm_longctx.tasks.entry import OF_PROMPTS, Entry, fetch_line, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.registry import find_protocols
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
@@ -56,6 +56,8 @@ class Measurement:
         cut: the share of answers that end at the token limit, 0 to 1.
         best: the number if all of these answers were right.
         reasons: why it does not compare with the published numbers, whatever they are.
+        is_generated: whether this package made some of the questions in place of the benchmark's own.
+        official_entries: the run entries that ask the benchmark's own questions in place of the generated ones.
     """
 
     model: str
@@ -64,9 +66,11 @@ class Measurement:
     cut: float
     best: float
     reasons: tuple[str, ...]
+    is_generated: bool = False
+    official_entries: tuple[str, ...] = ()
 
 
-Kind = Literal["agrees", "differs", "cannot tell", "not comparable"]
+Kind = Literal["agrees", "differs", "cannot tell", "not comparable", "cannot compare"]
 
 
 class Verdict(NamedTuple):
@@ -197,7 +201,20 @@ def _measure_results(
             protocol, entries, [list(map(_take_best_case, part)) for part in parts]
         ).mean
     model = first.model.removesuffix(f" ({_sampling(protocol)})")
-    return Measurement(model, deployment, interval, cut, best, tuple(reasons))
+    generated = [
+        caveat for _, result in pairs for caveat in result.caveats if caveat.kind == GENERATED
+    ]
+    official_entries = [caveat.detail for caveat in generated if caveat.detail]
+    return Measurement(
+        model=model,
+        deployment=deployment,
+        interval=interval,
+        cut=cut,
+        best=best,
+        reasons=tuple(reasons),
+        is_generated=bool(generated),
+        official_entries=tuple(dict.fromkeys(official_entries)),
+    )
 
 
 def _take_best_case(result: Result) -> Result:
@@ -282,6 +299,8 @@ def judge_agreement(
     Args:
         effort: the reasoning effort of the user's model; None if it is not known.
     """
+    if own.is_generated:
+        return Verdict("cannot compare", describe_generated(own))
     published = published_interval(row, protocol, [own])
     reasons = [*own.reasons, *(f"the page does not say {what}" for what in protocol.not_stated)]
     if not row.effort:
@@ -306,6 +325,14 @@ def judge_agreement(
     if math.isnan(published.low):
         power = f"the page does not say of how many questions, and at best {power}"
     return Verdict(kind, f"{_BEGINNINGS[kind]} the published {what}: {difference}; {power}.")
+
+
+def describe_generated(own: Measurement) -> str:
+    """Say that a number of generated questions compares with nothing, and how to get the benchmark's questions."""
+    if not own.official_entries:
+        return "cannot compare: generated questions, and the benchmark has none at this length."
+    line = fetch_line(own.official_entries)
+    return f"cannot compare: generated questions; get the benchmark's own with `{line}`."
 
 
 def _cut_reasons(own: Measurement, published: Interval) -> list[str]:

@@ -30,6 +30,7 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
 
@@ -43,18 +44,19 @@ SOURCE = WheelFile(
 )
 COLUMNS = ("question", "answer", "context")
 
-_HUB = "https://huggingface.co/datasets/ArtificialAnalysis/AA-LCR/resolve/bdae010bbce259820c0e34c1d7cce210d966fb75"
+_HUB = "https://huggingface.co/datasets/ArtificialAnalysis/AA-LCR/resolve/9a77ef56b717057ade24ceab4d273712a0b4f19e"
 QUESTIONS_1_1 = PinnedFile(
     "aa_lcr/AA-LCR_Dataset.csv",
     f"{_HUB}/AA-LCR_Dataset.csv",
-    "2f90d9c30cfb4dd8df2c0f46547c384065e4c76917bd347a9a97bf797235c1ea",
+    "aea5198982436fa774f616964bbeb34716de9e94368a123275b9355765c9b73b",
 )
+"""The questions of version 1.1. At bdae010 (SHA-256 2f90d9c3…) the file is version 1.0.0, with 16 other answers."""
 DOCUMENTS_1_1 = PinnedFile(
     "aa_lcr/AA-LCR_extracted-text.zip",
     f"{_HUB}/extracted_text/AA-LCR_extracted-text.zip",
     "5e839249826f6b9bd5324f0d139089c9dc481ccb3f212a6dfad00c51045d9d8a",
 )
-"""The files of version 1.1, with the corrected answers."""
+"""The documents of versions 1.0.0 and 1.1: both commits have the same archive."""
 COLUMNS_1_1 = (
     "question",
     "answer",
@@ -170,6 +172,7 @@ JUDGEMENT = Judgement(
     prompts.JUDGE,
     max_tokens=1024,
     readings=1,
+    silence_reply="INCORRECT",
 )
 JUDGEMENT_1_1 = Judgement(
     partial(judge_prompt, template=prompts.JUDGE_1_1),
@@ -178,6 +181,7 @@ JUDGEMENT_1_1 = Judgement(
     # The reasoning counts. The card gives no budget.
     max_tokens=16384,
     readings=1,
+    silence_reply='{"verdict": "INCORRECT"}',
 )
 
 
@@ -188,6 +192,7 @@ _QUESTIONS = Task(
     template=Template(prompts.PROMPT, "", separator=""),
     load=load,
     score=score,
+    scorers=score_silence(score),
     metrics=JUDGED,
     sources=lambda length: (SOURCE,),
     official_judge=JUDGE,
@@ -197,13 +202,16 @@ _QUESTIONS = Task(
     **task_fields(__package__),
 )
 
+_score_1_1 = partial(judge_scores, headline="judge_score", score=read_verdict_1_1)
+
 _QUESTIONS_1_1 = replace(
     _QUESTIONS,
     name="questions_v1_1",
     title="Questions, version 1.1",
     template=Template(prompts.PROMPT_1_1, "", separator=""),
     load=load_1_1,
-    score=partial(judge_scores, headline="judge_score", score=read_verdict_1_1),
+    score=_score_1_1,
+    scorers=score_silence(_score_1_1),
     sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),
     official_judge=JUDGE_1_1,
     judgement=JUDGEMENT_1_1,

@@ -299,6 +299,7 @@ JUDGEMENT = Judgement(
     lambda reply, record: read_grade(reply),
     lambda record: f"{JUDGE_PROMPT}\0{record['rubric']}",
     max_tokens=1024,
+    silence_reply="GRADE: 0",
 )
 
 

@@ -32,6 +32,7 @@ from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Set
 
 LARGE_SET = "RMT-team/babilong-1k-samples"
 SMALL_SET = "RMT-team/babilong"
+SMALL_COMMIT = "ee0d588794c7ac098062ee0d247c733d62e94fe2"
 
 COLUMNS: Types = {"input": str, "question": str, "target": str}
 
@@ -67,6 +68,7 @@ def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
             SMALL_SET,
             f"data/{task}/{label.replace('m', 'M')}.json",
             f"babilong/{task}/{label}.json",
+            commit=SMALL_COMMIT,
         ),
     )
 

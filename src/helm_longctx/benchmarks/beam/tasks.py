@@ -3,7 +3,8 @@
 Source: mohammadtavakoli78/BEAM at 2e44c8d, answer_generation.py, long_term_methods.py (`probing_question_evaluation`),
 prompts.py (`unified_llm_judge_base_prompt`), evaluation.py (`evaluate_*`, `parse_json_response`, `align_with_llm`,
 `event_ordering_score`, `llm_equivalence`) and report_results.py; how the rows of the hub become chats is in
-src/beam/download_dataset.py at b2a3ee8. The official texts are read from these files, because the code has no license.
+src/beam/download_dataset.py at b2a3ee8. The official script asks with `chat_trunecated.json` where a chat has one. At 128k
+such a chat is the start of the whole one. The official texts are read from these files, because the code has no license.
 A record has the `rubric` and the `ability` of its question, and the replies of a judge in `judge`, or the replies of
 several in `jury`.
 """
@@ -15,8 +16,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import orjson
+
+from helm_longctx.data.download import Source
+from helm_longctx.data.tables import read_table
+from helm_longctx.data.web import WebFile
 from helm_longctx.errors import InputError, ShapeError
 from helm_longctx.tasks import (
     NO_TEMPLATE,
@@ -30,15 +37,13 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task
 
-_pinned_file = partial(
-    PinnedFile.of_repository,
-    "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665",
-    place="beam",
-)
+_REPOSITORY = "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665"
+_pinned_file = partial(PinnedFile.of_repository, _REPOSITORY, place="beam")
 PROMPTS = _pinned_file(
     "prompts.py", "2f630cc983ab0c34cfa80b1b4d340f5b51a9b4a3baa5af8aea9503c585eda06a"
 )
@@ -300,6 +305,7 @@ JUDGEMENT = Judgement(
     read_reply,
     lambda record: json.dumps([record.get("texts"), record["rubric"], record["ability"]]),
     max_tokens=4096,  # The official code sets no budget.
+    silence_reply='{"score": 0}',
 )
 
 
@@ -326,23 +332,70 @@ Batches = list[tuple[dict[str, Any], tuple[Message, ...]]]
 """The parts of a chat: what is known of each, and its messages."""
 
 
+REPOSITORIES = {
+    "Mohammadta/BEAM": "3205395e897e7318c7b094ef4e6047b9b82dbb03",
+    "Mohammadta/BEAM-10M": "9b2096193fe74e2837e4713e483351e19817773c",
+}
+"""The commit of each data set."""
+DIGESTS = {
+    "data/100K-00000-of-00001.parquet": "c0519be25907005ba873c927c50877471d550873039d96c041554d0075a78ace",
+    "data/1M-00000-of-00001.parquet": "41b5acbbb55a586b1305514ef9d9fb03365d9b3331b598a1c2dd7603d93ef533",
+    "data/10M-00000-of-00002.parquet": "31d96fd47ec56221d202e68792f26c00e49467dd4b36ee105c36ebd19ef78ad5",
+    "data/10M-00001-of-00002.parquet": "a4f13fe25af51d57405ae41008689c31d1421377f3efde56a024b441deb2ee65",
+}
+"""The SHA-256 of the files, as public programs state it. That of 500K is not known."""
+
+
 def find_source(length: int) -> HubDataset:
-    """Return the data of a length."""
+    """Return the questions and the whole chats of a length."""
     split, chats = CHATS[length]
-    name, chat = (
-        ("Mohammadta/BEAM-10M", "plans") if length == LONGEST else ("Mohammadta/BEAM", "chat")
+    is_long = length == LONGEST
+    name = "Mohammadta/BEAM-10M" if is_long else "Mohammadta/BEAM"
+    columns = ("conversation_id", "probing_questions", "plans" if is_long else "chat")
+    return HubDataset(
+        name,
+        {split: chats},
+        columns={split: columns},
+        labelled=False,
+        commit=REPOSITORIES[name],
+        sha256={file: digest for file, digest in DIGESTS.items() if f"/{split}-" in file},
     )
-    columns = ("conversation_id", "probing_questions", chat)
-    return HubDataset(name, {split: chats}, columns={split: columns}, labelled=False)
+
+
+def find_truncated(length: int) -> dict[str, WebFile]:
+    """Return the truncated chats of a length in the official repository, by the chat's id. Their git ids are checked."""
+    split, _ = CHATS[length]
+    files = {}
+    for row in read_table(__package__, "truncated.csv"):
+        if row["split"] == split:
+            name = f"chats/{split}/{row['chat']}/chat_trunecated.json"
+            url = f"https://raw.githubusercontent.com/{_REPOSITORY}/{name}"
+            files[row["chat"]] = WebFile(url, f"beam/{name}", blob=row["blob"])
+    return files
+
+
+def find_sources(length: int) -> tuple[Source, ...]:
+    """Return everything that a length needs."""
+    return (
+        find_source(length),
+        *find_truncated(length).values(),
+        PROMPTS,
+        EVALUATION,
+        METHODS,
+    )
 
 
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> Iterator[Example]:
     """Yield the questions in the order of the chats, and of the abilities of each."""
     path = find_source(settings.level).paths[0]
+    truncated = find_truncated(settings.level) if settings.chats == "truncated" else {}
     texts = read_texts(root)
     for row in JsonLines(root / path, {"conversation_id": str, "probing_questions": str}):
-        batches = _read_batches(row, is_long=settings.level == LONGEST)
+        is_long = settings.level == LONGEST
+        batches = _read_batches(row, is_long)
+        if file := truncated.get(row["conversation_id"]):
+            batches = _read_truncated(root / file.path, batches, is_long)
         messages = [message for _, batch in batches for message in batch]
         # Each text is made once for all questions about a chat.
         lines = (
@@ -399,6 +452,30 @@ def _read_batches(row: FileRow, is_long: bool) -> Batches:
         raise ShapeError(f"{row}: the chat must be a list of lists of messages") from error
 
 
+def _read_truncated(path: Path, whole: Batches, is_long: bool) -> Batches:
+    """Return the batches of a truncated chat, which starts as the whole one does."""
+    try:
+        content = orjson.loads(path.read_bytes())
+        plans = [next(iter(plan.values())) for plan in content] if is_long else [content]
+        chat = [_flatten(batch) for plan in plans for batch in plan]
+        batches = _read_batches(FileRow({"chat": chat}, path, 1), is_long=False)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except (ValueError, TypeError, LookupError, AttributeError, StopIteration) as error:
+        raise ShapeError(f"{path}: it must be a list of batches with turns") from error
+    if not batches or batches[0][1][:1] != whole[0][1][:1]:
+        raise ShapeError(f"{path}: it is not the start of the chat of the data set")
+    return batches
+
+
+def _flatten(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of a batch of turns."""
+    messages: list[dict[str, Any]] = []
+    for turn in batch["turns"]:
+        messages += turn
+    return messages
+
+
 def _read_questions(row: FileRow) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield the questions about a chat with their abilities and numbers. The column is a Python literal."""
     try:
@@ -431,10 +508,11 @@ def _task(name: str, title: str, is_text: bool) -> Task:
         template=TEXT if is_text else NO_TEMPLATE,
         load=partial(load, is_text=is_text),
         score=score,
+        scorers=score_silence(score),
         metrics=METRICS,
         sizes={length: length for length in CHATS},
         num_samples={length: chats * QUESTIONS for length, (_, chats) in CHATS.items()},
-        sources=lambda length: (find_source(length), PROMPTS, EVALUATION, METHODS),
+        sources=find_sources,
         official_judge=JUDGE,
         judgement=JUDGEMENT,
         cut="context" if is_text else "nothing",

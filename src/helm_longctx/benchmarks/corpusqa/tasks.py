@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.corpusqa import prompts
+from helm_longctx.data.download import UnpublishedFile
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
@@ -26,6 +27,7 @@ from helm_longctx.tasks import (
     task_fields,
 )
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import take_sample
@@ -37,10 +39,18 @@ QUESTION = "# Question:\n"
 """What stands between the documents and the question."""
 
 
-def source_of(length: int) -> HubFile:
+PUBLISHED = ("128k", "1m")
+"""The lengths whose files the hub has."""
+
+
+def source_of(length: int) -> HubFile | UnpublishedFile:
     """Return the file with the questions of a length."""
-    name = f"{length_label(length)}_4domains.jsonl"
-    return HubFile(REPOSITORY, name, f"hub/{REPOSITORY.replace('/', '__')}/{name}")
+    label = length_label(length)
+    name = f"{label}_4domains.jsonl"
+    path = f"hub/{REPOSITORY.replace('/', '__')}/{name}"
+    if label not in PUBLISHED:
+        return UnpublishedFile(path, f"the hub data set {REPOSITORY}")
+    return HubFile(REPOSITORY, name, path)
 
 
 class Questions:
@@ -138,6 +148,7 @@ JUDGEMENT = Judgement(
     # The official code sets no budgets.
     max_tokens=4096,
     system=prompts.SYSTEM,
+    silence_reply="[[NO]]",
 )
 
 
@@ -178,6 +189,7 @@ def _task(name: str) -> Task:
         template=NO_TEMPLATE,
         load=partial(load, domains=tuple(DOMAINS)),
         score=score,
+        scorers=score_silence(score),
         metrics=JUDGED,
         sizes=SIZES,
         num_samples=questions,

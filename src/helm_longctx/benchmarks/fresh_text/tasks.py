@@ -341,7 +341,7 @@ def _draw_conversation(facts: Material, start: Start, settings: Settings, name: 
         messages.append({"role": "user", "content": f"Tell me about the {text}."})
         messages.append({"role": "assistant", "content": _reply(filler, named)})
     messages.append({"role": "user", "content": question})
-    return Example(name, {}, items, "generated", messages=messages)
+    return Example(name, {}, items, "official", messages=messages)
 
 
 def _reply(material: Material, items: list[str] | None = None) -> str:
@@ -361,9 +361,7 @@ def _example(
 ) -> Example:
     # Without its context, a model can only guess.
     text = "\n".join(lines) if settings.context == "full" else ""
-    return Example(
-        name, {CONTEXT: text, "question": question}, references, "generated", depth=depth
-    )
+    return Example(name, {CONTEXT: text, "question": question}, references, "official", depth=depth)
 
 
 _DRAWS = {

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from helm_longctx.benchmarks.graphwalks import prompts
+from helm_longctx.errors import PreconditionError
 from helm_longctx.tasks import (
     NO_TEMPLATE,
     STANDARD,
     DataRoot,
     HubDataset,
-    InputError,
     JsonLines,
     Message,
     Types,
@@ -123,7 +123,19 @@ def draw_edges(
     return [(nodes[source], rng.choice(nodes)) for source in sources]
 
 
-SOURCE = HubDataset("openai/graphwalks", {"train": 1150}, labelled=False)
+DIGESTS = {
+    "graphwalks_128k_and_shorter.parquet": "54036036c91d8e04bb2a5fcd9e36f8e2a852cacece5dfc2b1ee40e3a6182b516",
+    "graphwalks_256k_to_1mil.parquet": "537879431c72a42e3b500f80efc3047e7facb90390b6063d33679b4320985911",
+}
+"""The files after the repair of 2026-02-27, in the order of the hub's split, with their SHA-256."""
+SOURCE = HubDataset(
+    "openai/graphwalks",
+    {"train": 1150},
+    labelled=False,
+    commit="f338bb265735a56a79f4b0f5def722c9c3268ead",
+    files={"train": tuple(DIGESTS)},
+    sha256=DIGESTS,
+)
 PATH = f"{SOURCE.folder}/train.jsonl"
 COLUMNS: Types = {"prompt": str, "answer_nodes": list, "problem_type": str}
 
@@ -228,7 +240,7 @@ def generate(
                 break
         else:
             found = f"{size} nodes" if size else "a node"
-            raise InputError(
+            raise PreconditionError(
                 f"no search of depth={depth} finds {found} in graphs of this length; use a smaller depth"
             )
         wording = (prompts.BFS if depth else prompts.PARENTS).format(**operation._asdict())
@@ -299,6 +311,8 @@ def _generated_task(kind: str, size: int | None = None) -> Task:
         max_tokens=1000,
         sizes=EDGES,
         any_length=True,
+        generated="always",
+        official_task=f"openai_{kind}",
         arguments=("seed", *arguments),
     )
 

@@ -26,6 +26,7 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.task import (
     Baseline,
@@ -137,7 +138,7 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
         }
         record = {"value": problem.value}
         yield Example(
-            f"{operations}-{number}", fields, problem.variables, "generated", record=record
+            f"{operations}-{number}", fields, problem.variables, "official", record=record
         )
 
 
@@ -252,7 +253,14 @@ def judge_prompt(record: Record) -> str:
     return prompts.EXTRACTION.format(value=record["value"], answer=record["prediction"])
 
 
-JUDGEMENT = Judgement(judge_prompt, read_verdict, prompts.EXTRACTION, max_tokens=2048, readings=1)
+JUDGEMENT = Judgement(
+    judge_prompt,
+    read_verdict,
+    prompts.EXTRACTION,
+    max_tokens=2048,
+    readings=1,
+    silence_reply="None",
+)
 
 
 LENGTHS = {0: 0, **{STANDARD[label]: STANDARD[label] for label in ("8k", "16k", "32k")}}
@@ -301,6 +309,7 @@ _SYMBOLIC = Task(
     template=_TEMPLATE,
     load=generate,
     score=score_variables,
+    scorers=score_silence(score_variables),
     headline=("judge_score",),
     metrics=(*JUDGED, "last_line_accuracy"),
     sizes=SYMBOLIC_LENGTHS,

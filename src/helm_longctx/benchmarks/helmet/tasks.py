@@ -88,7 +88,8 @@ def official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:
 def infbench_file(split: str) -> HubFile:
     """Return the source of a split of InfiniteBench."""
     path = f"hub/xinrongzhang2022__infinitebench/{split}.jsonl"
-    return HubFile("xinrongzhang2022/InfiniteBench", f"{split}.jsonl", path)
+    commit = "90f0394333616266d9fe85824ceaf505093cbaa5"
+    return HubFile("xinrongzhang2022/InfiniteBench", f"{split}.jsonl", path, commit=commit)
 
 
 _JSON_KV_SIZES = sizes(50, 105, 220, 440, 900, 1800)
@@ -108,6 +109,7 @@ JSON_KV = make_task(
         length, f"json_kv/test_k{_JSON_KV_SIZES.get(length)}_dep6.jsonl"
     ),
     any_length=True,
+    generated="without_files",
     arguments=("shots", "seed"),
     most_samples=MOST_GENERATED,
     baseline=Baseline("lookup", "00000000-0000-0000-0000-000000000000"),
@@ -154,6 +156,7 @@ def _ruler(
             length, f"ruler/{folder}/validation_{length}.jsonl"
         ),
         any_length=True,
+        generated="without_files",
         arguments=("seed",),
         most_samples=MOST_GENERATED,
         baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),
@@ -395,12 +398,29 @@ _book_question = partial(
     _book_qa, baseline=Baseline("span", "A"), question_only=asking.BOOK_QUESTION
 )
 
+_NARRATIVEQA_DIGESTS = (
+    "638fe830caab599fd40333b5c6783a83e12e431de35c9dde730d329596456f66",
+    "51acc457d81b38e4cfb048436a239fe415aafa9c559577456720774c0cc5b407",
+    "83f7672070ca24edb5a2844271cfbb18f351fc1fd84be945411a6814a13eb2e3",
+    "2b305c1ac27799d710172855265ba665b8fc258430a97a7994d976414db03021",
+    "c69949be3fe1d57f1171f929f18646eb99410784162b15632e778085a15abb79",
+    "38b87f8c0a4f0dc139808693bd019e2d0eb3a193f0b52fd52977b20b61f793c4",
+    "d0c894370b0cd1462582e89d39924a4e66db5caf69fa8d9ecc75e80284e7091a",
+    "c9eddfda2441b23a7828886c3dad94986e693b989bf663a324c69c87870f2c3b",
+)
+"""The SHA-256 of the parquet files of the test split. Those of the training split are not known."""
 _NARRATIVEQA = HubDataset(
     "narrativeqa",
     {"train": 32747, "test": 10557},
     repo="deepmind/narrativeqa",
     columns={"train": ("question", "answers"), "test": ("document.text", "question", "answers")},
     labelled=False,
+    # The hub's conversion stops within the training split. The repository has all rows as parquet files.
+    commit="2e643e7363944af1c33a652d1c87320d0871c4e4",
+    sha256={
+        f"data/test-{number:05}-of-00008.parquet": digest
+        for number, digest in enumerate(_NARRATIVEQA_DIGESTS)
+    },
 )
 _ANSWER_RUBRIC = repository_file(
     "scripts/eval_gpt4_longqa.py",

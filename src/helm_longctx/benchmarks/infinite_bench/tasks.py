@@ -2,8 +2,8 @@
 
 The metrics give the official results for any output. Where the official code raises an error, the answer is wrong.
 Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_gpt4.py, src/eval_yarn_mistral.py, src/eval_utils.py
-(`create_prompt`, `create_msgs`, `get_answer`) and src/compute_scores.py; the hub data set
-xinrongzhang2022/InfiniteBench.
+(`create_prompt`, `create_msgs`, `get_answer`); src/compute_scores.py at 88b3daa (2024-06-13) for `scorer=2024-06`, and at
+ae04ef1 (2024-08-25) for `scorer=2024-08`; the hub data set xinrongzhang2022/InfiniteBench.
 """
 
 import json
@@ -39,12 +39,14 @@ from helm_longctx.tasks.task import (
     is_text,
     text_group,
 )
-from helm_longctx.tasks.words import english_words, f1, follows_start, tidy
+from helm_longctx.tasks.words import english_words, f1, find_choice, follows_start, tidy
 
 _WORD_ENDS = re.compile(r"""[\n:"'.,?!{}]""")
 _CODE_RUN_ENDS = re.compile(r"""[\n.`'":]""")
 _DEBUG_MARKS = re.compile(r"""[\n`'"*-]|[Oo]ption""")
 _DEBUG_STARTS = ("answer is:", "is:", "answer:", "correct option is:")
+_FUNCTION_LETTER = re.compile(r"\b[A-J]\b")
+_OPTION_LETTER = re.compile(r"\b[A-D]\b")
 _DIGITS = re.compile("[0-9]+")
 _NUMBER = re.compile(r"\d+\.\d+|\d+")
 
@@ -60,6 +62,12 @@ def has_word(output: str, answers: Sequence[str]) -> bool:
 def has_name(output: str, answers: Sequence[str]) -> bool:
     """Return whether a word of the output in upper case is the first of the names."""
     return answers[0] in (word.upper() for word in _WORD_ENDS.sub(" ", output).split())
+
+
+def has_any_name(output: str, answers: Sequence[str]) -> bool:
+    """Return whether the output in upper case contains one of the names."""
+    text = output.strip().upper()
+    return any(answer.upper() in text for answer in answers)
 
 
 def has_first_digits(output: str, answers: Sequence[str]) -> bool:
@@ -98,6 +106,32 @@ def find_function(output: str, answers: Sequence[str]) -> bool:
     return bool(follows_start(tidy(_DEBUG_MARKS, text), _DEBUG_STARTS, (letter, name)))
 
 
+def find_letter(letters: re.Pattern[str], text: str) -> str | None:
+    """Return the last letter that stands alone on the first line with one; None if no line has one."""
+    # Lines end at line feeds only, because the official pattern's dot stops only there.
+    for line in text.split("\n"):
+        if matches := letters.findall(line):
+            return str(matches[-1])
+    return None
+
+
+def find_function_or_letter(output: str, answers: Sequence[str]) -> bool:
+    """Return whether the output names the right function; `answers` are its name and its letter."""
+    name, letter = answers
+    text = output.strip()
+    if find_letter(_FUNCTION_LETTER, text) == letter:
+        return True
+    text = tidy(_DEBUG_MARKS, text)
+    if text.startswith((letter, name)):
+        return True
+    return bool(follows_start(text, _DEBUG_STARTS, (letter, name)))
+
+
+def find_choice_or_letter(output: str, answers: Sequence[str]) -> bool:
+    """Return whether the output names the right option; `answers` are its text and its letter."""
+    return find_letter(_OPTION_LETTER, output.strip()) in answers or find_choice(output, answers)
+
+
 def best_english_f1(output: str, answers: Sequence[str]) -> float:
     """Return the F1 of the words with the best answer."""
     words = english_words(output)
@@ -131,6 +165,7 @@ def score(record: Record, metric: str, compare: Compare) -> Scores:
 
 
 REPO = "xinrongzhang2022/InfiniteBench"
+COMMIT = "90f0394333616266d9fe85824ceaf505093cbaa5"
 
 COLUMNS: Types = {"context": str, "input": str, "answer": (str, int, float, list)}
 CHOICES = frozenset({"code_debug", "longbook_choice_eng"})
@@ -149,7 +184,8 @@ _TARGET = re.compile(r"The .+ of")
 
 def find_source(name: str) -> HubFile:
     """Return the file of a task."""
-    return HubFile(REPO, f"{name}.jsonl", f"hub/xinrongzhang2022__infinitebench/{name}.jsonl")
+    path = f"hub/xinrongzhang2022__infinitebench/{name}.jsonl"
+    return HubFile(REPO, f"{name}.jsonl", path, commit=COMMIT)
 
 
 @take_sample
@@ -231,6 +267,7 @@ def _find(pattern: re.Pattern[str], row: FileRow) -> str:
 class Row(NamedTuple):
     """A task: its published title, number of examples, output budget of base models, metric and baseline answers.
 
+    `compare` scores an output with the scorer of 2024-06. `later` does with the scorer of 2024-08, where that differs.
     Retrieve.Number has none: the baselines cannot tell its prompts from HELMET's needles.
     """
 
@@ -241,6 +278,7 @@ class Row(NamedTuple):
     compare: Compare
     kind: AnswerKind | None
     constant: str
+    later: Compare | None = None
 
 
 ROWS = {
@@ -251,10 +289,16 @@ ROWS = {
         "En.Sum", 103, 1200, "rougeLsum", words.rouge_l_sum, "summary", "It is a long book."
     ),
     "longbook_qa_eng": Row("En.QA", 351, 40, "f1", best_english_f1, "span", "the"),
-    "longbook_choice_eng": Row("En.MC", 229, 40, "accuracy", words.find_choice, "choice", "A"),
-    "longdialogue_qa_eng": Row("En.Dia", 200, 40, "accuracy", has_name, "frequency", "JOHN"),
+    "longbook_choice_eng": Row(
+        "En.MC", 229, 40, "accuracy", find_choice, "choice", "A", find_choice_or_letter
+    ),
+    "longdialogue_qa_eng": Row(
+        "En.Dia", 200, 40, "accuracy", has_name, "frequency", "JOHN", has_any_name
+    ),
     "longbook_qa_chn": Row("Zh.QA", 189, 40, "f1", words.best_character_f1, "span", "的"),
-    "code_debug": Row("Code.Debug", 394, 5, "accuracy", find_function, "choice", "A."),
+    "code_debug": Row(
+        "Code.Debug", 394, 5, "accuracy", find_function, "choice", "A.", find_function_or_letter
+    ),
     "code_run": Row("Code.Run", 400, 5, "accuracy", has_last_number, "span", "0"),
     "math_calc": Row("Math.Calc", 50, 30000, "value_share", count_values, "span", "0"),
     "math_find": Row("Math.Find", 350, 3, "accuracy", has_first_number, "span", "0"),
@@ -268,18 +312,23 @@ def _task(
     name: str, suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool
 ) -> Task:
     row = ROWS[name]
-    compare = ROWS[name].compare
+    compare = row.compare
     conversation = name not in templates
     if conversation:
         # GPT-4 repeats the first number of the expression before the values (`get_score_one_math_calc`).
         compare = partial(count_values, skipped=1)
+    earlier = partial(score, metric=row.metric, compare=compare)
+    latest = partial(score, metric=row.metric, compare=row.later) if row.later else earlier
     return Task(
         name=name + suffix,
         alias=name if suffix else "",
+        # Users leave out the language, because the task has only one.
+        short_name="longdialogue_qa" if name == "longdialogue_qa_eng" else "",
         title=row.title,
         template=NO_TEMPLATE if conversation else Template(templates[name], "", separator=""),
         load=load,
-        score=partial(score, metric=row.metric, compare=compare),
+        score=latest,
+        scorers={"2024-08": latest, "2024-06": earlier},
         headline=(row.metric,),
         metrics=(row.metric,),
         max_tokens=API_TOKENS if chat else row.max_tokens,

@@ -206,10 +206,13 @@ def repeat_line(messages: Sequence[Message]) -> str | None:
 def _task(dataset: Dataset, extended: bool = False) -> Task:
     name = f"{dataset.name}_e" if extended else dataset.name
     source = HubZip(
-        "THUDM/LongBench",
+        # The organization THUDM is called zai-org now.
+        "zai-org/LongBench",
         "data.zip",
         f"data/{name}.jsonl",
         f"hub/THUDM__LongBench/{name}/test.jsonl",
+        commit="5e628be450b7e67fb7ae6e201bd6d8f7056f7672",
+        sha256="cb45b11a4133c6bc1d6a44b0f8e701335ff1e543195db1103472e575857f7f64",
     )
     has_classes = dataset.metric == "classification_score"
     # The official code (pred.py) ends SAMSum's answers at a newline, as a stop sequence does.

@@ -37,7 +37,16 @@ from helm_longctx.tasks.task import (
 from helm_longctx.tasks.words import nearest_choice
 
 QUESTIONS = 503
-SOURCE = HubDataset("THUDM/LongBench-v2", {"train": QUESTIONS}, labelled=False)
+SOURCE = HubDataset(
+    "THUDM/LongBench-v2",
+    {"train": QUESTIONS},
+    # The organization THUDM is called zai-org now.
+    repo="zai-org/LongBench-v2",
+    labelled=False,
+    commit="2b48e494f2c7a2f0af81aae178e05c7e1dde0fe9",
+    files={"train": ("data.json",)},
+    sha256={"data.json": "15d61c22d92c96900b3c4948b6aeea218d3214b676a65df48e7b8555604c7fe2"},
+)
 PATH = f"{SOURCE.folder}/train.jsonl"
 LETTERS = ("A", "B", "C", "D")
 ANSWER_TOKENS = 128

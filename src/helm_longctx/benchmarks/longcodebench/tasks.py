@@ -44,7 +44,14 @@ _CHOICES = re.compile(r"Question:\n.*\nA\) (.*)\nB\) (.*)\nC\) (.*)\nD\) ([^\n]*
 def source_of(length: int) -> HubZip:
     """Return the member of the archive that has the questions at a length."""
     name = f"{length_label(length).upper()}.json"
-    return HubZip("Steefano/LCB", "LongCodeQA.zip", f"LQA/{name}", f"longcodebench/{name}", COMMIT)
+    return HubZip(
+        "Steefano/LCB",
+        "LongCodeQA.zip",
+        f"LQA/{name}",
+        f"longcodebench/{name}",
+        commit=COMMIT,
+        sha256="0b31cf93a744d659e059056e6cd03bc7bb8d2601bad11e28d6b97dbfddf8d41a",
+    )
 
 
 @take_sample

@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple
 
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.data.jsonl import read_object
+from helm_longctx.errors import PreconditionError
 from helm_longctx.tasks import (
     Category,
     DataRoot,
-    InputError,
     Message,
     Template,
     WebFile,
@@ -26,7 +26,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, Variant
 
 SOURCE = WebFile(
-    "https://raw.githubusercontent.com/kbressem/LongHealth/main/data/benchmark_v5.json",
+    "https://raw.githubusercontent.com/kbressem/LongHealth/513ab3088a5ecf91b3967f8c47ae373d1b87378f"
+    "/data/benchmark_v5.json",
     "longhealth/benchmark_v5.json",
     blob="76bf80d37f321408a0e3f421a2e2d7ef59e97c1e",
 )
@@ -54,7 +55,9 @@ class Draw(NamedTuple):
 def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> Iterator[Example]:
     """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
-        raise InputError(f"{task.name}: no tokenizer measures the documents; give count_with=")
+        raise PreconditionError(
+            f"{task.name}: no tokenizer measures the documents; give count_with="
+        )
     patients = read_object(root / SOURCE.path)
     rng = random.Random(settings.seed)
     selection = Selection(settings.codec)

@@ -7,6 +7,7 @@ replies of several in `jury`.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
@@ -25,6 +26,7 @@ from helm_longctx.tasks import (
     task_fields,
 )
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXTS,
@@ -40,6 +42,13 @@ from helm_longctx.tasks.task import (
 )
 
 REPO = "xiaowu0162/longmemeval-cleaned"
+COMMIT = "98d7416c24c778c2fee6e6f3006e7a073259d48f"
+DIGESTS = {
+    "s": "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442",
+    "m": "9d79e5524794a2e6900a3aa9cb7d9152c5a3e8319c9a87c25494ba1eacee495f",
+    "oracle": "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c",
+}
+"""The SHA-256 of the files at that commit."""
 FILES = {"s": "longmemeval_s_cleaned", "oracle": "longmemeval_oracle", "m": "longmemeval_m_cleaned"}
 COLUMNS: Types = {
     **dict.fromkeys(("question_id", "question_type", "question", "question_date"), str),
@@ -63,7 +72,9 @@ class Form(NamedTuple):
 
 def find_source(name: str) -> HubFile:
     """Return the file of a task."""
-    return HubFile(REPO, f"{FILES[name]}.json", f"hub/{REPO.replace('/', '__')}/{FILES[name]}.json")
+    file = f"{FILES[name]}.json"
+    path = f"hub/{REPO.replace('/', '__')}/{file}"
+    return HubFile(REPO, file, path, commit=COMMIT, sha256=DIGESTS[name])
 
 
 @take_sample
@@ -77,6 +88,9 @@ def load(
             raise InputError(
                 f"{row}: question_type must be one of {', '.join(kinds)}, found {row['question_type']!r}"
             )
+        if not _is_answer(row["answer"]):
+            reason = f"answer must be a text that is not empty or a number, found {row['answer']!r}"
+            raise InputError(f"{row}: {reason}")
         sessions = _sort_sessions(row)
         texts = [*write_sessions(sessions, form)]
         starts = accumulate(map(len, texts[:-1]), initial=0)
@@ -102,6 +116,10 @@ def load(
                 for start, (_, date, _) in zip(starts, sessions, strict=True)
             ],
         )
+
+
+def _is_answer(answer: str | float) -> bool:
+    return bool(answer.strip()) if isinstance(answer, str) else math.isfinite(answer)
 
 
 def make_record(row: Row) -> dict[str, Any]:
@@ -202,6 +220,7 @@ JUDGEMENT = Judgement(
     json.dumps([prompts.JUDGE, prompts.JUDGE_ABSTENTION]),
     max_tokens=10,
     readings=1,
+    silence_reply="no",
 )
 
 
@@ -245,6 +264,7 @@ def _task(name: str, category: str) -> Task:
         template=Template(prompts.CON if reading.notes else prompts.DIRECT, "", separator=""),
         load=partial(load, form=reading.form, kinds=KINDS),
         score=score,
+        scorers=score_silence(score),
         metrics=(*JUDGED, *BY_KIND.values(), ABSTAINED),
         max_tokens=800 if reading.notes else 500,
         sources=lambda length: (find_source(name),),

@@ -1,8 +1,8 @@
 """LooGLE's four tasks, their loader and metrics, and what its judge is asked.
 
 Source: bigai-nlco/LooGLE at 6734382, Prediction/pred_gpt_models.py, pred_opensource_models.py, config/task2maxlen.json,
-Evaluation/automatic_metrics.py, automatic_eval.py and llm_score.py; the hub data set bigai-nlco/LooGLE at 65abdc1;
-rouge 1.0.1, rouge_score.py. Where the official code raises an error, the answer is wrong.
+Evaluation/automatic_metrics.py, automatic_eval.py and llm_score.py; data.zip of the hub data set bigai-nlco/LooGLE at
+b280201; rouge 1.0.1, rouge_score.py. Where the official code raises an error, the answer is wrong.
 """
 
 import ast
@@ -18,7 +18,7 @@ from helm_longctx.benchmarks.loogle import prompts
 from helm_longctx.tasks import (
     Category,
     DataRoot,
-    HubFile,
+    HubZip,
     InputError,
     JsonLines,
     Judgement,
@@ -27,6 +27,7 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXTS,
@@ -153,6 +154,7 @@ JUDGEMENT = Judgement(
     max_tokens=10,
     readings=1,
     system=prompts.JUDGE_SYSTEM,
+    silence_reply="False",
 )
 SUMMARY_JUDGEMENT = Judgement(
     judge_summary,
@@ -160,11 +162,16 @@ SUMMARY_JUDGEMENT = Judgement(
     prompts.JUDGE_SUMMARY,
     max_tokens=10,
     readings=1,
+    silence_reply="0",
 )
 
 
-COMMIT = "65abdc137e85a7b518ca9e2f99674bec8c8f101f"
-"""The last known commit whose files have the columns that the official code reads."""
+COMMIT = "b280201c5ab12cab9fd0d3a4de0c45830db8cd00"
+"""The commit that the maintainers name for the rows with labels of the kinds of questions (bigai-nlco/LooGLE#15).
+
+The hub's loading script, which the official code calls, reads data.zip: `TASK.json`, with one text on each line and the
+columns `input`, `title`, `qa_pairs` and `output`.
+"""
 COLUMNS: Types = {"input": str, "qa_pairs": (str, list), "output": str}
 SUMMARY = "longdep_summarization"
 CLOZE = "shortdep_cloze"
@@ -225,13 +232,22 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 def _task(name: str, judgement: Judgement | None) -> Task:
     row = ROWS[name]
-    source = HubFile("bigai-nlco/LooGLE", f"data/{name}.json", f"loogle/{name}.json", commit=COMMIT)
+    score = partial(score_text, summary=name == SUMMARY) if judgement else score_cloze
+    source = HubZip(
+        "bigai-nlco/LooGLE",
+        "data.zip",
+        f"data/{name}.json",
+        f"loogle/{name}.json",
+        commit=COMMIT,
+        other_members=(f"data/{name}.jsonl",),
+    )
     return Task(
         name=name,
         title=row.title,
         template=Template(prompts.PROMPTS[name], "", separator=""),
         load=load,
-        score=partial(score_text, summary=name == SUMMARY) if judgement else score_cloze,
+        score=score,
+        scorers=score_silence(score) if judgement else {},
         headline=("judge_score",) if judgement else ("exact_match",),
         metrics=(*JUDGED, *SIMILARITY) if judgement else MATCHES,
         max_tokens=row.max_tokens,

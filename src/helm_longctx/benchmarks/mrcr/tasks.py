@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.data.jsonl import JsonLines, Row, Types
+from helm_longctx.errors import PreconditionError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
     NO_TEMPLATE,
@@ -100,7 +101,23 @@ def find_errata(messages: Sequence[Message], answer: str, count: int) -> tuple[s
     return tuple(rule for rule, is_wrong in rules.items() if is_wrong)
 
 
-SOURCE = HubDataset("openai/mrcr", {"train": 2400}, labelled=False)
+DIGESTS = {
+    "2needle/2needle_0.parquet": "1c297b254bf64a31856b74918cd7db889a214503e0b67daa834e84f20df6aa93",
+    "2needle/2needle_1.parquet": "a5a1dc9ccc945623253d04d33c03d89aee2d676c88955ce368da2ab16a0ce94d",
+    "4needle/4needle_0.parquet": "4d4fa3d11ce064749de3cd039eef1a621e30a81c2c9b3e64f1df37f8afeaf312",
+    "4needle/4needle_1.parquet": "8dfdb94a208cf3eee73c4e7ac6ee8a5ccb7236c6934c13c6c5f67c0a9928cdf3",
+    "8needle/8needle_0.parquet": "65df601a2e0ae4a3cfb56920a6ef99f26c0de37c6b1018695e8aed684e6a94c1",
+    "8needle/8needle_1.parquet": "c80b19573bff1d38e1c157d6a0bdf9cfd1a8ab6372296174c9a7015e164189e3",
+}
+"""The files after the repair of 2025-12-05, in the order of the hub's split, with their SHA-256."""
+SOURCE = HubDataset(
+    "openai/mrcr",
+    {"train": 2400},
+    labelled=False,
+    commit="f4c69fae7cf81f7ca26b9fee34b392a50f6b8a1d",
+    files={"train": tuple(DIGESTS)},
+    sha256=DIGESTS,
+)
 PATH = f"{SOURCE.folder}/train.jsonl"
 NEEDLES = (2, 4, 8)
 LENGTHS = {
@@ -197,7 +214,7 @@ def o200k_counter() -> CountTokens:
     try:
         encoding = tiktoken.get_encoding("o200k_base")
     except Exception as error:  # of the HTTP library, the disk, or a wrong checksum
-        raise InputError(
+        raise PreconditionError(
             f"tiktoken cannot load the encoding o200k_base ({type(error).__name__}); check the network, or set "
             "TIKTOKEN_CACHE_DIR to a folder that has it"
         ) from error

@@ -58,7 +58,7 @@ def score(record: Record) -> Scores:
 
 _TASK = Task(
     name="text",
-    title="Perplexity",
+    title="Text",
     template=Template("{context}", "", separator=""),
     load=load,
     score=score,

@@ -58,6 +58,7 @@ MMLU = HubDataset(
     config="all",
     columns={split: tuple(_MMLU_COLUMNS) for split in ("test", "auxiliary_train")},
     labelled=False,
+    commit="c30699e8356da336a370243923dbaf21066bb9fe",
 )
 HOTPOTQA = HubDataset(
     "hotpotqa/hotpot_qa",
@@ -65,6 +66,7 @@ HOTPOTQA = HubDataset(
     config="distractor",
     columns={"validation": tuple(_QUESTION_COLUMNS), "train": tuple(_CONTEXT_COLUMNS)},
     labelled=False,
+    commit="1908d6afbbead072334abe2965f91bd2709910ab",
 )
 
 LETTERS = "ABCD"

@@ -5,6 +5,7 @@ A line of the results that cannot be read costs the answer of one request at mos
 
 import json
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from helm_longctx.environment import max_reply
-from helm_longctx.failures import Failure, label_error
+from helm_longctx.failures import Failure, FailureError, label_error
 from helm_longctx.models.apis.protocol import Body
 
 RETRIES = 5
@@ -29,6 +30,35 @@ _NAME = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*)"')
 
 class LostResultsError(Exception):
     """The provider does not know the batch, or does not have its results any more."""
+
+
+class ResultsNotReadyError(FailureError):
+    """A batch has ended and counts answers, but the provider does not give the file with them yet.
+
+    The batch stays open, because its answers are paid for.
+    """
+
+    def __init__(self, batch: str | None):
+        super().__init__(
+            Failure.TEMPORARY,
+            f"batch {batch} counts answers, but the provider has not stored the file with them yet",
+        )
+
+
+STORING = "storing"
+"""The state of a batch that has ended, counts answers, and has no file with them yet."""
+
+LATEST_RESULTS = 86_400.0
+"""Seconds after the end of a batch during which its results can still be stored. Then they are lost."""
+
+
+def can_results_come(part: "Part", ended: float | None) -> bool:
+    """Whether the missing results of an ended batch that counts answers can still appear.
+
+    Args:
+        ended: when the batch ended, in seconds since 1970; None if the provider does not say it.
+    """
+    return time.time() - (ended or part.time) < LATEST_RESULTS
 
 
 @dataclass(frozen=True)

@@ -303,8 +303,10 @@ class ProviderClient(ApiClient):
                 reply = wrap_request_time(partial(self._exchange, request, sent))()
             except Exception as error:
                 if (seconds := retry_after(error)) is not None:
+                    check_wait(seconds, error, _describe_reply(error))
                     rate.pause(seconds)
-                if not (
+                reply = self._reply_in_error(error)
+                if reply is None and not (
                     self.parameters.learn(error, sent, asked)
                     or self._renew_token(error, self._thread_library().api_key)
                 ):
@@ -317,6 +319,10 @@ class ProviderClient(ApiClient):
             free = 0 if self.provider.limits_cached_tokens else usage.cached_tokens
             rate.correct(usage.input_tokens - free + usage.output_tokens - tokens)
         return {**reply, "sent": protocol.without_prompt(sent)}
+
+    def _reply_in_error(self, error: Exception) -> Body | None:
+        """Return the reply that an error of the server stands for; None if it is an error."""
+        return None
 
     def _exchange(self, request: Request, body: Body) -> Body:
         """Send a body, which is serialized once, and return the reply."""
@@ -331,6 +337,11 @@ class ProviderClient(ApiClient):
         options = {"cast_to": object, "content": content, "stream": True, "stream_cls": stream_cls}
         start = time.monotonic()
         with protocol.name_malformed(), library.post(path, **options) as events:
+            # Some gateways answer in one piece although a stream was asked for, and others name a stream JSON.
+            if "event-stream" not in events.response.headers.get("content-type", ""):
+                content = events.response.read()
+                if content.lstrip().startswith(b"{"):
+                    return protocol.read_reply(content)
             timed = protocol.TimedEvents(events, start)
             return {**self._join(timed), "first_token_seconds": timed.seconds}
 
@@ -466,27 +477,44 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: _VARIABLE.sub(look_up, value) for name, value in headers.items()}
 
 
+def check_wait(seconds: float, error: BaseException, words: str) -> None:
+    """Raise a `FailureError` if a server asks for a wait that is longer than a request may take.
+
+    A limit for a day is such a case. Waiting would only end in a timeout that hides the server's words.
+    """
+    if seconds > request_timeout():
+        wait = f"the server allows the next request in {seconds:,.0f} seconds"
+        raise FailureError(Failure.QUOTA, f"{words}; {wait}") from error
+
+
 def _failure_result(error: BaseException) -> RequestResult:
+    # It is redacted before it is shortened, because a secret that is cut in two would not be found.
+    # The body of an error that is not JSON can have line breaks.
+    text = abbreviate(" ".join(redact(_describe_reply(error)).split()))
+    return protocol.failure_result(failure_of_error(error), text)
+
+
+def _describe_reply(error: BaseException) -> str:
+    """Return the server's own words for a failure, or else the cause."""
     status = getattr(error, "status_code", None)
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     message = inner.get("message") if isinstance(inner, Mapping) else inner
     # The packages raise errors of their own, with ours as the cause.
     if ours := next((each for each in list_causes(error) if isinstance(each, FailureError)), None):
-        text = str(ours)
-    elif (
-        status and message
-    ):  # the packages show the server's own message only in the `repr` of the body
-        text = f"status {status}: {message}"
-    else:
-        # The packages' errors of a connection say nothing of its cause.
-        root = [*list_causes(error)][-1]
-        cause = (
-            f" ({error_text(root)})" if root is not error and status is None and str(root) else ""
-        )
-        text = f"{type(error).__name__}: {error_text(error)}{cause}"
-    # It is redacted before it is shortened, because a secret that is cut in two would not be found.
-    # The body of an error that is not JSON can have line breaks.
-    return protocol.failure_result(
-        failure_of_error(error), abbreviate(" ".join(redact(text).split()))
-    )
+        return str(ours)
+    # The packages show the server's own message only in the `repr` of the body.
+    if status and message:
+        return f"status {status}: {message}{_describe_upstream(inner)}"
+    # The packages' errors of a connection say nothing of its cause.
+    root = [*list_causes(error)][-1]
+    has_cause = root is not error and status is None and str(root)
+    cause = f" ({error_text(root)})" if has_cause else ""
+    return f"{type(error).__name__}: {error_text(error)}{cause}"
+
+
+def _describe_upstream(inner: object) -> str:
+    """Return what the provider behind a router said: OpenRouter has it in `metadata`."""
+    metadata = inner.get("metadata") if isinstance(inner, Mapping) else None
+    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
+    return f" ({raw})" if raw else ""

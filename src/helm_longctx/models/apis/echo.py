@@ -22,7 +22,8 @@ from helm_longctx.models.scoring import (
     ScoringRequest,
     scored_output,
     scored_texts,
-    windows,
+    split_windows,
+    windows_output,
     with_distributions,
 )
 
@@ -190,7 +191,7 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
         output = results[-1].completions[0]
         tokens = [(token.text, token.logprob) for token in output.tokens]
         if not request.answers:
-            outputs.append(scored_output("", windows([logprob for _, logprob in tokens[1:]])))
+            outputs.append(windows_output(split_windows([logprob for _, logprob in tokens[1:]])))
             break
         if (output.finish_reason or {}).get("is_whole"):
             if prompt not in prompts:

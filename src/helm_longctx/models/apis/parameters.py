@@ -12,7 +12,7 @@ from typing import Any
 from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import error_text
-from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.failures import Failure, failure_of_error, is_output_limit
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
@@ -37,7 +37,7 @@ _HEAD = 1000
 _REFUSES = re.compile(
     r"not support|unsupported|unrecognized|unknown|deprecated|not permitted|not allowed|extra_forbidden|cannot both"
     r"|cannot be (?:used|set|specified)|may only|must be (?:unset|1\b|one\b|set to)|only the default|cannot find field"
-    r"|no longer|must contain non-whitespace",
+    r"|no longer|must contain non-whitespace|strictly positive|must be (?:greater|larger|above|>)|non-?zero",
     re.IGNORECASE,
 )
 
@@ -48,13 +48,14 @@ class Change:
 
     Args:
         new_name: the name under which its value is sent; None to keep the name.
-        value: the value that is sent instead of its own; None to keep the value. Without a new name and without a
-            value, the parameter is left out.
+        value: the value that is sent instead of its own; None to keep the value.
+        most: the largest number that is sent. Without a new name, a value and a limit, the parameter is left out.
     """
 
     parameter: str
     new_name: str | None = None
     value: Any = None
+    most: int | None = None
 
     def apply(self, body: Body) -> Body:
         """Return the changed body. A body that is already changed stays as it is."""
@@ -62,23 +63,32 @@ class Change:
             return {**body, self.parameter: self.value}
         if self.parameter not in body:
             return body
+        if self.most is not None:
+            return {**body, self.parameter: min(body[self.parameter], self.most)}
         rest = {name: value for name, value in body.items() if name != self.parameter}
         return {**rest, self.new_name: body[self.parameter]} if self.new_name else rest
 
     def __str__(self) -> str:
         if self.value is not None:
             return f"{self.parameter!r} is sent as {self.value!r}"
+        if self.most is not None:
+            return f"{self.parameter!r} is lowered to {self.most}"
         return (
             f"{self.parameter!r} is {f'sent as {self.new_name!r}' if self.new_name else 'not sent'}"
         )
 
+
+_NUMBER = re.compile(r"(?<![\w.-])\d[\d,]{0,15}(?![\w-])")
+"""A number that is no part of a name, such as the model's."""
 
 _REPLACEMENTS = [
     (re.compile(r"max_completion_tokens"), Change("max_tokens", new_name="max_completion_tokens")),
     (re.compile(r"thinking\.type\.adaptive"), Change("thinking", value=ADAPTIVE)),
     (
         re.compile(
-            r"only supports? stream|stream\W.{0,40}(?:required|must be (?:set to )?true)", re.I
+            r"only supports? stream|stream\W.{0,40}(?:required|must be (?:set to )?true)"
+            r"|enable_thinking.{0,80}stream|enable the stream",
+            re.I,
         ),
         Change("stream", value=True),
     ),
@@ -125,6 +135,8 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     if failure_of_error(error) is not Failure.BAD_REQUEST:
         return None
     text = error_text(error)[:_HEAD]
+    if is_output_limit(text):
+        return _find_limit(_read_message(error)[:_HEAD], sent)
 
     def is_named(parameter: str) -> bool:
         """Return whether the text names a parameter, also in xAI's spelling (`presencePenalty`)."""
@@ -142,3 +154,22 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     named = getattr(error, "param", None)
     names = [name for name in DROPPABLE if name in sent and (name == named or is_named(name))]
     return Change(names[0]) if names else None
+
+
+def _read_message(error: Exception) -> str:
+    """Return the server's own message without the status and the codes around it."""
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    message = inner.get("message") if isinstance(inner, dict) else inner
+    return message if isinstance(message, str) else str(error)
+
+
+def _find_limit(text: str, sent: Body) -> Change | None:
+    """Return the change that lowers the output budget to the model's limit, which an error names; None if it does not."""
+    name = next((name for name in ("max_completion_tokens", "max_tokens") if name in sent), None)
+    if name is None:
+        return None
+    numbers = [int(digits.replace(",", "")) for digits in _NUMBER.findall(text)]
+    # The error can also name the budget.
+    allowed = [number for number in numbers if 0 < number < sent[name]]
+    return Change(name, most=max(allowed)) if allowed else None

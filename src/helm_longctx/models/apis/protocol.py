@@ -7,15 +7,22 @@ exactly as it was made and fields of other servers are kept.
 
 import hashlib
 import json
+import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult, Thinking
 
-from helm_longctx.failures import Failure, FailureError, failure_of_text, label_error
+from helm_longctx.failures import (
+    MINIMAX_KINDS,
+    Failure,
+    FailureError,
+    failure_of_body,
+    label_error,
+)
 from helm_longctx.redaction.text import redact
 
 Body = dict[str, Any]
@@ -23,6 +30,9 @@ Body = dict[str, Any]
 
 _PROMPT = ("prompt", "system", "messages", "text")
 """The fields of a body that hold the prompt."""
+
+_ERROR_HEAD = 1000
+"""Characters of an error that are searched."""
 
 _PIECE = 1 << 20
 """Characters that are hashed at once."""
@@ -126,9 +136,28 @@ def name_malformed() -> Iterator[None]:
 def check_error(reply: Body) -> None:
     """Raise a `FailureError` if a reply with the status 200 is an error."""
     if error := reply.get("error"):
-        raise FailureError(
-            failure_of_text(str(error)), f"the server answered with an error: {error}"
-        )
+        raise FailureError(failure_of_body(error), f"the server answered with an error: {error}")
+    minimax = reply.get("base_resp")
+    number = minimax.get("status_code") if isinstance(minimax, Mapping) else None
+    if number:
+        kind = MINIMAX_KINDS.get(number) or failure_of_body(minimax, 400)
+        raise FailureError(kind, f"the server answered with an error: {minimax}")
+
+
+_COULD_NOT_FINISH = re.compile(
+    r"could not finish the message because max_tokens or model output limit was reached", re.I
+)
+
+
+def cut_reply(error: str) -> Body | None:
+    """Return the reply that an error stands for: an answer without text that the limit on tokens has cut.
+
+    OpenAI sends this error with the status 400 if the reasoning has used up the limit. None for any other error.
+    """
+    if not _COULD_NOT_FINISH.search(error[:_ERROR_HEAD]):
+        return None
+    message = {"role": "assistant", "content": ""}
+    return {"choices": [{"index": 0, "finish_reason": "length", "message": message}]}
 
 
 def cut_at_stop(text: str, stops: list[str]) -> str:
@@ -163,6 +192,78 @@ def check_piece(name: str, value: object) -> None:
     """Raise a `FailureError` if a piece of an answer is not text, although its field holds text."""
     if name in ("content", "text") and not isinstance(value, str | None):
         raise FailureError(Failure.MALFORMED, "the server's answer has a piece that is not text")
+
+
+_REASONING_PARTS = ("thinking", "reasoning")
+
+
+def read_parts(parts: list[Any]) -> tuple[str | None, str | None]:
+    """Return the text and the reasoning in a content that is a list of parts; None for what no part has.
+
+    Mistral's parts of reasoning have a list of texts in `thinking`, Databricks' in `summary`, and Anthropic's have a
+    text in `thinking`. Parts of another type, such as references to sources, are left out.
+
+    Raises:
+        FailureError: a part is a refusal, or a part of text has no text.
+    """
+    texts: list[str] = []
+    reasoning: list[str] = []
+    for part in parts:
+        if not isinstance(part, Mapping):
+            raise _no_text()
+        kind = part.get("type")
+        if kind == "refusal":
+            raise FailureError(Failure.REFUSED, f"refusal: {part.get('refusal')}")
+        if kind in _REASONING_PARTS:
+            reasoning.append(read_reasoning(part, _REASONING_IN_PARTS) or "")
+        elif kind in ("text", "output_text"):
+            text = part.get("text")
+            if not isinstance(text, str):
+                raise _no_text()
+            texts.append(text)
+    return "".join(texts) if texts else None, "".join(reasoning) if reasoning else None
+
+
+def _no_text() -> FailureError:
+    return FailureError(
+        Failure.MALFORMED, "the server's answer has a part without a text, or of another type"
+    )
+
+
+_REASONING_FIELDS = (
+    "reasoning_content",
+    "reasoning",
+    "reasoning_text",
+    "thinking",
+    "reasoning_details",
+)
+"""Fields of a message with its reasoning: DeepSeek's, that of OpenRouter and of newer versions of vLLM, GitHub Copilot's,
+Ollama's, and OpenRouter's list."""
+
+_REASONING_IN_PARTS = ("thinking", "reasoning", "summary", "text")
+"""Fields of a part of reasoning: of Mistral and Anthropic, of others, and of Databricks."""
+
+
+def read_reasoning(
+    message: Mapping[str, Any], fields: Sequence[str] = _REASONING_FIELDS
+) -> str | None:
+    """Return the reasoning in the fields of a message or of a part of it; None if there is none.
+
+    The value is a text, or a list of parts.
+    """
+    for name in fields:
+        value = message.get(name)
+        if isinstance(value, list):
+            pieces = [part if isinstance(part, str) else _read_piece(part) for part in value]
+            value = "".join(pieces)
+        if value and isinstance(value, str):
+            return value
+    return None
+
+
+def _read_piece(part: object) -> str:
+    text = part.get("text") if isinstance(part, Mapping) else None
+    return text if isinstance(text, str) else ""
 
 
 def cut_stream() -> FailureError:
@@ -201,7 +302,7 @@ def _has_text(event: Any) -> bool:
     )
     texts = [part.get("delta") or {"text": part.get("text")} for part in parts]
     return any(
-        bool(text) and isinstance(text, str) and name not in ("role", "type")
+        bool(text) and isinstance(text, str | list) and name not in ("role", "type", "tool_calls")
         for fields in texts
         if isinstance(fields, Mapping)
         for name, text in fields.items()

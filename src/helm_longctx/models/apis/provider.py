@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
 
-from helm_longctx._moved import current_name
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.apis.batches import Service
 from helm_longctx.models.apis.caching import LongCache
@@ -344,7 +343,7 @@ def client_provider(class_name: str) -> Provider | None:
         for kind, each in clients
         for module in (CLIENTS, kind.__module__)
     }
-    return paths.get(current_name(class_name))
+    return paths.get(class_name)
 
 
 def library_provider(client: object) -> Provider | None:

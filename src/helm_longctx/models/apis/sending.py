@@ -20,7 +20,7 @@ from helm.clients.client import Client
 from helm.common.context import Context
 from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import request_to_key
-from helm.common.request import Request, RequestResult
+from helm.common.request import GeneratedOutput, Request, RequestResult
 from tenacity import (
     Retrying,
     retry_if_result,
@@ -30,11 +30,14 @@ from tenacity import (
     wait_random,
 )
 
+from helm_longctx.data.download import retry_after
+from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.failures import (
     Ending,
     Failure,
     FailureError,
+    add_advice,
     describe_reason,
     ending_of,
     failure_of,
@@ -45,6 +48,7 @@ from helm_longctx.failures import (
     label_error,
     list_causes,
 )
+from helm_longctx.models.apis.protocol import cut_reply
 from helm_longctx.models.apis.tools import calls_of
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.text import redact
@@ -116,10 +120,22 @@ class Attempt:
             text = f"{type(outcome).__name__}: {describe_error(outcome)}"
         else:
             text = abbreviate(redact(outcome.error or "no completion"))
+        if kind is Failure.BAD_REQUEST and cut_reply(text) is not None:
+            nothing = GeneratedOutput(text="", logprob=0, tokens=[])
+            cut = replace(nothing, finish_reason={"reason": Ending.CUT.value})
+            return RequestResult(True, [], [cut], False)
+        if self._long_wait:
+            text += f"; the server allows the next request in {self._long_wait:,.0f} seconds"
         error = label_error(kind or Failure.UNKNOWN, text)
         if isinstance(outcome, RequestResult):
             return replace(outcome, success=False, completions=[], cached=False, error=error)
         return RequestResult(False, [], [], False, error=error)
+
+    @property
+    def _long_wait(self) -> float | None:
+        """The seconds for which the server asks to wait, if they are more than a request may take."""
+        seconds = None if self.error is None else retry_after(self.error)
+        return seconds if seconds is not None and seconds > request_timeout() else None
 
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
         reasons = (reason for reply in self.replies for reason in _reasons(reply))
@@ -133,6 +149,8 @@ class Attempt:
             return kind or failure_of_reason(self._find_bad_reason(outcome))
         if self.error is not None:
             cause = failure_of_error(self.error)
+            if cause is Failure.TEMPORARY and self._long_wait:
+                return Failure.QUOTA
             # The exception has a type and a status code; HELM's result has only its text.
             return kind if cause is Failure.UNKNOWN else cause
         text = next((reply["error"] for reply in self.replies if reply.get("error")), None)
@@ -387,7 +405,7 @@ class Sender:
             )
         elif failure_of(attempt.result) is Failure.UNREACHABLE and self._address:
             error += f" at {self._address}"
-        attempt.result = replace(attempt.result, error=error)
+        attempt.result = replace(attempt.result, error=add_advice(error))
         return attempt
 
 

@@ -3,6 +3,12 @@
 HELM's requests have no tools. A conversation has them in one form for both protocols: a message of the assistant can
 have `calls`, each with `id`, `name` and `arguments`; a message with the role `tool` has the `id` of a call and its
 result as `content`.
+
+The `reasoning` before calls goes back with them, in the provider's own form. DeepSeek ("must be passed back"), Moonshot
+and Anthropic (signed blocks of thinking) refuse calls without it, and Google refuses calls without their signatures:
+https://api-docs.deepseek.com/guides/thinking_mode,
+https://platform.claude.com/docs/en/build-with-claude/extended-thinking,
+https://ai.google.dev/gemini-api/docs/thought-signatures, read in November 2026.
 """
 
 import json
@@ -19,7 +25,14 @@ from helm_longctx.models.sampling import SampledRequest, with_fields
 from helm_longctx.tasks.methods.method import ToolCall
 
 _CALLS = "calls"
-"""The field beside the finish reason in which a result has the calls."""
+_REASONING = "reasoning_to_return"
+"""The fields beside the finish reason in which a result has the calls, and the reasoning that goes back with them."""
+
+_OPENAI_REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+"""Fields of a message in OpenAI's protocol: of DeepSeek, of vLLM, and OpenRouter's with signatures."""
+
+_ANTHROPIC_REASONING = ("thinking", "redacted_thinking")
+"""Types of blocks in Anthropic's protocol."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +52,31 @@ def tools_of(request: Request) -> Sequence[Mapping[str, Any]]:
     return getattr(request, "tools", ())
 
 
-def with_calls(result: RequestResult, calls: Sequence[ToolCall]) -> RequestResult:
-    """Return a result with the calls that the model asks for."""
-    return annotate(result, _CALLS, [dict(vars(call)) for call in calls] or None)
+def with_calls(
+    result: RequestResult, calls: Sequence[ToolCall], reasoning: Mapping[str, Any]
+) -> RequestResult:
+    """Return a result with the calls that the model asks for, and the reasoning that goes back with them."""
+    if not calls:
+        return result
+    result = annotate(result, _CALLS, [dict(vars(call)) for call in calls])
+    return annotate(result, _REASONING, dict(reasoning) or None)
+
+
+def reasoning_of(result: RequestResult) -> Mapping[str, Any]:
+    """Return the reasoning that goes back with the calls in a result; empty if there is none."""
+    found = finish_of(result).get(_REASONING)
+    return found if isinstance(found, Mapping) else {}
+
+
+def read_openai_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a message of OpenAI's protocol that have its reasoning."""
+    return {name: message[name] for name in _OPENAI_REASONING if message.get(name)}
+
+
+def read_anthropic_reasoning(blocks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the blocks of an answer in Anthropic's protocol that have its reasoning, with their signatures."""
+    found = [dict(block) for block in blocks if block.get("type") in _ANTHROPIC_REASONING]
+    return {"blocks": found} if found else {}
 
 
 def calls_of(result: RequestResult) -> list[ToolCall]:
@@ -81,10 +116,10 @@ def openai_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
                     "name": call["name"],
                     "arguments": orjson.dumps(call["arguments"]).decode(),
                 }
-                calls.append({"id": call["id"], "type": "function", "function": function})
-            found.append(
-                {"role": "assistant", "content": message["content"] or None, "tool_calls": calls}
-            )
+                own = {"id": call["id"], "type": "function", "function": function}
+                calls.append({**call.get("extra", {}), **own})
+            answer = {"role": "assistant", "content": message["content"] or None}
+            found.append({**answer, **message.get("reasoning", {}), "tool_calls": calls})
         else:
             found.append(dict(message))
     return found
@@ -101,7 +136,19 @@ def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
             )
         # Some servers give no id.
         name = str(call.get("id") or f"call_{number}")
-        calls.append(ToolCall(name, function["name"], read_arguments(function.get("arguments"))))
+        extra = {
+            field: value
+            for field, value in call.items()
+            if field not in ("id", "type", "index", "function") and value is not None
+        }
+        calls.append(
+            ToolCall(
+                id=name,
+                name=function["name"],
+                arguments=read_arguments(function.get("arguments")),
+                extra=extra,
+            )
+        )
     return calls
 
 
@@ -144,7 +191,9 @@ def anthropic_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, 
                 }
                 for call in message["calls"]
             ]
-            found.append({"role": "assistant", "content": [*texts, *uses]})
+            # Anthropic wants the thinking first, and unchanged.
+            thinking = message.get("reasoning", {}).get("blocks", [])
+            found.append({"role": "assistant", "content": [*thinking, *texts, *uses]})
         else:
             found.append(dict(message))
     return found

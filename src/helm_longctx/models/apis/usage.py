@@ -5,28 +5,28 @@ HELM's result has no fields for this. It is kept with the finish reason of the f
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helm.common.request import RequestResult
+from helm.common.request import GeneratedOutput, RequestResult
 
 from helm_longctx.failures import Ending, ending_of
-from helm_longctx.tasks.prompt import remove_thinking
+from helm_longctx.models.scoring import WINDOWS
+from helm_longctx.tasks.reasoning import SplitOutput, may_contain_reasoning, split_reasoning
 
 _USAGE = "usage"
 _SENT = "sent"
 _MODEL = "model"
 _MEASURES = "measures"
 _STEPS = "steps"
+_REASONING = "reasoning"
+_REPEATS = "repeats"
 
 MOST_TOKENS = 10**9
 """Most tokens that a count can have; a hundred times the longest context."""
 
 _LONGEST_NAME = 200
-
-_OPENED = "<think>"
-_CLOSED = "</think>"
 
 _LATEST = re.compile(r"[-:]latest$")
 
@@ -138,6 +138,33 @@ def with_measures(result: RequestResult, measures: Measures) -> RequestResult:
     )
 
 
+@dataclass(frozen=True)
+class ReasoningFacts:
+    """What only the client of a local model knows of its reasoning, because the text does not have all tokens.
+
+    Args:
+        is_open: whether the reasoning has no end. Its opening mark can be the end of the prompt.
+        is_suspected: whether the output begins with a special token that no known model has around its reasoning.
+    """
+
+    is_open: bool = False
+    is_suspected: bool = False
+
+
+def with_reasoning_facts(result: RequestResult, facts: ReasoningFacts) -> RequestResult:
+    """Return a result that has the facts; the same result if all are false."""
+    known = {name: value for name, value in vars(facts).items() if value}
+    return annotate(result, _REASONING, known) if known else result
+
+
+def _reasoning_facts(completion: GeneratedOutput) -> ReasoningFacts:
+    note = (completion.finish_reason or {}).get(_REASONING)
+    values = note if isinstance(note, Mapping) else {}
+    return ReasoningFacts(
+        is_open=values.get("is_open") is True, is_suspected=values.get("is_suspected") is True
+    )
+
+
 def with_steps(result: RequestResult, steps: Mapping[str, Any]) -> RequestResult:
     """Return a result that knows the requests behind it: their number, their `usages`, and notes of the method."""
     return annotate(result, _STEPS, dict(steps))
@@ -195,11 +222,65 @@ def is_same_model(asked: str, replied: str) -> bool:
     return first in (second, _SNAPSHOT.sub("", second)) or second == _SNAPSHOT.sub("", first)
 
 
+def with_repeats(result: RequestResult, reason: object) -> RequestResult:
+    """Return a result that says whether the server ended the answer because it repeats itself, by its finish reason."""
+    is_repeating = isinstance(reason, str) and reason.lower().startswith("repetition")
+    return annotate(result, _REPEATS, True) if is_repeating else result
+
+
+def is_repeating(result: RequestResult) -> bool:
+    """Whether the server ended the answer because it repeats itself."""
+    return finish_of(result).get(_REPEATS) is True
+
+
 def output_truncated(result: RequestResult) -> bool:
-    """Whether the token limit ended the answer, or the reasoning before it, also if that was a request of its own."""
+    """Whether the answer, or the reasoning before it, has no end, also if that was a request of its own.
+
+    The token limit ended it, or the reasoning is open: some servers say `stop` when they cut.
+    """
     return any(
         ending_of((completion.finish_reason or {}).get("reason")) is Ending.CUT
+        or _split(completion).is_open
         for completion in result.completions
+    )
+
+
+def answer_of(result: RequestResult) -> SplitOutput:
+    """Return the answer of a result as it is scored, and its reasoning, wherever a server or a model puts that.
+
+    White space around an answer after reasoning in a field of its own is what the server's parser has left, so it is
+    removed as after reasoning in the text. A result without completions has an empty answer.
+    """
+    return _split(result.completions[0]) if result.completions else SplitOutput("")
+
+
+def _split(completion: GeneratedOutput) -> SplitOutput:
+    # HELM's clients pass on any JSON value in the place of the text.
+    split = split_reasoning(completion.text if isinstance(completion.text, str) else "")
+    if _reasoning_facts(completion).is_open:
+        return replace(split, is_open=True)
+    if split.is_open or not (completion.thinking and completion.thinking.text):
+        return split
+    return SplitOutput(split.answer.strip(), completion.thinking.text)
+
+
+def suspects_reasoning(result: RequestResult, references: Iterable[str] = ()) -> bool:
+    """Whether an answer may contain reasoning, between marks that are not known."""
+    if not result.completions:
+        return False
+    first = result.completions[0]
+    if first.thinking and first.thinking.text:
+        return False
+    return _reasoning_facts(first).is_suspected or may_contain_reasoning(first.text, references)
+
+
+def is_only_in_reasoning(result: RequestResult) -> bool:
+    """Whether a result that was not cut has text in its reasoning field, and none in its content.
+
+    Usually the server has a reasoning parser for another model, which takes answers for reasoning.
+    """
+    return is_empty(result) and bool(
+        result.completions[0].thinking and result.completions[0].thinking.text.strip()
     )
 
 
@@ -222,23 +303,25 @@ def with_cut(result: RequestResult) -> RequestResult:
 
 def is_empty(result: RequestResult) -> bool:
     """Whether a model that was not cut has said nothing, or has only reasoned."""
-    return not output_truncated(result) and not remove_thinking(result.completions[0].text).strip()
+    if WINDOWS in finish_of(result):  # the model was asked for log-probabilities, not for a text
+        return False
+    return not output_truncated(result) and not answer_of(result).answer.strip()
 
 
 def thinking_unfinished(result: RequestResult) -> bool:
-    """Whether the token limit was reached while the model was still reasoning, so that there is no answer.
+    """Whether an answer ended while the model was still reasoning, so that there is no answer.
 
-    The reasoning is in a field of its own, is counted without being returned, or stands in the text in `<think>` tags.
+    The reasoning is in a field of its own, is counted without being returned, or stands in the text between marks.
     """
+    if answer_of(result).is_open:
+        return True
     if ending_of(finish_of(result).get("reason")) is not Ending.CUT:
         return False
     first = result.completions[0]
     usage = usage_of(result)
-    text = first.text.strip()
-    if not text:
-        return bool(first.thinking) or (usage is not None and usage.reasoning_tokens > 0)
-    # An answer that quotes the tag somewhere else is an answer.
-    return text.startswith(_OPENED) and _CLOSED not in text
+    if first.text.strip():
+        return False
+    return bool(first.thinking) or (usage is not None and usage.reasoning_tokens > 0)
 
 
 def finish_of(result: RequestResult) -> dict[str, Any]:

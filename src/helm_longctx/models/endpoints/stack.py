@@ -20,7 +20,13 @@ from helm_longctx.models.apis.parameters import Change
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
-from helm_longctx.models.apis.usage import find_other_model, usage_of
+from helm_longctx.models.apis.usage import (
+    answer_of,
+    find_other_model,
+    is_only_in_reasoning,
+    suspects_reasoning,
+    usage_of,
+)
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest
@@ -132,21 +138,13 @@ class Stack:
             f"answers as {other!r}, not as {asked!r}" if other else f"answers as {asked!r}",
         )
         usage = usage_of(result)
+        yield from find_reasoning_faults(result)
         if usage is None:
             yield (
                 None,
                 "the server counts no tokens, so it cannot be seen whether it cuts prompts or drops turns",
             )
             return
-        if (
-            result.completions[0].thinking
-            or usage.reasoning_tokens
-            or "<think>" in result.completions[0].text
-        ):
-            yield (
-                None,
-                "the model reasons before it answers; give thinking_tokens, or switch it off (reasoning_effort)",
-            )
         self._template = usage.input_tokens
         expected = estimate_tokens(WORDS)
         for what, earlier in {
@@ -340,6 +338,30 @@ class Stack:
                     None,
                     f"an answer ends before {marker!r}: the server may have it as a stop sequence",
                 )
+
+
+def find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
+    """Yield what an answer to a short question shows of the model's reasoning and of the server's parser for it."""
+    if is_only_in_reasoning(result):
+        yield (
+            False,
+            "the answer is in the reasoning field, and the content is empty: the server's reasoning parser takes"
+            " answers for reasoning; start the server with the model's own parser, or without one"
+            " (--reasoning-parser of vLLM and SGLang), otherwise all scores are 0",
+        )
+        return
+    usage = usage_of(result)
+    if suspects_reasoning(result):
+        yield (
+            None,
+            "answers may contain reasoning: they begin with a tag or a channel that helm-longctx does not know, and"
+            " are scored with it; start the server with a reasoning parser",
+        )
+    if answer_of(result).reasoning is not None or (usage is not None and usage.reasoning_tokens):
+        yield (
+            None,
+            "the model reasons before it answers; give thinking_tokens, or switch it off (reasoning_effort)",
+        )
 
 
 def compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:

@@ -11,14 +11,22 @@ from typing import Any
 
 from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
-from helm.common.request import GeneratedOutput, Request, RequestResult, Token
+from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking, Token
 from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis.protocol import failure_result, turns
-from helm_longctx.models.apis.usage import Measures, Usage, with_measures, with_usage
+from helm_longctx.models.apis.usage import (
+    Measures,
+    ReasoningFacts,
+    Usage,
+    with_measures,
+    with_reasoning_facts,
+    with_usage,
+)
+from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.scoring import make_scored_result, make_scorer, read_spans, respond
@@ -79,6 +87,7 @@ class LongContextHuggingFaceClient(CachingClient):
     takes_facts = True
     concurrency = 1
     _has_checked_template = False
+    _decoder: AnswerDecoder | None = None
 
     def __init__(
         self,
@@ -179,7 +188,14 @@ class LongContextHuggingFaceClient(CachingClient):
         key = CachingClient.make_cache_key(self._raw_request(request), request)
         response, cached = self.cache.get(key, lambda: self._respond(request))
         tokens = [Token(text=text, logprob=0) for text in response["tokens"]]
-        output = GeneratedOutput(response["text"], 0, tokens, {"reason": response["finish_reason"]})
+        reasoning = response.get("reasoning")
+        output = GeneratedOutput(
+            response["text"],
+            0,
+            tokens,
+            {"reason": response["finish_reason"]},
+            thinking=None if reasoning is None else Thinking(reasoning),
+        )
         result = RequestResult(
             success=True,
             embedding=[],
@@ -196,6 +212,7 @@ class LongContextHuggingFaceClient(CachingClient):
         result = with_usage(
             result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens)))
         )
+        result = with_reasoning_facts(result, ReasoningFacts(**response.get("facts", {})))
         return with_measures(result, Measures(**response.get("measures", {})))
 
     gives_distributions = True
@@ -213,7 +230,11 @@ class LongContextHuggingFaceClient(CachingClient):
                     "a local model's answers to chats have no distributions; compare completions"
                 )
             result = self._answer(request)
-            text = request.prompt + result.completions[0].text
+            tokens = [token.text for token in result.completions[0].tokens]
+            has_reasoning = result.completions[0].thinking is not None
+            text = request.prompt + (
+                "".join(tokens) if has_reasoning else result.completions[0].text
+            )
             start = len(request.prompt)
             if len(text) == start:
                 return with_distributions(result, [[]])
@@ -296,7 +317,7 @@ class LongContextHuggingFaceClient(CachingClient):
             model.generate(job) if self.concurrency == 1 or sampling else self._gatherer(job)
         )
         return {
-            **self._make_response(generation, model.end_ids, stop_ids, stops),
+            **self._make_response(prompt, generation, model.end_ids, stop_ids, stops),
             "prompt_tokens": len(prompt),
             "output_tokens": len(generation.tokens),
             "reused_tokens": generation.reused,
@@ -307,6 +328,7 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _make_response(
         self,
+        prompt: list[int],
         generation: Generation,
         end_ids: frozenset[int],
         stop_ids: frozenset[int],
@@ -323,17 +345,23 @@ class LongContextHuggingFaceClient(CachingClient):
         )
         # The token that ended the answer is not a part of it.
         tokens = generation.tokens if reason == "length" else generation.tokens[:-1]
-        text = self._decode(tokens)
+        with self._tokenizer as tokenizer:
+            self._decoder = self._decoder or AnswerDecoder(tokenizer)
+            answer = self._decoder.decode(tokenizer, tokens, prompt)
+            token_texts = [tokenizer.decode([token]) for token in tokens]
+        text = answer.text
         # The text is cut at the earliest stop sequence, because a single token can contain several of them.
         if places := [text.index(stop) for stop in stops if stop in text]:
             text = text[: min(places)]
             reason = "stop"
-        with self._tokenizer as tokenizer:
-            return {
-                "text": text,
-                "tokens": [tokenizer.decode([token]) for token in tokens],
-                "finish_reason": reason,
-            }
+        facts = ReasoningFacts(is_open=answer.is_open, is_suspected=answer.is_suspected)
+        return {
+            "text": text,
+            "reasoning": None if answer.is_open else answer.reasoning,
+            "facts": vars(facts),
+            "tokens": token_texts,
+            "finish_reason": reason,
+        }
 
     def _encode(self, request: Request) -> list[int]:
         with self._tokenizer as tokenizer:

@@ -15,9 +15,11 @@ from helm_longctx.models.scoring import (
     Distribution,
     ScoringRequest,
     SpanRequest,
+    Window,
     scored_output,
     scored_texts,
-    windows,
+    split_windows,
+    windows_output,
 )
 
 TAIL = 2000
@@ -174,7 +176,7 @@ def respond(tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str)
                 ]
             )
         else:
-            rows.append([list(window) for window in windows(values)])
+            rows.append([list(window) for window in split_windows(values)])
     return {
         "scored": rows,
         "prompt_tokens": encoded[0][1] if request.answers else len(encoded[0][0]),
@@ -187,11 +189,13 @@ def make_scored_result(
     request: ScoringRequest, response: dict[str, Any], cached: bool
 ) -> RequestResult:
     """Return the result of a response of `respond`."""
-    answers = request.answers or ("",)
-    outputs = [
-        scored_output(answers[place % len(answers)], row)
-        for place, row in enumerate(response["scored"])
-    ]
+    rows = response["scored"]
+    if request.answers:
+        # The answers after the whole prompt come first, then the same answers after the rest.
+        answers = request.answers * (len(rows) // len(request.answers))
+        outputs = [scored_output(answer, row) for answer, row in zip(answers, rows, strict=True)]
+    else:
+        outputs = [windows_output([Window(*fields) for fields in row]) for row in rows]
     times = {name: response[name] for name in ("request_time", "request_datetime")}
     return with_usage(
         RequestResult(True, [], outputs, cached, **times), Usage(response["prompt_tokens"])

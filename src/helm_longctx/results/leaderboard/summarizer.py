@@ -62,6 +62,7 @@ from helm_longctx.results.leaderboard.tables import (
 )
 from helm_longctx.results.reading import Result, is_published_name, read_results
 from helm_longctx.results.suite import PAGES, PAGES_RECORD, report_link
+from helm_longctx.runs.files import RUN_SPEC, STATS
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share, task_score
@@ -128,6 +129,18 @@ class LongContextSummarizer(Summarizer):
     """The groups of the user's schema or of HELM's."""
     _others: Collection[str] = ()
     """The groups of scenarios that are in no schema."""
+
+    def read_runs_for_suite(self, suite: str, run_suite_path: str) -> None:
+        """Load the finished runs of a suite. Damaged runs are left out, as in all other tables."""
+        for spec_path in sorted(Path(run_suite_path).glob(f"*/{RUN_SPEC}")):
+            if not (spec_path.parent / STATS).is_file():
+                continue
+            try:
+                run = self.read_run(str(spec_path.parent))
+            except InputError:
+                continue  # `read_results` warns of it
+            self.runs.append(run)
+            self.runs_to_run_suites[run.run_spec.name] = suite
 
     def read_run(self, run_path: str) -> Run:
         """Read a run's spec and statistics. Raises an `InputError` if the spec or the statistics are damaged."""

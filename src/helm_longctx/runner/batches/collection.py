@@ -23,7 +23,13 @@ from helm_longctx.failures import (
     label_error,
 )
 from helm_longctx.locks import lock_run
-from helm_longctx.models.apis.batches import LostResultsError, Outcome, Service, is_missing
+from helm_longctx.models.apis.batches import (
+    LostResultsError,
+    Outcome,
+    ResultsNotReadyError,
+    Service,
+    is_missing,
+)
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
@@ -303,6 +309,8 @@ def _is_final(error: InputError) -> bool:
     cause = error.__cause__
     if cause is None or not isinstance(error, ProviderError):
         return False
+    if isinstance(cause, ResultsNotReadyError):
+        return True
     return is_missing(cause) or failure_of_error(cause) not in _REPAIRABLE
 
 

@@ -21,7 +21,6 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
 from tqdm import tqdm
 
-from helm_longctx._moved import current_name
 from helm_longctx.environment import MAX_COST, max_cost, number_setting, require
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.rates import Pace, use_paces
@@ -268,7 +267,7 @@ class Cluster:
         A task that asks an API mostly waits. The part lets the wanted number of tasks run at the same time.
         """
         spec = deployments.get_model_deployment(deployment).client_spec
-        if not current_name(spec.class_name).startswith(LOCAL_CLIENTS):
+        if not spec.class_name.startswith(LOCAL_CLIENTS):
             return {
                 "num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers) / 10_000,
                 "num_gpus": 0,

@@ -112,6 +112,7 @@ def answer(question: Question) -> str:
                 "role": "assistant",
                 "content": reply.text,
                 "calls": [dict(vars(call)) for call in reply.calls],
+                "reasoning": dict(reply.reasoning),
             }
         )
         messages += (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from helm_longctx.tasks.methods.chunks import split
-from helm_longctx.tasks.prompt import remove_thinking
+from helm_longctx.tasks.reasoning import remove_reasoning
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -24,24 +24,35 @@ ASK_TOKENS = 1024
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool that the model asks for: its id in the conversation, the tool's name, and the arguments."""
+    """A call of a tool that the model asks for: its id in the conversation, the tool's name, and the arguments.
+
+    Args:
+        extra: further fields that the provider wants back with the call, such as Google's signature of a thought.
+    """
 
     id: str
     name: str
     arguments: Mapping[str, Any]
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the model replied: its text as it wrote it, and the calls of tools that it asks for."""
+    """What the model replied: its text as it wrote it, and the calls of tools that it asks for.
+
+    Args:
+        reasoning: the reasoning before the calls with its signatures, in the form of the provider. It is sent back with
+            the calls: DeepSeek and Anthropic refuse calls without it.
+    """
 
     text: str
     calls: Sequence[ToolCall] = ()
+    reasoning: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def answer(self) -> str:
         """The text without its reasoning and without white space at its ends."""
-        return remove_thinking(self.text).strip()
+        return remove_reasoning(self.text).strip()
 
 
 @dataclass(frozen=True)
@@ -49,8 +60,8 @@ class Step:
     """A request of a program.
 
     Args:
-        messages: the conversation. Beside `role` and `content`, a message of the assistant can have `calls`, and one
-            with the role `tool` has the `id` of the call whose result it is.
+        messages: the conversation. Beside `role` and `content`, a message of the assistant can have `calls` and the
+            `reasoning` before them, and one with the role `tool` has the `id` of the call whose result it is.
         max_tokens: the output budget, without tokens for thinking.
         is_official: whether it is the task's own prompt, with the stop sequences and the ending of completions.
         tools: the tools that the model can call; each has `name`, `description` and the JSON schema `parameters`.

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.release import LLAMA_2, make_cutter
 from helm_longctx.data.jsonl import FileRow, JsonLines, Row
+from helm_longctx.errors import PreconditionError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import DataRoot, InputError
 from helm_longctx.tasks.counting import TextCutter
@@ -95,7 +96,7 @@ def load_infbench(
         # HELMET data.py:620 uses the same seed for every row, so nearly all rows get the same demonstrations.
         others = [other for other in items if other["id"] != item["id"]]
         if shots > len(others):
-            raise InputError(
+            raise PreconditionError(
                 f"{root / path}: shots={shots}, but there are only {len(others)} other rows; give fewer shots"
             )
         row_demos = [
@@ -194,7 +195,7 @@ def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:
 def _count_shots(task: Task, settings: Settings, demos: list[str], path: Path) -> int:
     shots = task.demonstrations(settings)
     if shots > len(demos):
-        raise InputError(
+        raise PreconditionError(
             f"{path}: shots={shots}, but there are only {len(demos)} demonstrations; give fewer shots"
         )
     return shots

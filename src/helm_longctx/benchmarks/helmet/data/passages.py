@@ -16,6 +16,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet import asking, prompts
 from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Row, Types
+from helm_longctx.errors import PreconditionError
 from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 from helm_longctx.tasks.methods.prompts import COT
 from helm_longctx.tasks.prompt import CONTEXT, fill
@@ -181,7 +182,7 @@ class Demonstrations:
             demos_by_key.setdefault(self.keys[number], self.rows[number])
             if len(demos_by_key) == self.shots:
                 return list(demos_by_key.values())
-        raise InputError(
+        raise PreconditionError(
             f"{self.file}: shots={self.shots}, but only {len(demos_by_key)} demonstrations can be drawn;"
             " give fewer shots"
         )

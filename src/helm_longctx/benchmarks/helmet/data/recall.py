@@ -31,6 +31,7 @@ from helm_longctx.benchmarks.helmet.prompts import (
 from helm_longctx.benchmarks.helmet.release import find_llama2_counter
 from helm_longctx.data.jsonl import JsonLines, Row, Types
 from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.errors import PreconditionError
 from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
 from helm_longctx.tasks.generation import number_words, write_query
 from helm_longctx.tasks.prompt import CONTEXT
@@ -467,7 +468,7 @@ def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
 
 def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str, str], list[str]]:
     if at_least > len(row["demos"]):
-        raise InputError(
+        raise PreconditionError(
             f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations; give fewer shots"
         )
     try:

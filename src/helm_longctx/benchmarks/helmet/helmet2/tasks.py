@@ -42,7 +42,16 @@ RELEASE = Release(
     folder="helmet2",
     archive="data_v2.tar.gz",
 )
-LONGBENCH = HubDataset("THUDM/LongBench-v2", {"train": 503}, labelled=False)
+LONGBENCH = HubDataset(
+    "THUDM/LongBench-v2",
+    {"train": 503},
+    # The organization THUDM is called zai-org now.
+    repo="zai-org/LongBench-v2",
+    labelled=False,
+    commit="2b48e494f2c7a2f0af81aae178e05c7e1dde0fe9",
+    files={"train": ("data.json",)},
+    sha256={"data.json": "15d61c22d92c96900b3c4948b6aeea218d3214b676a65df48e7b8555604c7fe2"},
+)
 LLAMA_3 = HubFile(
     repo="meta-llama/Llama-3.1-8B",
     name="tokenizer.json",
@@ -168,7 +177,13 @@ FOLDERS = {
 
 
 # The published tasks are generated where files are missing; these are not.
-_replace = partial(replace, optional_sources=lambda length: (), any_length=False, most_samples=None)
+_replace = partial(
+    replace,
+    optional_sources=lambda length: (),
+    any_length=False,
+    most_samples=None,
+    generated="never",
+)
 
 
 def _ruler(task: Task) -> Task:

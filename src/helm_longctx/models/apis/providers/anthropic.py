@@ -11,7 +11,13 @@ from typing import IO, Any
 import orjson
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.failures import Failure, FailureError, check_reason, label_error
+from helm_longctx.failures import (
+    Failure,
+    FailureError,
+    check_reason,
+    failure_of_body,
+    label_error,
+)
 from helm_longctx.models.apis import batches, protocol, tools
 from helm_longctx.models.apis.caching import LongCache, mark_beginning
 from helm_longctx.models.apis.client import ProviderClient
@@ -70,7 +76,8 @@ class AnthropicClient(ProviderClient):
             )
         result = protocol.make_result(request, text, ending, thinking)
         calls = tools.read_anthropic_calls(blocks) if has_calls else []
-        return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
+        result = tools.with_calls(result, calls, tools.read_anthropic_reasoning(blocks))
+        return with_usage(result, _usage(reply.get("usage")))
 
     def _wanted_body(self, request: Request) -> Body:
         protocol.check_text(request)
@@ -145,9 +152,13 @@ class AnthropicClient(ProviderClient):
             elif kind == "message_delta":
                 # The counts in `message_delta` are cumulative, so they replace the counts of `message_start`. If one of
                 # them has something else, nothing was counted.
-                counts = [each.get("usage") or {} for each in (message, event)]
-                is_read = all(isinstance(count, dict) for count in counts)
-                message |= {**event["delta"], "usage": counts[0] | counts[1] if is_read else None}
+                # Other servers send null or 0 for the prompt, which then has the counts of `message_start`.
+                first = message.get("usage") or {}
+                last = event.get("usage") or {}
+                usage = None
+                if isinstance(first, dict) and isinstance(last, dict):
+                    usage = first | {name: count for name, count in last.items() if count}
+                message |= {**event["delta"], "usage": usage}
         if not message.get("stop_reason"):
             raise protocol.cut_stream()
         return {**message, "content": list(blocks.values())}
@@ -220,13 +231,21 @@ class AnthropicBatches(batches.Service):
         reason = "the batch ended before this request was answered"
         status = batch.processing_status
         done = total - batch.request_counts.processing
+        if status == "ended" and not batch.results_url and _can_results_come(part, batch):
+            return batches.Progress(batches.STORING, False, done, total, reason)
         return batches.Progress(
             status, status == "ended", done, total, label_error(Failure.TEMPORARY, reason)
         )
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
-        yield from self._results(batches.retrieve(self._batches, part))
+        batch = batches.retrieve(self._batches, part)
+        try:
+            yield from self._results(batch)
+        except batches.LostResultsError as error:
+            if _can_results_come(part, batch):
+                raise batches.ResultsNotReadyError(part.batch) from error
+            raise
 
     def cancel(self, part: batches.Part) -> None:
         """Cancel the batch."""
@@ -246,6 +265,24 @@ class AnthropicBatches(batches.Service):
             )
 
 
+def _can_results_come(part: batches.Part, batch: Any) -> bool:
+    """Whether the missing results of a batch can still appear: it counts answers, and was not archived."""
+    counts = batch.request_counts
+    has_answers = counts.succeeded + counts.errored > 0
+    ended = batch.ended_at.timestamp() if batch.ended_at else None
+    return has_answers and batch.archived_at is None and batches.can_results_come(part, ended)
+
+
+_STATUSES = {
+    "invalid_request_error": 400,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "overloaded_error": 529,
+}
+"""The status that a type of error has outside of batches (https://platform.claude.com/docs/en/api/errors)."""
+
+
 def read_result(row: Body) -> batches.Reading:
     """Read the outcome from a line of the results of a message batch."""
     result = row["result"]
@@ -253,7 +290,11 @@ def read_result(row: Body) -> batches.Reading:
         return batches.check_type(result["message"], dict), None
     if result["type"] == "errored":
         # The result holds the body of an error response, in which the error is nested once more.
-        return None, str(result["error"].get("error", result["error"]))
+        error = result["error"].get("error", result["error"])
+        batches.check_type(error, dict)
+        # The type says what the status of a response says.
+        status = _STATUSES.get(str(error.get("type")))
+        return None, label_error(failure_of_body(error, status), str(error))
     if result["type"] in ("canceled", "expired"):
         return None, label_error(Failure.TEMPORARY, f"the request is {result['type']}")
     raise ValueError

@@ -14,8 +14,19 @@ import orjson
 from helm.common.cache import CacheConfig
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.failures import Failure, FailureError, check_reason, failure_of_text, label_error
+from helm_longctx.errors import InputError, bad_argument, error_text
+from helm_longctx.failures import (
+    Ending,
+    Failure,
+    FailureError,
+    check_reason,
+    describe_reason,
+    ending_of,
+    failure_of_body,
+    failure_of_reason,
+    failure_of_text,
+    label_error,
+)
 from helm_longctx.models.apis import batches, echo, protocol, tools
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.client import ProviderClient
@@ -23,7 +34,7 @@ from helm_longctx.models.apis.guard import derive
 from helm_longctx.models.apis.nvcf import FunctionCalls
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
-from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
+from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_repeats, with_usage
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import (
     AnswerRequest,
@@ -116,6 +127,7 @@ class OpenAIClient(ProviderClient):
         message = choices[0].get("message") or {}
         reason = choices[0].get("finish_reason")
         text = message.get("content", choices[0].get("text"))
+        _check_provider(choices[0], text)
         if message.get("refusal"):
             raise FailureError(Failure.REFUSED, f"{reason}: {message['refusal']}")
         calls = tools.read_openai_calls(message) if tools.tools_of(request) else []
@@ -125,19 +137,21 @@ class OpenAIClient(ProviderClient):
         if not text and not calls and (message.get("tool_calls") or message.get("function_call")):
             reason = "tool_calls"  # some servers send another reason
         ending = check_reason(reason)
-        # DeepSeek names the field `reasoning_content`, OpenRouter and newer versions of vLLM `reasoning`.
-        reasoning = message.get("reasoning_content") or message.get("reasoning")
+        reasoning = protocol.read_reasoning(message)
+        if message and isinstance(text, list):
+            text, between = protocol.read_parts(text)
+            reasoning = reasoning or between
         if text is None and (ending == "length" or reasoning):
             text = ""  # the answer is only reasoning
         if not isinstance(text, str):
             what = "its content is null or of another type"
             raise FailureError(Failure.MALFORMED, f"the server's answer has no text: {what}")
-        result = protocol.make_result(
-            request, text, ending, reasoning if isinstance(reasoning, str) else None
-        )
+        result = protocol.make_result(request, text, ending, reasoning)
+        result = with_repeats(result, reason)
         if isinstance(request, AnswerRequest):
             result = with_distributions(result, [read_distributions(reply)])
-        return with_usage(tools.with_calls(result, calls), _usage(reply.get("usage")))
+        result = tools.with_calls(result, calls, tools.read_openai_reasoning(message))
+        return with_usage(result, _usage(reply.get("usage")))
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once; see `ProviderClient.make_request`. A `ScoringRequest` needs one for each text."""
@@ -158,6 +172,9 @@ class OpenAIClient(ProviderClient):
             return "its deployment sends only chats; set form: completions (type: completions)"
         self._way, reason = echo.find_way(super(), f"endpoint/{self.settings.model or 'model'}")
         return reason
+
+    def _reply_in_error(self, error: Exception) -> Body | None:
+        return protocol.cut_reply(error_text(error))
 
     def _exchange(self, request: Request, body: Body) -> Body:
         reply = super()._exchange(request, body)
@@ -235,6 +252,7 @@ class OpenAIClient(ProviderClient):
     def _join(self, events: Iterable[Any]) -> Body:
         reply: Body = {}
         texts: defaultdict[str, list[str]] = defaultdict(list)
+        provider: Body = {}
         reason = None
         chats = True
         for chunk in events:
@@ -244,20 +262,45 @@ class OpenAIClient(ProviderClient):
                 chats = "text" not in choice
                 delta = (choice.get("delta") or {}) if chats else {"text": choice["text"]}
                 for name, text in delta.items():
+                    if name == "content" and isinstance(text, list):
+                        written, reasoning = protocol.read_parts(text)
+                        texts[name] += [written] if written is not None else []
+                        texts["reasoning_content"] += [reasoning] if reasoning else []
+                        continue
                     protocol.check_piece(name, text)
                     if isinstance(text, str):
                         texts[name].append(text)
                 reason = choice.get("finish_reason") or reason
-        if reason is None:
+                provider |= {name: choice[name] for name in _OF_PROVIDER if choice.get(name)}
+        if reason is None and not provider:
             raise protocol.cut_stream()
-        parts: Body = {name: "".join(pieces) for name, pieces in texts.items()}
+        parts: Body = {name: "".join(pieces) for name, pieces in texts.items() if pieces}
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
         choice = (
             {"message": {"content": None, **parts, "role": "assistant"}}
             if chats
             else {"text": parts.get("text")}
         )
-        return {**reply, "choices": [{"index": 0, "finish_reason": reason, **choice}]}
+        return {**reply, "choices": [{"index": 0, "finish_reason": reason, **provider, **choice}]}
+
+
+def _check_provider(choice: Body, text: object) -> None:
+    """Raise a `FailureError` if a router says in a choice that the provider behind it failed or refused.
+
+    Its own finish reason is `stop` all the same. The provider's reason for an answer that has text counts only if it
+    says that the server gave up.
+    """
+    if error := choice.get("error"):
+        raise FailureError(
+            failure_of_body(error),
+            f"the provider behind the server answered with an error: {error}",
+        )
+    native = choice.get("native_finish_reason")
+    ending = ending_of(native)
+    if ending is Ending.BROKEN or (ending is Ending.REFUSED and not text):
+        kind = failure_of_reason(native)
+        assert kind is not None
+        raise FailureError(kind, f"native_finish_reason: {describe_reason(native)}")
 
 
 def _usage(usage: object) -> Usage | None:
@@ -272,6 +315,9 @@ def _usage(usage: object) -> Usage | None:
 
 
 _FIELDS = ("id", "object", "created", "model", "usage")
+
+_OF_PROVIDER = ("error", "native_finish_reason")
+"""The fields of a choice in which a router says what happened at the provider."""
 
 
 def _first_choices(choices: object) -> list[Body]:
@@ -334,18 +380,28 @@ class OpenAIBatches(batches.Service):
         ]:
             reason = label_error(failure_of_text(errors[0]), f"the batch has failed: {errors[0]}")
         is_ended = status in ("completed", "failed", "expired", "cancelled")
+        has_file = batch.output_file_id or batch.error_file_id
+        # For some seconds a batch can be complete without the names of its files.
+        if is_ended and done and not has_file and batches.can_results_come(part, _ended(batch)):
+            return batches.Progress(batches.STORING, False, done, len(part.requests), reason)
         return batches.Progress(status, is_ended, done, len(part.requests), reason)
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Read the file of answers and the file of errors."""
         batch = batches.retrieve(self._patient.batches, part)
+        counts = batch.request_counts
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-            # The batch was found, so address and key are right, and a file that is not found has expired.
-            with (
-                batches.lost_if_missing(),
-                self._bulk.files.with_streaming_response.content(file) as response,
-            ):
-                yield from batches.read_outcomes(response.iter_bytes(), file, read_result)
+            try:
+                with self._bulk.files.with_streaming_response.content(file) as response:
+                    yield from batches.read_outcomes(response.iter_bytes(), file, read_result)
+            except Exception as error:
+                if not batches.is_missing(error):
+                    raise
+                # The batch was found, so address and key are right: the file is not there yet, or has expired.
+                has_answers = bool(counts) and counts.completed + counts.failed > 0
+                if has_answers and batches.can_results_come(part, _ended(batch)):
+                    raise batches.ResultsNotReadyError(part.batch) from error
+                raise batches.LostResultsError from error
 
     def cancel(self, part: batches.Part) -> None:
         """Cancel the batch."""
@@ -422,6 +478,12 @@ class BatchFiles(batches.Service):
         return path, path.with_suffix(".results.jsonl")
 
 
+def _ended(batch: Any) -> float | None:
+    """Return when a batch ended, in seconds since 1970, if the provider says it."""
+    times = (batch.completed_at, batch.cancelled_at, batch.expired_at, batch.failed_at)
+    return next(filter(None, times), None)
+
+
 def read_result(row: Body) -> batches.Reading:
     """Read the outcome from a line of OpenAI's results, or of `vllm run-batch`."""
     error = row.get("error")
@@ -438,8 +500,11 @@ def read_result(row: Body) -> batches.Reading:
     )
     if status == 200 and not error:
         return batches.check_type(body, dict), None
-    # This is the wording of the package openai, which `failures` classifies by the status.
-    return None, f"Error code: {status} - {error or body}"
+    if status == 400 and (reply := protocol.cut_reply(str(error or body))):
+        return reply, None
+    # This is the wording of the package openai.
+    text = f"Error code: {status} - {error or body}"
+    return None, label_error(failure_of_body(error or body, status), text)
 
 
 def _file_name(part: batches.Part) -> str:

@@ -1,0 +1,108 @@
+"""Finds out from the lengths of prompts that a server refuses prompts above its window, in whatever words.
+
+Most servers say it, and `failures` knows their codes and words. This module decides for the others: a server that
+answers short prompts and refuses all longer ones in the same words refuses them because of their length.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from helm.common.request import Request, RequestResult
+
+from helm_longctx.failures import Failure, failure_of, label_error
+
+LEAST_CHOICES = 20
+"""Of so many ways to choose the refused prompts among all, the longest ones must be the one. One refused prompt of
+twenty could be the longest by chance."""
+
+_DIGITS = re.compile(r"\d+")
+
+_SHORT_PROMPT = "Answer with one word: yes."
+
+
+class SizedResult(NamedTuple):
+    """The result of a request, and the characters of its prompt."""
+
+    characters: int
+    result: RequestResult
+
+
+@dataclass
+class WaitingPrompts:
+    """The sizes of the prompts that were not sent yet, by the numbers of their requests, and of the others.
+
+    Attributes:
+        longest_answered: characters of the longest prompt that was answered; 0 if there is none.
+        shortest_refused: characters of the shortest prompt that was refused.
+    """
+
+    sizes: dict[int, int]
+    longest_answered: int = 0
+    shortest_refused: float = math.inf
+
+    def take(self, number: int) -> None:
+        """Remove a prompt that was sent."""
+        self.sizes.pop(number, None)
+
+    def answer(self, characters: int) -> None:
+        """Count a prompt that was answered."""
+        self.longest_answered = max(self.longest_answered, characters)
+
+    def refuse(self, characters: int) -> None:
+        """Count a prompt that was refused."""
+        self.shortest_refused = min(self.shortest_refused, characters)
+
+    @property
+    def has_shorter(self) -> bool:
+        """Whether a prompt waits that is shorter than all refused ones, so that it may fit into the window."""
+        return min(self.sizes.values(), default=math.inf) < self.shortest_refused
+
+
+def shorten_request(request: Request) -> Request:
+    """Return a request of the same form and with the same parameters that asks for one word."""
+    if not request.messages:
+        return replace(request, prompt=_SHORT_PROMPT)
+    return replace(request, prompt="", messages=[{"role": "user", "content": _SHORT_PROMPT}])
+
+
+def name_window(results: Mapping[int, SizedResult]) -> dict[int, RequestResult]:
+    """Return those bad requests that are too long by all that is known, with the kind `too_long`, by number.
+
+    They are at least two, longer than every prompt that was answered, and have the same words except for numbers.
+    """
+    refused = {
+        number: sized
+        for number, sized in results.items()
+        if failure_of(sized.result) in (Failure.BAD_REQUEST, Failure.TOO_LONG)
+    }
+    unnamed = {
+        number: sized
+        for number, sized in refused.items()
+        if failure_of(sized.result) is Failure.BAD_REQUEST
+    }
+    answered = [sized.characters for sized in results.values() if failure_of(sized.result) is None]
+    if len(unnamed) < 2 or not answered:
+        return {}
+    is_longest = min(sized.characters for sized in refused.values()) > max(answered)
+    choices = math.comb(len(answered) + len(refused), len(refused))
+    if not is_longest or choices < LEAST_CHOICES or not _have_same_words([*unnamed.values()]):
+        return {}
+    longest = max(answered)
+    found = {}
+    for number, sized in unnamed.items():
+        words = (sized.result.error or "").removeprefix(f"{Failure.BAD_REQUEST.value}: ")
+        reason = (
+            f"the server answers prompts of up to {longest:,} characters, and refuses longer ones"
+        )
+        error = label_error(Failure.TOO_LONG, f"{reason}: {words}")
+        found[number] = replace(sized.result, error=error)
+    return found
+
+
+def _have_same_words(refused: Sequence[SizedResult]) -> bool:
+    return len({_DIGITS.sub("", sized.result.error or "") for sized in refused}) == 1

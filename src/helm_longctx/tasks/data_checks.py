@@ -1,0 +1,417 @@
+"""Compares the data that publishers serve today with what the loaders and the pins of this package expect.
+
+Nothing is stored. Of each file a row is read and given to the task's loader; numbers of rows and digests are compared
+where they are known; and the newest commit of each repository is compared with the pinned one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from helm_longctx.data.download import TIMEOUTS, Pin, Source, explain_failure, status_of
+from helm_longctx.data.hub import TIMEOUT
+from helm_longctx.data.root import DataRoot
+from helm_longctx.errors import InputError, PreconditionError, ShapeError
+from helm_longctx.tasks.data_cards import find_origin
+from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.loading import load_examples
+
+GITHUB_API = "https://api.github.com"
+"""Server that knows the commits of repositories on GitHub."""
+
+MOST_NAMED = 5
+"""Number of changed files that a line names."""
+
+Result = Literal["same", "differs", "vanished", "gated", "not read", "one row"]
+
+FAILING: frozenset[Result] = frozenset(("differs", "vanished"))
+"""The results with which the exit status is 1."""
+
+SHAPE_TODO: Mapping[Result, str] = {
+    "differs": "compare the file with the loader; correct the loader or the pin",
+    "vanished": "find where the file is now, or say on the benchmark's page that only mirrors have it",
+    "gated": "say `gated: true` in the data card, and how a user gets access",
+}
+"""What a release manager has to do about the result of a file."""
+
+
+class Shape(NamedTuple):
+    """How a source's first rows compare with a loader.
+
+    Args:
+        entry: the run entry.
+        source: the source.
+        columns: the columns that were found, each with its type.
+        result: "same"; "differs" for other columns, types, digests or numbers of rows, and for a row that the loader
+            refuses; "vanished" for a file or repository that does not exist; "gated" for one that needs a login; "not
+            read" for another failure, or if no row can be read by itself; "one row" if the loader needs more than the
+            row that was read.
+        why: what differs, or why it was not read.
+    """
+
+    entry: str
+    source: str
+    columns: str
+    result: Result
+    why: str = ""
+
+
+class RepositoryState(NamedTuple):
+    """How a repository's newest commit compares with the pinned one.
+
+    Args:
+        pin: the pinned commit; empty if none is.
+        head: the newest commit; empty if the repository was not read.
+        result: "same"; "newer" if only other files changed since the pin; "changed" if files that are read changed;
+            "unpinned"; "moved" to another name; "gated" if it is, and the data card does not say so, or the other way
+            round; "vanished"; "not read".
+        about: what changed, in words.
+        todo: what a release manager has to do; empty for nothing.
+    """
+
+    page: str
+    pin: str
+    head: str
+    result: Literal[
+        "same", "newer", "changed", "unpinned", "moved", "gated", "vanished", "not read"
+    ]
+    about: str = ""
+    todo: str = ""
+
+
+FAILING_STATES = frozenset(("moved", "gated", "vanished"))
+"""The results of repositories with which the exit status is 1. A pinned commit stays readable when others follow."""
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """The result of a check.
+
+    Args:
+        gated: the pages whose data cards say that access needs a login.
+    """
+
+    shapes: list[Shape]
+    repositories: list[RepositoryState]
+    gated: frozenset[str] = frozenset()
+    pages: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether nothing was found that makes the exit status 1."""
+        return not any(
+            shape.result in FAILING or self.is_newly_gated(shape) for shape in self.shapes
+        ) and not any(state.result in FAILING_STATES for state in self.repositories)
+
+    def is_newly_gated(self, shape: Shape) -> bool:
+        """Whether a file needs a login, and the data card does not say so."""
+        return shape.result == "gated" and self.pages.get(shape.source, "") not in self.gated
+
+    @property
+    def passed_pages(self) -> list[str]:
+        """The publishers' pages of which at least one row was compared and nothing failed."""
+        compared = {
+            self.pages.get(shape.source, "") for shape in self.shapes if shape.result == "same"
+        }
+        failed = {
+            self.pages.get(shape.source, "")
+            for shape in self.shapes
+            if shape.result in FAILING or self.is_newly_gated(shape)
+        }
+        failed |= {state.page for state in self.repositories if state.result in FAILING_STATES}
+        return sorted(compared - failed - {""})
+
+    @property
+    def notes(self) -> list[str]:
+        """What is worth knowing and asks for nothing, a line for each repository."""
+        return [
+            f"{state.page}: {state.about}"
+            for state in self.repositories
+            if state.about and not state.todo
+        ]
+
+    @property
+    def todo(self) -> list[str]:
+        """What a release manager has to do, a line for each file or repository."""
+        lines = {
+            f"{shape.source}: {shape.why or shape.result}; {SHAPE_TODO[shape.result]}": None
+            for shape in self.shapes
+            if shape.result in FAILING or self.is_newly_gated(shape)
+        }
+        lines |= {
+            f"{state.page}: {state.about + '; ' if state.about else ''}{state.todo}": None
+            for state in self.repositories
+            if state.todo
+        }
+        return [*lines]
+
+
+def check_data(entries: Iterable[Entry]) -> DataCheck:
+    """Check the data of run entries over the network."""
+    entries = [*entries]
+    sources = _find_sources(entries)
+    benchmarks = {entry.benchmark.name: entry.benchmark for entry in entries}.values()
+    gated = frozenset(
+        page for benchmark in benchmarks for page, terms in benchmark.data.items() if terms.gated
+    )
+    pages = {source.label: find_origin(source).page for source in sources}
+    return DataCheck(
+        shapes=[*check_shapes(entries)],
+        repositories=[*check_repositories(sources, gated)],
+        gated=gated,
+        pages=pages,
+    )
+
+
+def _find_sources(entries: Iterable[Entry]) -> list[Source]:
+    """Return each source of run entries once."""
+    sources: dict[tuple[str, ...], Source] = {}
+    for entry in entries:
+        for task in entry.tasks:
+            for source in task.all_sources(entry.settings.length):
+                sources.setdefault(tuple(source.paths), source)
+    return [source for source in sources.values() if source.is_published]
+
+
+def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
+    """Read a row of each source of run entries over the network, and give it to the loaders."""
+    seen: set[tuple[str, ...]] = set()
+    for entry in entries:
+        for task in entry.tasks:
+            every = task.all_sources(entry.settings.length)
+            sources = [source for source in every if source.is_published]
+            key = (task.name, *(path for source in sources for path in source.paths))
+            if key in seen or not sources:
+                continue
+            seen.add(key)
+            with tempfile.TemporaryDirectory() as folder:
+                root = Path(folder)
+                shapes = [_peek(f"{entry.name}:{task.name}", source, root) for source in sources]
+                if all(shape.result == "same" for shape in shapes):
+                    result, why = _load_first(entry, task, root)
+                    shapes = [shape._replace(result=result, why=why) for shape in shapes]
+            yield from shapes
+
+
+def _load_first(entry: Entry, task: Any, root: Path) -> tuple[Result, str]:
+    """Give the rows under a data root to a task's loader. Return the result, and why the loader refused them."""
+    try:
+        next(load_examples(task, entry.settings, DataRoot(root, mirror=True)), None)
+    except PreconditionError as error:
+        return "one row", str(error).replace(f"{root}/", "")
+    except InputError as error:
+        return "differs", str(error).replace(f"{root}/", "")
+    return "same", ""
+
+
+def _peek(entry: str, source: Source, root: Path) -> Shape:
+    """Write the first rows of a source into a data root, and compare what is known of the source."""
+    nothing = "no row of it can be read without the whole file"
+    shape = Shape(entry=entry, source=source.label, columns="", result="not read", why=nothing)
+    try:
+        files = source.first_rows()
+        differences = source.find_differences()
+    except ShapeError as error:
+        return shape._replace(result="differs", why=str(error))
+    except Exception as error:  # of huggingface_hub, requests and pyarrow
+        why = explain_failure(error, root, source.refusal, source.remedy)
+        return shape._replace(result=_classify(error), why=why)
+    if differences:
+        return shape._replace(result="differs", why="; ".join(differences))
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    columns: dict[str, str] = {}
+    for name, content in files.items():
+        if name.endswith("features.json"):
+            continue
+        row = orjson.loads(content)
+        first = row[0] if isinstance(row, list) else row
+        columns |= {column: type(value).__name__ for column, value in first.items()}
+    text = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+    return shape._replace(columns=text, result="same", why="") if files else shape
+
+
+def _classify(error: Exception) -> Literal["vanished", "gated", "not read"]:
+    """Say of an error whether the file or repository does not exist, or needs a login."""
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    # A gated repository is also one that was not found, so it is asked for first.
+    if isinstance(error, GatedRepoError):
+        return "gated"
+    if isinstance(error, EntryNotFoundError | RepositoryNotFoundError | RevisionNotFoundError):
+        return "vanished"
+    status = status_of(error)
+    if status in (404, 410):
+        return "vanished"
+    return "gated" if status in (401, 403) else "not read"
+
+
+def check_repositories(
+    sources: Iterable[Source], gated: frozenset[str] = frozenset()
+) -> Iterator[RepositoryState]:
+    """Compare the newest commit of each repository with the pinned one.
+
+    Args:
+        gated: the pages of repositories that are known to need a login.
+    """
+    pins: dict[tuple[str, str, str], Pin] = {}
+    pages: dict[tuple[str, str, str], str] = {}
+    for source in sources:
+        pin = source.pin
+        if pin is None:
+            continue
+        key = (str(pin.kind), pin.repo, pin.commit)
+        known = pins.get(key)
+        files = (*known.files, *pin.files) if known else pin.files
+        pins[key] = Pin(pin.repo, pin.kind, pin.commit, files)
+        pages[key] = find_origin(source).page
+    for key, pin in pins.items():
+        page = pages[key]
+        try:
+            look = _look_at_github if pin.kind == "github" else _look_at_hub
+            yield _judge(page, pin, look(pin), is_gated=page in gated)
+        except Exception as error:  # of huggingface_hub and requests
+            yield _explain(page, pin, error, is_gated=page in gated)
+
+
+class Look(NamedTuple):
+    """What a server says of a repository.
+
+    Args:
+        name: its present name, `owner/name`.
+        newer: number of commits since the pin; None if the pin is not among the commits, or nothing is pinned.
+        changed: the files that changed since the pin.
+    """
+
+    name: str
+    head: str
+    is_gated: bool
+    newer: int | None
+    changed: tuple[str, ...]
+
+
+def _look_at_hub(pin: Pin) -> Look:
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    kind = "model" if pin.kind == "model" else "dataset"
+    head = api.repo_info(pin.repo, repo_type=kind, files_metadata=True, timeout=TIMEOUT)
+    commit = head.sha or ""
+    newer = None
+    changed: set[str] = set()
+    if pin.commit and pin.commit != commit:
+        commits = [each.commit_id for each in api.list_repo_commits(pin.repo, repo_type=kind)]
+        newer = commits.index(pin.commit) if pin.commit in commits else None
+        pinned = api.repo_info(
+            pin.repo, repo_type=kind, revision=pin.commit, files_metadata=True, timeout=TIMEOUT
+        )
+        before = _content_ids(pinned)
+        after = _content_ids(head)
+        changed = {
+            name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+        }
+    return Look(
+        name=head.id or pin.repo,
+        head=commit,
+        is_gated=bool(getattr(head, "gated", False)),
+        newer=newer,
+        changed=tuple(sorted(changed)),
+    )
+
+
+def _content_ids(info: Any) -> dict[str, str]:
+    """Return git's id of each file of a repository, by name."""
+    return {file.rfilename: file.blob_id or "" for file in info.siblings or []}
+
+
+def _look_at_github(pin: Pin) -> Look:
+    import requests
+
+    def ask(path: str) -> dict[str, Any]:
+        response = requests.get(f"{GITHUB_API}/repos/{pin.repo}{path}", timeout=TIMEOUTS)
+        response.raise_for_status()
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    about = ask("")
+    branch = about["default_branch"]
+    head = ask(f"/commits/{branch}")["sha"]
+    newer = None
+    changed: tuple[str, ...] = ()
+    if pin.commit and pin.commit != head:
+        comparison = ask(f"/compare/{pin.commit}...{branch}")
+        newer = comparison["ahead_by"]
+        changed = tuple(sorted(file["filename"] for file in comparison.get("files", ())))
+    return Look(name=about["full_name"], head=head, is_gated=False, newer=newer, changed=changed)
+
+
+def _judge(page: str, pin: Pin, look: Look, is_gated: bool) -> RepositoryState:
+    """Say what a repository's state means for a release."""
+    state = RepositoryState(page=page, pin=pin.commit, head=look.head, result="same")
+    if look.name.lower() != pin.repo.lower():
+        about = f"it is called {look.name} now"
+        return state._replace(
+            result="moved",
+            about=about,
+            todo=f"name the repository {look.name} in the source and the data card",
+        )
+    if look.is_gated != is_gated:
+        now = "needs a login now" if look.is_gated else "needs no login any more"
+        todo = f"say `gated: {str(look.is_gated).lower()}` in the data card"
+        return state._replace(result="gated", about=f"it {now}", todo=todo)
+    if not pin.commit:
+        todo = f"compare the files, and pin {look.head}"
+        return state._replace(result="unpinned", about="no commit is pinned", todo=todo)
+    if look.head == pin.commit:
+        return state
+    ours = [name for name in look.changed if name.startswith(pin.files)]
+    count = "newer commits, of which the pin is none" if look.newer is None else _count(look.newer)
+    about = f"{count}, files changed: {_name_some(look.changed)}"
+    if not ours:
+        return state._replace(result="newer", about=about)
+    todo = f"compare {_name_some(ours)} at {look.head[:7]}; raise the pin, and the comparability if scores change"
+    return state._replace(result="changed", about=about, todo=todo)
+
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def _count(commits: int) -> str:
+    number = NUMBERS[commits] if commits < len(NUMBERS) else str(commits)
+    return f"{number} {'commit' if commits == 1 else 'commits'} newer"
+
+
+def _name_some(names: Iterable[str]) -> str:
+    names = [*names]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return (", ".join(names[:MOST_NAMED]) or "none") + more
+
+
+def _explain(page: str, pin: Pin, error: Exception, is_gated: bool) -> RepositoryState:
+    """Return the state of a repository that could not be read."""
+    state = RepositoryState(page=page, pin=pin.commit, head="", result="not read")
+    kind = _classify(error)
+    status = status_of(error)
+    why = f"{type(error).__name__}{f', status {status}' if status else ''}"
+    # GitHub refuses with 403 who asks too often.
+    if kind == "gated" and (is_gated or pin.kind == "github"):
+        return state._replace(about=why)
+    if kind == "gated":
+        return state._replace(
+            result="gated", about="it needs a login now", todo=SHAPE_TODO["gated"]
+        )
+    if kind == "vanished":
+        return state._replace(result="vanished", about=why, todo=SHAPE_TODO["vanished"])
+    return state._replace(about=why)

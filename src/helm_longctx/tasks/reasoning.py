@@ -1,0 +1,651 @@
+"""The marks with which models set their reasoning apart from their answer, and the split of an output at them.
+
+All parts of the package that need an answer use this table: runs, imports, `score`, judges' own replies, methods and
+local models. A mark counts at the beginning of an output, where chat templates and the parsers of servers expect it.
+A plain answer that quotes a mark somewhere else stays as it is.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Marks:
+    """A row of the table: the texts around a part of an output.
+
+    Args:
+        family: the models that write the marks.
+        source: the chat template or the parser that says so.
+        part: whether the marks are around the reasoning or around the answer.
+        is_prefilled: whether a chat template puts the opening mark at the end of the prompt, so that an output can
+            have the closing mark alone.
+    """
+
+    family: str
+    opening: str
+    closing: str
+    source: str
+    part: Literal["reasoning", "answer"] = "reasoning"
+    is_prefilled: bool = False
+
+
+_VLLM = "vLLM: vllm/reasoning/"
+_SGLANG = "SGLang: python/sglang/srt/parser/reasoning_parser.py, "
+_LLAMA = "llama.cpp: models/templates/"
+
+THINK = Marks(
+    family="DeepSeek, Qwen, GLM, Nemotron, EXAONE 4, Ernie, Step, MiniMax M1 and M2, Kimi K2, Granite 3.3, OLMo 3",
+    opening="<think>",
+    closing="</think>",
+    source=f"HELMET eval.py:105; {_VLLM}deepseek_r1_reasoning_parser.py; {_SGLANG}DeepSeekR1Detector",
+    is_prefilled=True,
+)
+"""The only marks that the official code of a benchmark knows: the last closing mark counts, wherever it is."""
+
+HARMONY = Marks(
+    family="gpt-oss",
+    opening="<|channel|>analysis<|message|>",
+    closing="<|end|>",
+    source=f"openai/harmony; {_SGLANG}GptOssDetector; ggml-org/llama.cpp#15181",
+)
+"""The first of the messages of gpt-oss. Each has a channel, and the answer is in the channel `final`."""
+
+BARE_HARMONY = Marks(
+    family="gpt-oss without special tokens",
+    opening="analysis",
+    closing="assistantfinal",
+    source="TensorRT-LLM#9256, mlx-lm#1867, olmo-eval#398",
+)
+"""What is left of them where a server or a tokenizer drops special tokens."""
+
+TABLE = (
+    THINK,
+    HARMONY,
+    BARE_HARMONY,
+    Marks(
+        family="Gemma 4",
+        opening="<|channel>",
+        closing="<channel|>",
+        source=f"{_VLLM}gemma4_utils.py; {_SGLANG}Gemma4Detector; {_LLAMA}gemma4.jinja",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Mistral",
+        opening="[THINK]",
+        closing="[/THINK]",
+        source=f"{_VLLM}mistral_reasoning_parser.py; {_SGLANG}MistralDetector",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Kimi",
+        opening="◁think▷",
+        closing="◁/think▷",
+        source=f"{_SGLANG}KimiDetector",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Kimi K3",
+        opening="<|open|>think<|sep|>",
+        closing="<|close|>think<|sep|>",
+        source=f"{_SGLANG}KimiK3Detector; {_LLAMA}Kimi-K3.jinja",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Kimi K3",
+        opening="<|open|>response<|sep|>",
+        closing="<|close|>response<|sep|>",
+        source=f"{_SGLANG}KimiK3Detector; {_LLAMA}Kimi-K3.jinja",
+        part="answer",
+    ),
+    Marks(
+        family="Seed",
+        opening="<seed:think>",
+        closing="</seed:think>",
+        source=f"{_VLLM}seedoss_reasoning_parser.py; {_LLAMA}ByteDance-Seed-OSS.jinja",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="MiniMax M3",
+        opening="<mm:think>",
+        closing="</mm:think>",
+        source=f"{_VLLM}minimax_m3_reasoning_parser.py; {_SGLANG}MiniMaxM3Detector",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Hunyuan 3",
+        opening="<think:opensource>",
+        closing="</think:opensource>",
+        source=f"{_VLLM}hy_v3_reasoning_parser.py; {_SGLANG}HunyuanDetector",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Hunyuan A13B, and models trained with the template of DeepSeek-R1-Zero",
+        opening="<answer>",
+        closing="</answer>",
+        source=f"{_VLLM}hunyuan_a13b_reasoning_parser.py",
+        part="answer",
+    ),
+    Marks(
+        family="LongCat",
+        opening="<longcat_think>",
+        closing="</longcat_think>",
+        source=f"{_VLLM}longcat_reasoning_parser.py; template of meituan-longcat/LongCat-Flash-Thinking",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="EXAONE Deep",
+        opening="<thought>",
+        closing="</thought>",
+        source="template of LGAI-EXAONE/EXAONE-Deep-32B",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="models asked for <thinking>, such as those tuned on Claude's form",
+        opening="<thinking>",
+        closing="</thinking>",
+        source="llama.cpp: common/chat-parser.cpp; Anthropic's guide to chain-of-thought prompts",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Reka, and tunings on GRPO's usual format",
+        opening="<reasoning>",
+        closing="</reasoning>",
+        source="template of RekaAI/reka-flash-3",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Cohere",
+        opening="<|START_THINKING|>",
+        closing="<|END_THINKING|>",
+        source=f"{_VLLM}cohere_command_reasoning_parser.py; {_SGLANG}CohereCommand4Detector",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Cohere Command R7B and A",
+        opening="<|START_RESPONSE|>",
+        closing="<|END_RESPONSE|>",
+        source=f"{_LLAMA}CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja",
+        part="answer",
+    ),
+    Marks(
+        family="Cohere Command 4",
+        opening="<|START_TEXT|>",
+        closing="<|END_TEXT|>",
+        source=f"{_SGLANG}CohereCommand4Detector",
+        part="answer",
+    ),
+    Marks(
+        family="Apertus",
+        opening="<|inner_prefix|>",
+        closing="<|inner_suffix|>",
+        source=f"{_VLLM}apertus_reasoning_parser.py; {_SGLANG}Apertus2509Detector",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Granite 3.2",
+        opening="Here is my thought process:",
+        closing="Here is my response:",
+        source=f"{_VLLM}granite_reasoning_parser.py",
+    ),
+    Marks(
+        family="Granite 3.2, quantized",
+        opening="Here's my thought process:",
+        closing="Here's my response:",
+        source=f"{_VLLM}granite_reasoning_parser.py",
+    ),
+    Marks(
+        family="Apriel",
+        opening="Here are my reasoning steps:",
+        closing="[BEGIN FINAL RESPONSE]",
+        source=f"{_LLAMA}Apriel-1.6-15b-Thinker-fixed.jinja",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="Solar Open",
+        opening="<|think|>",
+        closing="<|end|>",
+        source="llama.cpp: common/chat.cpp; template of upstage/Solar-Open-100B",
+    ),
+    Marks(
+        family="Solar Open",
+        opening="<|begin|>assistant<|content|>",
+        closing="<|end|>",
+        source="llama.cpp: common/chat.cpp; template of upstage/Solar-Open-100B",
+        part="answer",
+    ),
+    Marks(
+        family="Solar Open 2",
+        opening="<|think:start|>",
+        closing="<|think:end|>",
+        source=f"{_VLLM}solar_open2_reasoning_parser.py",
+        is_prefilled=True,
+    ),
+    *(
+        Marks(
+            family="K2 Horizon",
+            opening=f"<ifm|{name}>",
+            closing=f"</ifm|{name}>",
+            source=f"{_VLLM}k2_horizon_reasoning_parser.py",
+            is_prefilled=True,
+        )
+        for name in ("think", "think_fast", "think_faster")
+    ),
+    *(
+        Marks(
+            family="Inkling",
+            opening=f"{header}<|content_thinking|>",
+            closing="<|end_message|>",
+            source=f"{_VLLM}inkling_reasoning_parser.py; {_SGLANG}InklingDetector",
+        )
+        for header in ("", "<|message_model|>")
+    ),
+    *(
+        Marks(
+            family="Inkling",
+            opening=f"{header}<|content_text|>",
+            closing="<|end_message|>",
+            source=f"{_VLLM}inkling_reasoning_parser.py; {_SGLANG}InklingDetector",
+            part="answer",
+        )
+        for header in ("", "<|message_model|>")
+    ),
+    *(
+        Marks(
+            family="Muse Glimmer",
+            opening=f"{header}to=self<|message|>",
+            closing="<|eom|>",
+            source=f"{_VLLM}muse_glimmer_utils.py",
+        )
+        for header in ("", "<|start|>assistant ")
+    ),
+    *(
+        Marks(
+            family="Muse Glimmer",
+            opening=f"{header}to=user<|message|>",
+            closing="<|eot|>",
+            source=f"{_VLLM}muse_glimmer_utils.py",
+            part="answer",
+        )
+        for header in ("", "<|start|>assistant ")
+    ),
+    Marks(
+        family="openPangu",
+        opening="[unused16]",
+        closing="[unused17]",
+        source=f"{_VLLM}pangu_reasoning_parser.py",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="HyperCLOVA X SEED Think",
+        opening="/think\n",
+        closing="<|im_end|>\n<|im_start|>assistant",
+        source=f"{_VLLM}hyperclovax_seed_think_14b_reasoning_parser.py",
+        is_prefilled=True,
+    ),
+    Marks(
+        family="OpenThoughts, Sky-T1",
+        opening="<|begin_of_thought|>",
+        closing="<|end_of_thought|>",
+        source="data set open-thoughts/OpenThoughts-114k",
+    ),
+    Marks(
+        family="OpenThoughts, Sky-T1",
+        opening="<|begin_of_solution|>",
+        closing="<|end_of_solution|>",
+        source="data set open-thoughts/OpenThoughts-114k",
+        part="answer",
+    ),
+)
+"""All known marks, each with its source."""
+
+ENDS = (
+    "<|end|>",
+    "<|return|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<|im_end|>",
+    "<|end_of_msg|>",
+    "<|close|>message<|sep|>",
+    "<|content_model_end_sampling|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "[END FINAL RESPONSE]",
+    "<seed:eos>",
+    "<turn|>",
+    "<eos>",
+    "</s>",
+)
+"""Marks that can follow an answer after reasoning, where special tokens are kept."""
+
+MOST_ENDS = 100
+"""Number of such marks that are removed. A model that repeats one for ever has more."""
+
+
+@dataclass(frozen=True)
+class SplitOutput:
+    """An output without its marks.
+
+    Args:
+        answer: the answer without white space at its ends; the whole output if it has no known marks, or if its
+            reasoning never ends.
+        reasoning: the reasoning; None if there are no known marks. It is empty if an answer has marks and no reasoning.
+        is_open: whether the reasoning begins and never ends, so that there is no answer.
+    """
+
+    answer: str
+    reasoning: str | None = None
+    is_open: bool = False
+
+
+def split_reasoning(output: str) -> SplitOutput:
+    """Split an output into its reasoning and its answer, in time that is linear in its length.
+
+    An output whose reasoning never ends is returned whole, because the official code scores it (HELMET eval.py:105).
+    """
+    if _has_channels(output):
+        return _split_channels(output)
+    start = _skip_space(output, 0)
+    if output.startswith(BARE_HARMONY_STARTS, start):
+        split = _split_bare_channels(output, start)
+        if split is not None:
+            return split
+    marks = _find_opening(output, start)
+    if marks is None:
+        end = _find_lone_closing(output)
+        if end is None:
+            return SplitOutput(output)
+        closing_start, closing_end = end
+        return _finish(output, [output[:closing_start]], closing_end)
+    return _split_blocks(output, start)
+
+
+def remove_reasoning(output: str) -> str:
+    """Return the part of an output that is scored; see `SplitOutput.answer`."""
+    return split_reasoning(output).answer
+
+
+def special_marks() -> frozenset[str]:
+    """Return the pieces of marks that tokenizers can have as special tokens, such as `<|channel|>`."""
+    texts = [text for marks in TABLE for text in (marks.opening, marks.closing)]
+    texts += [*ENDS, "<|start|>", "<|constrain|>", "<|call|>"]
+    pieces = [piece for text in texts for piece in _PIECE.findall(text)]
+    return frozenset([*texts, *pieces])
+
+
+_PIECE = re.compile(r"<[^<>\s]{1,60}>")
+
+
+@cache
+def _openings() -> dict[str, tuple[Marks, ...]]:
+    """Return the rows by the first character of their opening marks, so that few are compared."""
+    rows: dict[str, tuple[Marks, ...]] = {}
+    for marks in TABLE:
+        if marks not in (HARMONY, BARE_HARMONY):
+            rows[marks.opening[0]] = (*rows.get(marks.opening[0], ()), marks)
+    return rows
+
+
+def _find_opening(
+    output: str, start: int, parts: tuple[str, ...] = ("reasoning", "answer")
+) -> Marks | None:
+    """Return the row whose opening mark stands at a position."""
+    for marks in _openings().get(output[start : start + 1], ()):
+        if marks.part in parts and output.startswith(marks.opening, start):
+            # `<answer>` without reasoning before it is what a prompt asked for.
+            if marks.opening == "<answer>":
+                continue
+            return marks
+    return None
+
+
+def _skip_space(output: str, start: int) -> int:
+    """Return the position of the first character that is no white space."""
+    match = _SPACE.match(output, start)
+    assert match is not None
+    return match.end()
+
+
+_SPACE = re.compile(r"\s*")
+
+
+def _split_blocks(output: str, start: int) -> SplitOutput:
+    """Split an output that begins with marks. Blocks of reasoning can follow each other."""
+    reasoning: list[str] = []
+    position = start
+    while marks := _find_opening(output, position, ("reasoning",)):
+        begin = position + len(marks.opening)
+        # The official code takes the last closing mark of these marks (HELMET eval.py:105).
+        find = output.rfind if marks is THINK else output.find
+        end = find(marks.closing, begin)
+        if end < 0:
+            whole = output[position:].strip() if reasoning else output
+            return SplitOutput(whole, "\n".join([*reasoning, output[begin:]]), is_open=True)
+        reasoning.append(output[begin:end])
+        position = _skip_space(output, end + len(marks.closing))
+    if reasoning and _CHANNEL_START.match(output, position):
+        rest = _split_channels(output[position:])
+        return replace(rest, reasoning="\n".join([*reasoning, rest.reasoning or ""]).strip())
+    return _finish(output, reasoning, position)
+
+
+def _finish(output: str, reasoning: list[str], start: int) -> SplitOutput:
+    """Return the answer that starts at a position, without the marks around it."""
+    rows = [*_answer_marks(), _HUNYUAN_ANSWER] if reasoning else _answer_marks()
+    answer = _unwrap(_strip_ends(output[start:].strip()), rows)
+    return SplitOutput(_strip_ends(answer), "\n".join(reasoning).strip())
+
+
+@cache
+def _answer_marks() -> tuple[Marks, ...]:
+    return tuple(marks for marks in TABLE if marks.part == "answer" and marks.opening != "<answer>")
+
+
+_HUNYUAN_ANSWER = next(marks for marks in TABLE if marks.opening == "<answer>")
+
+
+def _unwrap(answer: str, rows: Iterable[Marks]) -> str:
+    """Return an answer without marks around all of it. The closing mark can be missing."""
+    for marks in rows:
+        if not answer.startswith(marks.opening):
+            continue
+        inner = answer[len(marks.opening) :]
+        if marks is _HUNYUAN_ANSWER:
+            # This is also plain markup, so both marks must be there.
+            return inner.removesuffix(marks.closing) if inner.endswith(marks.closing) else answer
+        return inner.partition(marks.closing)[0]
+    return answer
+
+
+def _strip_ends(answer: str) -> str:
+    """Remove the marks after an answer."""
+    end = len(answer.rstrip())
+    for _ in range(MOST_ENDS):
+        mark = next((mark for mark in ENDS if answer.endswith(mark, 0, end)), None)
+        if mark is None:
+            break
+        end -= len(mark)
+        while end and answer[end - 1].isspace():
+            end -= 1
+    return answer[:end].strip()
+
+
+_QUOTES = frozenset("`'\"“”‘’«»() \t.,;:")
+
+
+def _is_quoted(output: str, start: int, end: int) -> bool:
+    """Whether a text stands within a sentence: models write a closing mark at the edge of a line, or glued to text."""
+    before = output[start - 1 : start]
+    after = output[end : end + 1]
+    return before in _QUOTES and (after in _QUOTES or not after) and start > 0
+
+
+@cache
+def _prefilled() -> tuple[Marks, ...]:
+    return tuple(marks for marks in TABLE if marks.is_prefilled and marks not in (THINK, HARMONY))
+
+
+def _find_lone_closing(output: str) -> tuple[int, int] | None:
+    """Return the place of a closing mark whose opening mark was the end of the prompt.
+
+    An answer that quotes both marks, or one within a sentence, has none.
+    """
+    start = output.rfind(THINK.closing)
+    if start >= 0:
+        return start, start + len(THINK.closing)
+    for marks in _prefilled():
+        start = output.find(marks.closing)
+        if start < 0:
+            continue
+        end = start + len(marks.closing)
+        if output.find(marks.opening, 0, start) < 0 and not _is_quoted(output, start, end):
+            return start, end
+    return None
+
+
+_CHANNEL_MARK = re.compile(r"<\|(start|channel|message|end|return|call|constrain)\|>")
+_CHANNEL_START = re.compile(
+    r"\s*(?:(?:<\|start\|>\s*)?assistant(?:\s+to=[\w.-]{1,100})?\s*)?<\|channel\|>"
+    r"|\s*(?:analysis|commentary|final)\s*<\|message\|>"
+)
+_FINAL = "<|channel|>final"
+
+
+def _has_channels(output: str) -> bool:
+    """Whether an output has gpt-oss' messages, or the last of them after a beginning that was in the prompt."""
+    if _CHANNEL_START.match(output):
+        return True
+    start = output.find(_FINAL)
+    if start < 0:
+        return False
+    message = output.find("<|message|>", start, start + 100)
+    return message >= 0 and not _is_quoted(output, start, message + len("<|message|>"))
+
+
+def _read_messages(output: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the channel and the text of each of gpt-oss' messages, and whether it ended.
+
+    The text before the first mark is reasoning whose header was in the prompt, or the name of a channel. Text after
+    the end of a message is an answer without a header.
+    """
+    channel = ""
+    position = 0
+    state = "start"
+    header: list[str] = []
+    for match in _CHANNEL_MARK.finditer(output):
+        mark = match[1]
+        text = output[position : match.start()]
+        position = match.end()
+        if state == "body":
+            yield channel, text, mark in ("end", "return", "call")
+        elif state == "channel":
+            header.append(text)
+        elif state == "start" and mark == "message":
+            header = [text]
+        elif state == "start" and text.strip() not in ("", "assistant"):
+            yield "analysis", text, True
+        elif state == "between" and text.strip():
+            yield "final", text, True
+        if mark == "message":
+            channel = "".join(header).strip().partition(" ")[0] or "final"
+            state = "body"
+        elif mark == "channel":
+            header = []
+            state = "channel"
+        elif mark == "start":
+            state = "role"
+        elif mark != "constrain":
+            state = "between"
+    rest = output[position:]
+    if state == "body":
+        yield channel, rest, False
+    elif state == "channel":
+        # The header itself was cut.
+        yield "analysis", rest, False
+    elif state == "between" and rest.strip():
+        yield "final", rest, False
+
+
+def _split_channels(output: str) -> SplitOutput:
+    """Split gpt-oss' messages: the answer is the first one in the channel `final`, or a comment if it is the last."""
+    messages = list(_read_messages(output))
+    finals = [text for channel, text, _ in messages if channel == "final"]
+    others = [text for channel, text, _ in messages if channel != "final"]
+    if finals:
+        return SplitOutput(_strip_ends(finals[0].strip()), "\n".join(others).strip())
+    channel, text, has_ended = messages[-1] if messages else ("analysis", "", False)
+    if channel == "commentary":
+        return SplitOutput(text.strip(), "\n".join(others[:-1]).strip())
+    reasoning = "\n".join(others).strip()
+    if has_ended:
+        return SplitOutput("", reasoning)
+    return SplitOutput(output, reasoning, is_open=True)
+
+
+BARE_HARMONY_STARTS = ("analysis", "commentary", "assistantanalysis", "assistantcommentary")
+"""What an output of gpt-oss without special tokens begins with, glued to the reasoning."""
+
+
+def _split_bare_channels(output: str, start: int) -> SplitOutput | None:
+    """Split an output of gpt-oss without special tokens; None if it is a plain answer."""
+    opening = next(word for word in BARE_HARMONY_STARTS if output.startswith(word, start))
+    begin = start + len(opening)
+    is_glued = output[begin : begin + 1].isalnum()
+    place = output.find(BARE_HARMONY.closing, begin)
+    end = place + len(BARE_HARMONY.closing)
+    # A plain answer can begin with the word `analysis`, and quote the other mark.
+    while place >= 0 and not is_glued and _is_quoted(output, place, end):
+        place = output.find(BARE_HARMONY.closing, end)
+        end = place + len(BARE_HARMONY.closing)
+    if place >= 0:
+        return SplitOutput(_strip_ends(output[end:].strip()), output[begin:place].strip())
+    # A single word can be a name such as `analysis2`.
+    if is_glued and _TWO_WORDS.match(output, begin):
+        return SplitOutput(output, output[begin:], is_open=True)
+    return None
+
+
+_TWO_WORDS = re.compile(r"\S+\s+\S")
+
+_SPECIAL_START = re.compile(r"<[|｜][^\s<>]{1,60}>|<[^\s<>|｜]{1,60}[|｜]>|◁[^\s◁▷]{1,40}▷")
+_TAG_START = re.compile(r"<([A-Za-z][\w:.-]{0,40})>|\[([A-Z][A-Z_ ]{1,30})\]")
+_LABEL_START = re.compile(r"(?:thought|thinking|reasoning|analysis)\n")
+_REASONING_NAME = re.compile(
+    r"think|thought|reason|analy[sz]|scratch|reflect|\bcot\b|ponder|deliberat|monolog|rationale|brainstorm|musing",
+    re.IGNORECASE,
+)
+_ANSWER_NAME = re.compile(
+    r"answer|final|response|solution|output|result|summary|code|table|tsv|csv|json|xml|html|body|head|div|span"
+    r"|route|list|path|plan|[abipqu]|em|strong|[ou]l|li|h[1-6]|pre|br|tr|td|th",
+    re.IGNORECASE,
+)
+
+
+def may_contain_reasoning(output: str, references: Iterable[str] = ()) -> bool:
+    """Whether an output begins with a tag or a channel that no row of the table knows.
+
+    Such a tag has a name of reasoning, or text after its closing tag. What a reference answer begins with, too, is the
+    form that the question asks for.
+    """
+    if split_reasoning(output).reasoning is not None:
+        return False
+    start = _skip_space(output, 0)
+    match = _SPECIAL_START.match(output, start) or _LABEL_START.match(output, start)
+    if match is None:
+        match = _TAG_START.match(output, start)
+        if match is None or not _looks_like_reasoning(output, match):
+            return False
+    begin = match[0]
+    return not any(reference.lstrip().startswith(begin) for reference in references)
+
+
+def _looks_like_reasoning(output: str, tag: re.Match[str]) -> bool:
+    name = tag[1] or tag[2]
+    if _REASONING_NAME.search(name):
+        return True
+    if _ANSWER_NAME.fullmatch(name):
+        return False
+    closing = f"</{name}>" if tag[1] else f"[/{name}]"
+    end = output.find(closing, tag.end())
+    return end >= 0 and _skip_space(output, end + len(closing)) < len(output)
