@@ -7,7 +7,7 @@ PORT ?= 8000
 # On Linux this is the CUDA build. The CPU build: make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'
 TORCH ?= torch==2.13.0
 
-.PHONY: demo hub-check serve test test-long coverage test-matrix test-newest test-sdks release release-version \
+.PHONY: demo hub-check push-hub-check serve test test-long coverage test-matrix test-newest test-sdks release release-version \
 	publish-release publish-docs lint-workflows container chaos fuzz mutants lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
@@ -81,9 +81,17 @@ publish-docs: $(VENV)/installed-dev
 	VENV=$(VENV) .ci/publish-docs $(TAG)
 
 # Checks the workflows in .github/workflows. Needs npm.
-# One row of each file on the hub beside the loaders; hub-check.txt has the table, and the status is 1 if one differs.
+# Compares the data that publishers serve with the code: hub-check.json has the result, and docs/reference/data.md when a
+# check last passed. The status is 1 if a file has vanished or differs.
 hub-check: $(VENV)/installed
-	$(BIN)/helm-longctx fetch --check > hub-check.txt || (cat hub-check.txt; exit 1)
+	$(BIN)/helm-longctx fetch --check --json > hub-check.json; status=$$?; \
+	$(BIN)/python docs/record_checks.py hub-check.json && $(BIN)/python docs/make_reference.py && exit $$status
+
+# Commits what `hub-check` recorded.
+push-hub-check:
+	git config user.name hub-check && git config user.email hub-check@users.noreply.github.com
+	git add docs/data-checks.json docs/reference/data.md
+	git diff --cached --quiet || (git commit --quiet --message "Data was checked" && git push)
 
 lint-workflows:
 	.ci/lint-workflows

@@ -7,11 +7,12 @@ in the docstring of its `__init__.py`, and in its README.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ import typer
 from core_evals.helm_longctx.framework import make_framework
 from helm_longctx.apps.reproduction.protocols import describe_runs
 from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, PANELS, load_parser
-from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.data_cards import DataCard, make_cards
+from helm_longctx.tasks.benchmark import Benchmark, Evidence
+from helm_longctx.tasks.data_cards import NEWEST, DataCard, make_cards
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import (
@@ -259,46 +260,99 @@ def _metrics() -> Iterator[str]:
         )
 
 
+FIRST = "first fetch"
+"""Stands in the table of data where nothing is pinned: the content of the first fetch is recorded."""
+
+
 def _data() -> Iterator[str]:
     yield "# Data cards\n"
     yield "This page lists where the data of each benchmark comes from. Nothing of it is part of this package. A run"
-    yield "fetches what it needs into the cache ([Data](../data.md)), and compares it with the value under *check*. The"
-    yield "record beside a file has the revision that was fetched. `helm-longctx list --data --json` prints all digests"
-    yield "and files. *Not seen* marks data on the hub of which no row was ever compared with a loader. Their columns"
-    yield "follow official loaders and READMEs; `helm-longctx fetch --check` compares them.\n"
+    yield "fetches what it needs into the cache ([Data](../data.md)). *Pin* is the commit or version that is fetched, and"
+    yield f"*digest* the value that the content is compared with. *{FIRST}* says that none is known: then the newest"
+    yield "content is fetched, its commit and SHA-256 are recorded, and a later fetch of other content is warned of."
+    yield "*Evidence* is what public material, read on that day, says of the files; material without an address was"
+    yield "found by a search of public code. *Last check* is when `helm-longctx fetch --check` last compared a row and"
+    yield "found no difference. `helm-longctx list --data --json` prints all digests and files.\n"
+    cards: dict[str, list[DataCard]] = defaultdict(list)
+    for benchmark in BENCHMARKS:
+        for card in make_cards(benchmark):
+            cards[card.page].append(card)
+    checked = json.loads(_read("docs/data-checks.json"))
+    head = (
+        "source",
+        "used by",
+        "pin",
+        "digest",
+        "rows",
+        "license",
+        "gated",
+        "evidence",
+        "last check",
+    )
+    yield from _table(
+        head, (_source_row(page, cards[page], checked.get(page, "never")) for page in sorted(cards))
+    )
     for benchmark in BENCHMARKS:
         yield f"## {benchmark.title}\n"
-        if cards := make_cards(benchmark):
-            head = (
-                "source",
-                "revision",
-                "check",
-                "license",
-                "size",
-                "seen",
-                "files",
-                "fetched",
-                "tasks",
-            )
-            yield from _table(head, (_card(card, len(benchmark.tasks)) for card in cards))
+        if own := make_cards(benchmark):
+            columns = ("source", "size", "seen", "files", "fetched", "tasks")
+            yield from _table(columns, (_card(card, len(benchmark.tasks)) for card in own))
         else:
             yield "The data is generated, or is the user's own.\n"
-        if faults := [f"- {fault}." for card in cards for fault in card.faults]:
+        if faults := [f"- {fault}." for card in own for fault in card.faults]:
             yield "\n".join(["Known faults:\n", *faults, ""])
-        yield from (f"Not seen: {card.unseen}\n" for card in cards if card.unseen)
+        yield from (f"Not seen: {card.unseen}\n" for card in own if card.unseen)
+
+
+def _source_row(page: str, cards: Sequence[DataCard], checked: str) -> tuple[str, ...]:
+    """Return the row of a publisher's page, of which several benchmarks can have a card."""
+    evidence = {item: None for card in cards for item in card.evidence}
+    return (
+        f"<{page}>",
+        ", ".join(f"`{card.benchmark}`" for card in cards),
+        ", ".join(_unique(_name_pin(pin) for card in cards for pin in card.revisions)),
+        _name_digests(_unique(check for card in cards for check in card.checks)),
+        "; ".join(_unique(card.rows for card in cards if card.rows)) or "not known",
+        "; ".join(_unique(card.license for card in cards)),
+        "yes" if any(card.gated for card in cards) else "no",
+        "; ".join(map(_name_evidence, evidence)) or "none",
+        checked,
+    )
+
+
+def _unique(values: Iterable[str]) -> list[str]:
+    return [*dict.fromkeys(values)]
+
+
+def _name_pin(revision: str) -> str:
+    """Return a pin for the table."""
+    return (
+        FIRST if NEWEST in revision or revision.startswith(("the newest", "the file")) else revision
+    )
+
+
+def _name_digests(checks: Sequence[str]) -> str:
+    """Return digests for the table: of many their number, and of a long one its start."""
+    known = [digest for check in checks for digest in check.split(", ") if _DIGEST.search(digest)]
+    short = [_DIGEST.sub(lambda match: f"{match[0][:8]}…", digest) for digest in known]
+    if len(short) > MOST_CHECKS:
+        short = [f"{len(short)} values of {short[0].rsplit(' ', 1)[0]}"]
+    others = [check for check in checks if not _DIGEST.search(check)]
+    named = [FIRST if "first fetch" in check else check for check in others]
+    return ", ".join(_unique([*short, *named]))
+
+
+_DIGEST = re.compile("[0-9a-f]{40,64}")
+
+
+def _name_evidence(evidence: Evidence) -> str:
+    where = f"<{evidence.address}>, " if evidence.address else ""
+    return f"{evidence.what} ({where}{evidence.read})"
 
 
 def _card(card: DataCard, tasks: int) -> tuple[str, ...]:
-    checks = (
-        card.checks
-        if len(card.checks) <= MOST_CHECKS
-        else [f"{len(card.checks)} values of {card.checks[0].split()[0]}"]
-    )
     return (
         f"<{card.page}>",
-        ", ".join(card.revisions),
-        ", ".join(checks),
-        card.license,
         card.size or "unknown",
         card.seen,
         str(len(card.files)),

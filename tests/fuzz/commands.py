@@ -128,6 +128,11 @@ LINES = {
         "import theirs/2025-01-31T12-00-00_task_abc.json --suite s --format inspect",
         "import theirs --suite t --entry helmet_rag:task=nq,length=8k",
     ),
+    "verify": (
+        "verify infinite_bench",
+        "verify all --page proof.md",
+        "verify leval --page proof.md",
+    ),
     "subset": (
         "subset helmet --suite s --price 0.5 --seed 3",
         "subset lv_eval --agreement 0.5 --json s.json --to x.conf",

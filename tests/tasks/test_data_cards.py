@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from helm_longctx.data.wheel import WheelFile
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.data_cards import (
     BEFORE_RUN,
+    FIRST_FETCH,
     FOR_JUDGES,
     NEWEST,
     ON_REQUEST,
@@ -22,6 +26,7 @@ from helm_longctx.tasks.data_cards import (
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.support.commands import Command
 
+ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -37,6 +42,19 @@ def test_each_source_has_terms(benchmark: Benchmark) -> None:
         assert card.checks
         assert card.files
         assert set(card.times) <= {BEFORE_RUN, ON_REQUEST, FOR_JUDGES}
+
+
+def test_each_source_has_a_pin_or_a_digest() -> None:
+    """Of each source a commit or version is pinned, a digest is known, or the first fetch is recorded."""
+    for benchmark in BENCHMARKS:
+        for card in make_cards(benchmark):
+            is_pinned = all(re.fullmatch(r"[0-9a-f]{7}|[0-9.]+", pin) for pin in card.revisions)
+            has_digests = all(
+                re.search("[0-9a-f]{40}|MD5|each file", check) for check in card.checks
+            )
+            is_recorded = all(re.search("first fetch|[0-9a-f]{40}", check) for check in card.checks)
+            assert is_pinned or has_digests or is_recorded, card.page
+            assert not card.evidence or all(item.what and item.read for item in card.evidence)
 
 
 def test_a_card_joins_the_sources_of_a_publisher() -> None:
@@ -70,7 +88,7 @@ def test_a_card_joins_the_sources_of_a_publisher() -> None:
         ),
         (
             WebFile("http://h/folder/x.json", "a"),
-            Origin("http://h/folder", "the file at the address", "nothing"),
+            Origin("http://h/folder", "the file at the address", FIRST_FETCH),
         ),
         (
             WheelFile("pack-age", "1.2", "m", "ef" * 32, "a"),
@@ -91,6 +109,16 @@ def test_what_is_not_pinned_says_so() -> None:
     assert card.revisions == [NEWEST]
     (card,) = make_cards(find_benchmark("graphwalks"))
     assert card.revisions == ["f338bb2"]
+
+
+def test_passed_checks_are_recorded() -> None:
+    """A page that passed gets the day of the check, and one that failed keeps its earlier day."""
+    record = runpy.run_path(str(ROOT / "docs/record_checks.py"))["record"]
+    check = {"checked": "2026-12-02", "passed_pages": ["b"]}
+    assert record({"a": "2026-11-25", "b": "2026-11-25"}, check) == {
+        "a": "2026-11-25",
+        "b": "2026-12-02",
+    }
 
 
 def test_list_data(command: Command) -> None:

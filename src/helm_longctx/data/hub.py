@@ -67,7 +67,7 @@ class HubDataset(Source):
 
     Args:
         name: name that the official code loads, `org/name` or `name`. It determines the folder under the data root.
-        splits: number of rows of each split in the release that the benchmark used.
+        splits: number of rows of each split in the release that the benchmark used; 0 if it is not known.
         repo: current repository, if the data set was moved.
         parquet: name of the configuration in the parquet conversion, if it differs from the name of the folder.
         commit: commit of the repository; empty for the latest one. The hub's conversion has commits of its own.
@@ -190,7 +190,8 @@ class HubDataset(Source):
             for name in names:
                 with open_on_hub(self.repo_id, name, place.commit) as file:
                     rows += count_parquet_rows(file)
-            if rows != self.splits[split]:
+            # The number of a split is 0 if it is not known.
+            if self.splits[split] and rows != self.splits[split]:
                 differences.append(
                     f"split {split} has {rows:,} rows, expected {self.splits[split]:,}"
                 )

@@ -291,7 +291,8 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
             table = csv.writer(file)
             table.writerow(map(quote_formula, columns))
             for row in rows:
-                table.writerow(map(quote_formula, row))
+                cells = [quote_formula(cell) if isinstance(cell, str) else cell for cell in row]
+                table.writerow(cells)
                 count += 1
         os.replace(part, path)
     finally:

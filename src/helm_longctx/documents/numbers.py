@@ -128,6 +128,8 @@ def count(value: float) -> str:
 
 def one_line(text: str) -> str:
     """Return a text without line breaks and invisible characters, such as those that reverse the direction of text."""
+    if text.isprintable():  # as nearly all names are, which are shown very often
+        return " ".join(text.split())
     seen = "".join(" " if is_invisible(character) else character for character in text)
     return " ".join(seen.split())
 

@@ -299,6 +299,17 @@ class Board:
         they are the tasks that most of the user's models have. Judge and questions are those of most of the user's
         models with these tasks; of equally many, the official judge's, and then the benchmark's own questions.
         """
+        key = (length, part)
+        if key not in self._rankings:
+            self._rankings[key] = self._rank(length, part)
+        return list(self._rankings[key])
+
+    @cached_property
+    def _rankings(self) -> dict[tuple[int | None, str], list[Result]]:
+        """The rankings that were asked for, because a report asks for each of them many times."""
+        return {}
+
+    def _rank(self, length: int | None, part: str) -> list[Result]:
         found = self.competing(length, part)
         own = [each for each in found if not each.is_published] or found
         sets = list(map(self.tasks_behind, own))
@@ -342,12 +353,23 @@ class Board:
 
     def tasks_behind(self, score: Result) -> frozenset[str]:
         """Return the tasks of which a score is the mean: all of its part if a publication has only the mean."""
-        parts = [self.tasks_behind(each) for each in score.parts if each.has_score]
-        return (
-            frozenset().union(*parts)
-            if parts
-            else frozenset(self.tasks_of(score.part, score.length))
-        )
+        known = self._tasks_behind.get(id(score))
+        if known is None:
+            # The score is kept, so that no other one gets its identity.
+            known = score, self._find_tasks_behind(score)
+            self._tasks_behind[id(score)] = known
+        return known[1]
+
+    @cached_property
+    def _tasks_behind(self) -> dict[int, tuple[Result, frozenset[str]]]:
+        """The tasks behind the scores that were asked for, by the identity of the score."""
+        return {}
+
+    def _find_tasks_behind(self, score: Result) -> frozenset[str]:
+        parts = [self.tasks_behind(part) for part in score.parts if part.has_score]
+        if parts:
+            return frozenset().union(*parts)
+        return frozenset(self.tasks_of(score.part, score.length))
 
     def floors(self, part: str, length: int | None) -> list[Result]:
         """Return the scores of a part that need no understanding of the context."""

@@ -10,9 +10,9 @@ benchmark. A benchmark's folder has the file `benchmark.yaml`:
     metrics     the arguments of `Metric`, by name; nothing for the metrics of all judges
     task        the arguments of `Task` that the tasks share, for `task_fields`
 
-The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl` and `outputs.py` are found by their names. A
-line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a name that the benchmark's loader gives to the
-examples that it finds to be wrong (`Example.errata`).
+The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl`, `outputs.py` and `proof.py` are found by their
+names. A line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a name that the benchmark's loader
+gives to the examples that it finds to be wrong (`Example.errata`).
 """
 
 import json
@@ -182,6 +182,8 @@ class Terms:
         unseen: what of the data we never read, so that the loader follows other descriptions; a sentence.
         gated: whether access needs a login and the publisher's consent.
         rows: the number of rows in words, where the sources do not state it.
+        changed: the day on which the publisher changed the files to what is pinned, YYYY-MM-DD; empty if it is not
+            known. Numbers of an earlier day were made with other files.
         evidence: what in public material says that the pinned files are the right ones; empty if nothing is known.
     """
 
@@ -192,6 +194,7 @@ class Terms:
     unseen: str = ""
     gated: bool = False
     rows: str = ""
+    changed: str = ""
     evidence: tuple[Evidence, ...] = ()
 
 
@@ -245,6 +248,7 @@ class Benchmark:
             `module.function`; empty if there are none.
         data: the terms of the data, by the address of the publisher's page (`tasks/data_cards.py`).
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
+        proof: the `Proof` of published outputs with printed scores, as `module.NAME`; empty if there is none.
         category_argument: the argument of a run entry with the benchmark's name that selects a category, such as
             `language`: `oneruler:language=de` is `oneruler_de`. Empty if there is no such run entry.
     """
@@ -271,6 +275,7 @@ class Benchmark:
     judge_checks: str = ""
     data: Mapping[str, Terms] = field(default_factory=dict)
     outputs: str = ""
+    proof: str = ""
     leads: bool = False
     category_argument: str = ""
 
@@ -400,6 +405,7 @@ def read_benchmark(
         }
         | {name: read for name, (file, read) in readers.items() if (folder / file).is_file()}
         | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
+        | {"proof": f"{package}.proof.PROOF" if (folder / "proof.py").is_file() else ""}
         | {"categories": tuple(categories), **further}
     )
 

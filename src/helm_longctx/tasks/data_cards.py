@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,12 +12,15 @@ from helm_longctx.data.hub import HubDataset, HubFile, HubRows, HubZip
 from helm_longctx.data.release import PinnedFile, ReleaseFile
 from helm_longctx.data.web import BucketFile, RepositoryFolder, WebFile, pin_address
 from helm_longctx.data.wheel import SentenceModel, WheelFile
-from helm_longctx.tasks.benchmark import Benchmark, Terms
+from helm_longctx.tasks.benchmark import Benchmark, Evidence, Terms
 from helm_longctx.tasks.task import Task
 
-NEWEST = "the newest commit at the download, which is recorded"
+NEWEST = "the newest commit at the first fetch, which is recorded"
 
-HUB_CHECK = "the hub's SHA-256"
+FIRST_FETCH = "the SHA-256 of the first fetch, which is recorded"
+"""What a later fetch is compared with if nothing else is known."""
+
+HUB_CHECK = "the hub's SHA-256 at the first fetch, which is recorded"
 
 _HUB_PAGE = "https://huggingface.co/datasets/"
 
@@ -42,6 +46,9 @@ class DataCard:
         seen: when its rows were compared with the loaders; `not seen` for data on a hub that never were, and empty for
             other data.
         unseen: what of the data was never read for this package, and what the loaders follow instead; a sentence.
+        gated: whether access needs a login and the publisher's consent.
+        rows: the numbers of rows that a fetch or the data card expects, in words; empty if they are not known.
+        evidence: what in public material says that the pinned files are the right ones.
         checks: the values with which content is compared, or who states them.
     """
 
@@ -52,6 +59,9 @@ class DataCard:
     faults: tuple[str, ...]
     seen: str
     unseen: str = ""
+    gated: bool = False
+    rows: str = ""
+    evidence: tuple[Evidence, ...] = ()
     revisions: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
     times: list[str] = field(default_factory=list)
@@ -62,15 +72,29 @@ class DataCard:
 def make_cards(benchmark: Benchmark) -> list[DataCard]:
     """Return a card for each publisher of a benchmark's data; none if all its data is generated or the user's own."""
     cards: dict[str, DataCard] = {}
+    splits: dict[str, dict[str, int]] = defaultdict(dict)
     for task, time, source in _list_sources(benchmark):
         if not source.is_published:
             continue
         origin = find_origin(source)
         about = benchmark.data.get(origin.page, Terms(NOT_STATED))
         seen = about.seen or (NOT_SEEN if origin.page.startswith(_HUB_PAGE) else "")
-        terms = (about.license, about.size, about.faults, seen, about.unseen)
-        new = DataCard(benchmark.name, origin.page, *terms)
-        card = cards.setdefault(origin.page, new)
+        card = cards.setdefault(
+            origin.page,
+            DataCard(
+                benchmark=benchmark.name,
+                page=origin.page,
+                license=about.license,
+                size=about.size,
+                faults=about.faults,
+                seen=seen,
+                unseen=about.unseen,
+                gated=about.gated,
+                rows=about.rows,
+                evidence=about.evidence,
+            ),
+        )
+        splits[origin.page] |= _count_rows(source)
         found = (
             (card.revisions, [origin.revision]),
             (card.checks, [origin.check]),
@@ -80,7 +104,30 @@ def make_cards(benchmark: Benchmark) -> list[DataCard]:
         )
         for known, values in found:
             known += [value for value in values if value not in known]
+    for page, card in cards.items():
+        card.rows = card.rows or _describe_rows(splits[page])
     return list(cards.values())
+
+
+MOST_SPLITS = 4
+"""Number of splits whose rows are listed one by one."""
+
+
+def _count_rows(source: Source) -> dict[str, int]:
+    """Return the numbers of rows that a fetch of a source checks, by the name of the split."""
+    match source:
+        case HubDataset():
+            config = f"{source.config} " if source.config else ""
+            return {f"{config}{split}": rows for split, rows in source.splits.items() if rows}
+        case HubRows() if source.rows is not None:
+            return {source.path: source.rows}
+    return {}
+
+
+def _describe_rows(splits: Mapping[str, int]) -> str:
+    if len(splits) > MOST_SPLITS:
+        return f"{sum(splits.values()):,} in {len(splits)} splits or files"
+    return ", ".join(f"{split} {rows:,}" for split, rows in splits.items())
 
 
 def _list_sources(benchmark: Benchmark) -> Iterator[tuple[Task, str, Source]]:
@@ -150,7 +197,8 @@ def find_origin(source: Source) -> Origin:
         case PinnedFile():
             return _of_address(source.url, f"SHA-256 {source.sha256}")
         case WebFile():
-            return _of_address(source.url, f"git blob {source.blob}" if source.blob else "nothing")
+            check = f"git blob {source.blob}" if source.blob else FIRST_FETCH
+            return _of_address(source.url, check)
     raise TypeError(f"{type(source).__name__} is no known kind of source")
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
-from helm_longctx.benchmarks.aa_lcr.tasks import PATH
+from helm_longctx.benchmarks.aa_lcr.tasks import COLUMNS, COLUMNS_1_1, PATH, QUESTIONS_1_1
 from helm_longctx.data.root import DataRoot
+from helm_longctx.data.tables import read_csv
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr
 
@@ -58,3 +61,26 @@ def test_texts_stay_what_they_are(tmp_path: Path) -> None:
     answers = [answer for example in load(tmp_path) for answer in example.references]
     assert answers[1:4] == ["NA", "7", "{y}, “z”"]
     assert len(answers[0]) == 200_000
+
+
+def test_answers_that_version_1_1_corrects_are_known_errors(tmp_path: Path) -> None:
+    """An answer that differs from version 1.1's is a known error. Without that file, no answer is known to be wrong."""
+    build_aa_lcr(tmp_path)
+    questions = tmp_path / QUESTIONS_1_1.path
+    task = BENCHMARK.task("questions")
+    rows = list(read_csv(tmp_path / PATH, COLUMNS))
+    # Some characters are other ones in version 1.1's file, and line breaks are escaped.
+    answers = [row["answer"].replace("\n", "\\n").replace("“", "‚Äú") for row in rows]
+    answers[2] += " million"
+    with questions.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS_1_1)
+        for row, answer in zip(rows, answers, strict=True):
+            writer.writerow((row["question"], answer, "Reports", "set_1", "b.txt"))
+    root = DataRoot(tmp_path, mirror=True)
+    wrong = [example.id for example in load_examples(task, Settings(None), root) if example.errata]
+    assert wrong == ["aa_lcr-2"]
+    (erratum,) = BENCHMARK.errata()
+    assert erratum.concerns("aa_lcr-2", None, ("corrected_answer",))
+    questions.unlink()
+    assert not any(example.errata for example in load_examples(task, Settings(None), root))

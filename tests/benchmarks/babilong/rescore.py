@@ -25,7 +25,7 @@ from pathlib import Path
 
 import helm_longctx.benchmarks.babilong as package
 from helm_longctx.benchmarks.babilong.outputs import READER
-from helm_longctx.benchmarks.babilong.tasks import BABILONG, MAIN
+from helm_longctx.benchmarks.babilong.tasks import BABILONG
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.outputs import OutputRun
@@ -59,31 +59,8 @@ for path in json.load(sys.stdin):
 print("GOLDEN" + json.dumps(results))
 """
 
-BEFORE = "1e7893a4eba738b7b19d8d13c111aadcbf0002e3"
-"""The official code when the notebooks were run. It looked for labels such as Mary in the question without ignoring
-case, so names in the questions of qa5 counted as second answers. The next commit of the file, 58e5d20, corrects it."""
-
-OFFICIAL_BEFORE = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-from babilong.metrics import TASK_LABELS, compare_answers
-
-runs = json.load(sys.stdin)
-print("GOLDEN" + json.dumps([[compare_answers(*row, TASK_LABELS[task]) for row in rows] for task, rows in runs]))
-"""
-
 NOT_PLAIN = re.compile(r"RAG_Llama-3|.*-qa[12](-100|-1k)?")
 """Models whose published outputs are of another method or of a study of the examples. They are not in our table."""
-
-NOTEBOOKS = (
-    "eval_LongAlpaca-13B",
-    "eval_Mistral-7B-Instruct-v0.2",
-    "eval_Mixtral-8x7B-Instruct-v0.1",
-    "eval_activation-beacon_models",
-)
-"""The notebooks of main that print accuracies of outputs."""
-
-LENGTHS = ("0k", "1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k")
 
 
 @dataclass(frozen=True)
@@ -165,125 +142,6 @@ def compare(clone: Path, commit: str, code: Path) -> tuple[dict[str, list[File]]
         return models, {path.relative_to(folder): reason for path, reason in refused.items()}
 
 
-def printed_tables(clone: Path) -> Iterator[tuple[str, str, list[list[float]]]]:
-    """Yield the model, the configuration and the rounded accuracies that the notebooks print, by task and length."""
-    for notebook in NOTEBOOKS:
-        model = configuration = ""
-        for cell in json.loads(show(clone, COMMITS["main"], f"notebooks/{notebook}.ipynb"))[
-            "cells"
-        ]:
-            source = "".join(cell["source"])
-            model = (re.findall(r"^model_name = '(.+)'", source, re.M) or [model])[-1]
-            configuration = (re.findall(r"^prompt_name = '(.+)'", source, re.M) or [configuration])[
-                -1
-            ]
-            for output in cell.get("outputs", ()):
-                lines = "".join(output.get("text", ())).strip().splitlines()
-                if len(lines) == len(MAIN) and all(
-                    re.fullmatch(r"\d+( \d+)+ ?", line) for line in lines
-                ):
-                    yield (
-                        model,
-                        configuration,
-                        [[float(value) for value in line.split()] for line in lines],
-                    )
-
-
-def accuracies(files: list[File], configuration: str) -> dict[tuple[str, str], float]:
-    """Return the official accuracy of each task and length in a configuration."""
-    found = {}
-    for file in files:
-        if file.configuration == configuration:
-            task, length = re.findall(r"task=(\w+),length=(\w+)", file.run.entry)[0]
-            found[task, length] = file.accuracy
-    return found
-
-
-def find_file(files: list[File], configuration: str, task: str, length: str) -> File:
-    """Return the table of a task and length in a configuration."""
-    (file,) = (
-        each
-        for each in files
-        if each.configuration == configuration
-        and each.run.entry.endswith(f":task={task},length={length}")
-    )
-    return file
-
-
-def score_before(clone: Path, files: list[File]) -> list[float]:
-    """Return the accuracies in percent by the official code of the notebooks."""
-    runs = []
-    for file in files:
-        rows = [
-            [output.references[0], output.prediction, output.record["question"]]
-            for output in file.run.outputs
-        ]
-        runs.append([parse_entry([BABILONG], file.run.entry).tasks[0].argument, rows])
-    with tempfile.TemporaryDirectory() as name:
-        unpack(clone, BEFORE, "babilong", Path(name))
-        return [
-            100 * sum(row) / len(row)
-            for row in run_official(OFFICIAL_BEFORE, Path(name), data=runs)
-        ]
-
-
-def check_notebooks(clone: Path, models: Mapping[str, list[File]]) -> tuple[int, list[str]]:
-    """Return the number of printed accuracies, and those that differ from the outputs by the code of then and now."""
-    printed = [
-        (value, find_file(models[model], configuration, task, length))
-        for model, configuration, table in printed_tables(clone)
-        for task, row in zip(MAIN, table, strict=True)
-        for length, value in zip(LENGTHS, row, strict=False)
-    ]
-    other = [(value, file) for value, file in printed if f"{file.accuracy:.0f}" != f"{value:.0f}"]
-    before = score_before(clone, [file for _, file in other])
-    odd = [
-        f"{file.run.model} {file.configuration} {file.run.entry}: {value:.0f}, {file.accuracy}, before {then}"
-        for (value, file), then in zip(other, before, strict=True)
-        if f"{then:.0f}" != f"{value:.0f}"
-    ]
-    tasks = sorted({file.run.entry.split(",")[0] for _, file in other})
-    print(
-        f"notebooks: {len(printed) - len(other)} are equal by today's code, the others of {', '.join(tasks)} by {BEFORE[:7]}"
-    )
-    return len(printed), odd
-
-
-def check_results(clone: Path, models: Mapping[str, list[File]]) -> tuple[int, list[str]]:
-    """Return the number of accuracies in all_results.csv, and those that differ from the outputs.
-
-    A model with several configurations has there the accuracies of the one with the highest mean over all lengths.
-    """
-    count = 0
-    odd = []
-    for row in csv.DictReader(
-        io.StringIO(show(clone, COMMITS["smollm-eval"], "babilong_results/all_results.csv"))
-    ):
-        model = row.pop("model_name")
-        task = row.pop("task")
-        tables = [
-            accuracies(models[model], each)
-            for each in {file.configuration for file in models[model]}
-        ]
-        if task in MAIN:
-            table = max(tables, key=lambda table: sum(table[task, length] for length in row))
-            values = {length: table[task, length] for length in row}
-        else:
-            best = [
-                max((t for t in tables), key=lambda t: sum(t[each, n] for n in row))
-                for each in MAIN
-            ]
-            values = {
-                n: sum(t[each, n] for each, t in zip(MAIN, best, strict=True)) / len(MAIN)
-                for n in row
-            }
-        for length, value in row.items():
-            count += 1
-            if abs(float(value) - values[length]) > 1e-9:
-                odd.append(f"{model} {task} {length}: {value}, {values[length]}")
-    return count, odd
-
-
 def published_rows(found: Mapping[str, Mapping[str, list[File]]]) -> Iterator[list[str]]:
     """Yield model, task, length and score of each whole table of a plain run."""
     seen = set()
@@ -357,13 +215,6 @@ def main() -> None:
                 for row, (ours, official) in enumerate(zip(file.ours, file.official, strict=True)):
                     if ours != official:
                         print(f"  differs: {file.run.places[row]}: {ours} instead of {official}")
-    for title, check, branch in (
-        ("notebooks", check_notebooks, "predictions_06_2024"),
-        ("all_results.csv", check_results, "smollm-eval"),
-    ):
-        count, odd = check(clone, found[branch])
-        print(f"{title}: {count - len(odd)} of {count} printed accuracies are equal")
-        print(*(f"  differs: {line}" for line in odd), sep="\n")
     if arguments.write:
         rows = [*published_rows(found), *printed_rows(clone)]
         with (Path(package.__file__).parent / "published.csv").open(

@@ -2,20 +2,19 @@
 
     python -m tests.benchmarks.infinite_bench.rescore --official FOLDER [--write]
 
-FOLDER: a checkout of OpenBMB/InfiniteBench at 88b3daa. Each output is scored by the task's scorer and by the official code, and
-the means are compared with the table of README.md. `--write` writes the table of published scores.
+FOLDER: a checkout of OpenBMB/InfiniteBench at 88b3daa. Each output is scored by the task's scorer and by the official code.
+`helm-longctx verify infinite_bench` compares the means with the table of README.md. `--write` writes the table of published scores.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import helm_longctx.benchmarks.infinite_bench as package
 from helm_longctx.benchmarks.infinite_bench.outputs import READER
+from helm_longctx.benchmarks.infinite_bench.proof import MODELS, SCORER
 from helm_longctx.benchmarks.infinite_bench.tasks import INFINITE_BENCH, ROWS
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import parse_entry
@@ -23,17 +22,6 @@ from helm_longctx.tasks.outputs import OutputRun
 from helm_longctx.tasks.task import Settings, Task
 from tests.benchmarks.infinite_bench.make_golden import START
 from tests.support.official import run_official
-
-MODELS = {
-    "gpt4": "GPT-4",
-    "yarn-mistral": "YaRN-Mistral-7B",
-    "kimi": "Kimi-Chat",
-    "claude2": "Claude 2",
-    "yi-6b-200k": "Yi-6B-200K",
-    "yi-34b-200k": "Yi-34B-200K",
-    "chatglm3": "Chatglm3-6B-128K",
-}
-"""The models of the printed table in its order, by the names of their folders."""
 
 STEP_BY_STEP = "preds_code_debug_step_by_step.jsonl"
 """A second file of GPT-4's outputs of code_debug, which the official code does not read."""
@@ -80,30 +68,13 @@ def find_task(run: OutputRun) -> Task:
 def score(run: OutputRun) -> list[float]:
     """Return our score of each output."""
     task = find_task(run)
-    fields = task.record_fields(Settings(None, scorer="2024-06"))
+    fields = task.record_fields(Settings(None, scorer=SCORER))
     return [
         task.scores({"prediction": output.prediction, "references": output.references, **fields})[
             "longctx_score"
         ]
         for output in run.outputs
     ]
-
-
-def read_printed(readme: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the model, the task and the text of each score in the table of README.md."""
-    names = {row.title: name for name, row in ROWS.items()}
-    for line in readme.splitlines():
-        title, *cells = (cell.strip() for cell in line.strip().strip("|").split("|"))
-        if title in names and len(cells) == len(MODELS):
-            for model, cell in zip(MODELS, cells, strict=True):
-                yield model, names[title], cell
-
-
-def agrees(printed: str, percent: float) -> bool:
-    """Whether a printed score is the rounded one. Scores below 5 % are printed as `< 5%`."""
-    if printed == "< 5%":
-        return percent < 5
-    return abs(float(re.sub("[^0-9.]", "", printed)) - percent) < 0.00501
 
 
 def main() -> None:
@@ -130,24 +101,16 @@ def main() -> None:
         *(f"  not scored: {path.relative_to(root)}: {reason}" for path, reason in refused.items()),
         sep="\n",
     )
-    printed = list(read_printed((root / "README.md").read_text(encoding="utf-8")))
-    wrong = [
-        (*row, means.get(row[:2]))
-        for row in printed
-        if row[:2] not in means or not agrees(row[2], means[row[:2]])
-    ]
-    print(f"{len(printed) - len(wrong)} of {len(printed)} printed scores are equal")
-    print(*(f"  differs: {row}" for row in wrong), sep="\n")
     print(f"  {STEP_BY_STEP}: {means['gpt4', 'code_debug_step_by_step']:.2f}")
     if arguments.write:
         with (Path(package.__file__).parent / "published.csv").open(
             "w", encoding="utf-8", newline=""
         ) as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["model", "task", "score"])
+            writer.writerow(["model", "task", "score", "scorer"])
             for model, title in MODELS.items():
                 writer.writerows(
-                    [title, task, f"{means[model, task]:.3f}"]
+                    [title, task, f"{means[model, task]:.3f}", SCORER]
                     for task in ROWS
                     if (model, task) in means
                 )

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from helm_longctx.apps.reproduction.data_versions import find_data_versions
 from helm_longctx.apps.reproduction.reproduction import (
     Measurement,
     describe_generated,
@@ -64,9 +65,15 @@ def print_protocols(names: Sequence[str], *, has_numbers: bool = True) -> None:
             print(f"  {entry}")
         if has_numbers:
             print_table(_table(protocol, [], protocol.rows))
+        versions = find_data_versions(protocol)
+        for version in versions:
+            print(f"  Data: {version.text}")
         for source in dict.fromkeys(row.source for row in protocol.rows):
             settings = f": {source.settings}" if source.settings else ""
             print(f"  {source.title}, {source.date}, {source.page}{settings}")
+            for version in versions:
+                if text := version.describe_use(source.date):
+                    print(f"    {text}")
 
 
 def print_comparisons(

@@ -6,6 +6,7 @@ documents, and their order). A record has the reply of a judge in `judge`, or th
 """
 
 import json
+import re
 import struct
 import unicodedata
 import zipfile
@@ -82,8 +83,31 @@ MOST_BYTES = 64 << 20
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the questions in file order. Those on the same documents mostly follow each other."""
+    corrected = read_corrected_answers(root)
     for number, row in enumerate(read_csv(root / PATH, COLUMNS)):
-        yield _example(number, row, row["context"])
+        example = _example(number, row, row["context"])
+        answer = _key(row["answer"])
+        is_wrong = corrected.get(_key(row["question"]), answer) != answer
+        yield replace(example, errata=("corrected_answer",)) if is_wrong else example
+
+
+_ODD_CHARACTERS = re.compile("[^A-Za-z0-9.%]")
+
+
+def _key(text: str) -> str:
+    """Return the characters of a text that both files have. One has escaped line breaks and damaged quotation marks."""
+    return _ODD_CHARACTERS.sub("", text.replace("\\n", "\n"))
+
+
+def read_corrected_answers(root: DataRoot) -> dict[str, str]:
+    """Return the key of each answer of version 1.1 by the key of its question; nothing if the file is not there.
+
+    Version 1.1 corrects 16 answers. No list of them is published, so the files are compared.
+    """
+    if not root.has(QUESTIONS_1_1.path):
+        return {}
+    rows = read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)
+    return {_key(row["question"]): _key(row["answer"]) for row in rows}
 
 
 @take_sample
@@ -195,6 +219,8 @@ _QUESTIONS = Task(
     scorers=score_silence(score),
     metrics=JUDGED,
     sources=lambda length: (SOURCE,),
+    # Its answers tell which ones of the first version are wrong.
+    optional_sources=lambda length: (QUESTIONS_1_1,),
     official_judge=JUDGE,
     judgement=JUDGEMENT,
     record_shapes=REPLIES,
@@ -213,6 +239,7 @@ _QUESTIONS_1_1 = replace(
     score=_score_1_1,
     scorers=score_silence(_score_1_1),
     sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),
+    optional_sources=lambda length: (),
     official_judge=JUDGE_1_1,
     judgement=JUDGEMENT_1_1,
 )

@@ -291,7 +291,11 @@ def _icl(
 
 
 _TREC = HubDataset("CogComp/trec", {"train": 5452, "test": 500})
-_BANKING = HubDataset("PolyAI/banking77", {"train": 10003, "test": 3080})
+_BANKING = HubDataset(
+    "PolyAI/banking77",
+    {"train": 10003, "test": 3080},
+    commit="1fb62b1bb4635df59a8e1b2f2bc5e0643b2856c8",
+)
 _CLINIC = HubDataset(
     "clinc_oos", {"train": 15250, "validation": 3100}, config="plus", repo="clinc/clinc_oos"
 )

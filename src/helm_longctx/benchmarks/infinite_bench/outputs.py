@@ -5,7 +5,7 @@ Source: OpenBMB/InfiniteBench at 88b3daa, src/eval_gpt4.py (the format), src/com
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helm_longctx.benchmarks.infinite_bench.tasks import ROWS, read_answers
@@ -19,6 +19,21 @@ _ENTRIES = {"gpt4": "infinite_bench", "claude2": "infinite_bench_claude"}
 
 
 def _read(path: Path, entry: str) -> Iterator[OutputRun]:
+    yield read_file(path, entry)
+
+
+def read_file(
+    path: Path, entry: str, answers: Sequence[str] = ("ground_truth", "label")
+) -> OutputRun:
+    """Return the outputs of a file.
+
+    Args:
+        entry: the run entry; empty for the one that fits the model's folder.
+        answers: the names that the column of answers can have. The first one that is there counts.
+
+    Raises:
+        InputError: the file is malformed, or no entry fits.
+    """
     match = _FILE.fullmatch(path.name)
     if match is None:
         raise InputError(
@@ -31,7 +46,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         raise InputError(
             f"{path}: no run entry has Kimi's prompts; name the entry, such as infinite_bench_claude"
         )
-    label = next((name for name in ("ground_truth", "label") if name in rows[0]), "ground_truth")
+    label = next((name for name in answers if name in rows[0]), "ground_truth")
     outputs = []
     for row in rows:
         answer = row["prediction"] if "prediction" in row else row.get("pred")
@@ -40,7 +55,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         references = read_answers(match["task"], row.get(label), str(row))
         outputs.append(Output(f"{match['task']}-{row.get('id')}", answer, references))
     own = f"{_ENTRIES.get(model, 'infinite_bench_base')}:task={match['task']}"
-    yield OutputRun(entry or own, model, outputs, [f"{path}:{row.number}" for row in rows])
+    return OutputRun(entry or own, model, outputs, [f"{path}:{row.number}" for row in rows])
 
 
 READER = OutputReader("∞Bench's files of outputs (preds_TASK.jsonl)", _FILE, _read)

@@ -43,8 +43,8 @@ from helm_longctx.tasks.words import english_words, f1, find_choice, follows_sta
 
 _WORD_ENDS = re.compile(r"""[\n:"'.,?!{}]""")
 _CODE_RUN_ENDS = re.compile(r"""[\n.`'":]""")
-_DEBUG_MARKS = re.compile(r"""[\n`'"*-]|[Oo]ption""")
-_DEBUG_STARTS = ("answer is:", "is:", "answer:", "correct option is:")
+DEBUG_MARKS = re.compile(r"""[\n`'"*-]|[Oo]ption""")
+DEBUG_STARTS = ("answer is:", "is:", "answer:", "correct option is:")
 _FUNCTION_LETTER = re.compile(r"\b[A-J]\b")
 _OPTION_LETTER = re.compile(r"\b[A-D]\b")
 _DIGITS = re.compile("[0-9]+")
@@ -103,7 +103,7 @@ def find_function(output: str, answers: Sequence[str]) -> bool:
     text = output.strip()
     if text[:2] in (f"{letter}.", f"{letter}:"):
         return True
-    return bool(follows_start(tidy(_DEBUG_MARKS, text), _DEBUG_STARTS, (letter, name)))
+    return bool(follows_start(tidy(DEBUG_MARKS, text), DEBUG_STARTS, (letter, name)))
 
 
 def find_letter(letters: re.Pattern[str], text: str) -> str | None:
@@ -121,10 +121,10 @@ def find_function_or_letter(output: str, answers: Sequence[str]) -> bool:
     text = output.strip()
     if find_letter(_FUNCTION_LETTER, text) == letter:
         return True
-    text = tidy(_DEBUG_MARKS, text)
+    text = tidy(DEBUG_MARKS, text)
     if text.startswith((letter, name)):
         return True
-    return bool(follows_start(text, _DEBUG_STARTS, (letter, name)))
+    return bool(follows_start(text, DEBUG_STARTS, (letter, name)))
 
 
 def find_choice_or_letter(output: str, answers: Sequence[str]) -> bool:

@@ -1,0 +1,152 @@
+"""Shows verified tables: on the terminal cell by cell, and on the page docs/proof.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from helm_longctx.apps.verification.verification import (
+    Verdict,
+    Verification,
+    VerifiedScore,
+    group_reasons,
+)
+from helm_longctx.documents.document import Table, text_table
+
+MOST_NAMES = 6
+"""Number of cells that a sentence names."""
+
+INTRODUCTION = """# Proof with published outputs
+
+Some authors publish the outputs of real models beside the table that they made of them. `helm-longctx verify BENCHMARK`
+fetches both at a pinned commit, scores the outputs with this package's scorers, and prints the table cell by cell:
+
+    helm-longctx verify infinite_bench
+    helm-longctx verify all --page docs/proof.md
+
+The second command writes this page. A cell is *equal* if the score of the outputs rounds to the printed digits. It is
+*explained* if it differs for a known reason; where a reason says how the printed score was made, the command computes
+it in that way and requires the printed digits. Any other difference ends the command with status 1.
+
+A folder of a repository is checked by git's tree id, and a single file by its blob id
+([Data](data.md)). With a [mirror folder](data.md), the files are under `proof/`.
+"""
+
+
+def summarize(verifications: Sequence[Verification]) -> Table:
+    """Return the table of counts."""
+    rows = [
+        [
+            verification.benchmark.title,
+            verification.proof.title,
+            f"{verification.outputs:,}",
+            f"{len(verification.cells):,}",
+            *(f"{verification.counts[verdict]:,}" for verdict in Verdict),
+        ]
+        for verification in verifications
+    ]
+    return text_table(
+        "Published outputs, scored again",
+        ("benchmark", "what was published", "outputs", "cells", *(v.value for v in Verdict)),
+        rows,
+        right=("outputs", "cells", *(verdict.value for verdict in Verdict)),
+    )
+
+
+def tabulate_cells(verification: Verification) -> Table:
+    """Return the table of all cells."""
+    rows = [
+        [
+            verified.cell.model,
+            verified.cell.column,
+            verified.cell.text,
+            _format_score(verified),
+            verified.verdict.value,
+            verified.reason,
+        ]
+        for verified in verification.cells
+    ]
+    return text_table(
+        f"{verification.benchmark.title}: {verification.proof.title}",
+        ("model", "task", "printed", "from the outputs", "verdict", "reason"),
+        rows,
+        right=("printed", "from the outputs"),
+    )
+
+
+def _format_score(verified: VerifiedScore) -> str:
+    return "" if verified.percent is None else f"{verified.percent:.2f}"
+
+
+def write_page(verifications: Sequence[Verification]) -> str:
+    """Return the page docs/proof.md."""
+    lines = [INTRODUCTION, *_format_table(summarize(verifications)), ""]
+    for verification in verifications:
+        lines += [*_describe(verification), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _describe(verification: Verification) -> Iterator[str]:
+    proof = verification.proof
+    publisher = "" if proof.is_by_authors else " They are not published by the benchmark's authors."
+    yield f"## {verification.benchmark.title}"
+    yield ""
+    yield (
+        f"[{proof.title[0].upper()}{proof.title[1:]}]({proof.page}).{publisher}"
+        f" {verification.outputs:,} outputs in {verification.files:,} files were scored."
+    )
+    yield ""
+    yield from _format_table(_tabulate_models(verification))
+    reasons = list(group_reasons(verification))
+    if reasons:
+        yield ""
+        yield "Explained:"
+        yield ""
+        for reason, cells in reasons:
+            check = (
+                "Computed in this way, the score is the printed one."
+                if all(cell.is_computed for cell in cells)
+                else "No computation gives the printed score."
+            )
+            yield f"- {_name_cells(cells)}: {reason} {check}"
+    different = [cell for cell in verification.cells if cell.verdict is Verdict.DIFFERENT]
+    if different:
+        yield ""
+        yield f"Different, without a known reason: {_name_cells(different, len(different))}."
+    if verification.missing:
+        yield ""
+        yield f"Files that could not be had: {', '.join(f'`{path}`' for path in verification.missing)}."
+
+
+def _tabulate_models(verification: Verification) -> Table:
+    models = dict.fromkeys(verified.cell.model for verified in verification.cells)
+    rows = []
+    for model in models:
+        cells = [each for each in verification.cells if each.cell.model == model]
+        counts = [sum(cell.verdict is verdict for cell in cells) for verdict in Verdict]
+        rows.append([model, str(len(cells)), *map(str, counts)])
+    names = [verdict.value for verdict in Verdict]
+    return text_table("", ("model", "cells", *names), rows, right=("cells", *names))
+
+
+def _name_cells(cells: Sequence[VerifiedScore], most: int = MOST_NAMES) -> str:
+    names = [
+        f"{verified.cell.model} {verified.cell.column}"
+        f" (printed {verified.cell.text}, from the outputs {_format_score(verified) or 'none'})"
+        for verified in cells[:most]
+    ]
+    rest = len(cells) - len(names)
+    return "; ".join(names) + (f"; and {rest} more" if rest else "")
+
+
+def _format_table(table: Table) -> Iterable[str]:
+    """Yield the lines of a table in Markdown. Columns of zeros are left out."""
+    shown = [
+        index
+        for index, column in enumerate(table.columns)
+        if not column.is_number or any(row[index].text != "0" for row in table.rows)
+    ]
+    columns = [table.columns[index] for index in shown]
+    yield "| " + " | ".join(column.title for column in columns) + " |"
+    yield "|" + "|".join("---:" if column.is_number else "---" for column in columns) + "|"
+    for row in table.rows:
+        yield "| " + " | ".join(row[index].text.replace("|", "\\|") for index in shown) + " |"
