@@ -167,7 +167,7 @@ def test_limits_change_no_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     options: dict[str, Any] = {"name": "mine", "lengths": "4k", "prices": prices}
     call(answer, max_cost=100.0, num_samples=1, **options)
     assert seen == [before]
-    with pytest.raises(lc.InputError, match="MAX_COST=0.0001 allows"):
+    with pytest.raises(lc.InputError, match=r"MAX_COST=0\.0001 allows"):
         call(answer, max_cost=0.0001, **options)
     assert dict(os.environ) == before
 

@@ -69,8 +69,8 @@ class Caveat(NamedTuple):
             is one, for `num_samples` the number and the official number, if there is one, for
             `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
             the factor, for `imported` the file, for `data` the file with both digests, for `remote_code` the model and
-            its commit, for `resumed` what had changed, for `answer_empty` the numbers of empty answers and
-            of all answers, for another statistic its value.
+            its commit, for `resumed` what had changed, for a statistic in `COUNTED` the numbers of these answers and of
+            all answers, for another statistic its value.
     """
 
     kind: str

@@ -19,7 +19,12 @@ from typing import TypeVar
 import numpy as np
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
-from helm_longctx.results.statistics.intervals import Floats, Interval, mean_interval
+from helm_longctx.results.statistics.intervals import (
+    Floats,
+    Interval,
+    ValueKind,
+    mean_interval,
+)
 from helm_longctx.results.statistics.power import variance_components
 from helm_longctx.results.statistics.sequential import (
     DeadlineTest,
@@ -370,7 +375,7 @@ class LengthTest:
     @property
     def interval(self) -> Interval:
         """The mean loss, with its interval if the number of questions had been fixed, for the table."""
-        return mean_interval(self.losses)
+        return mean_interval(self.losses, kind=ValueKind.DIFFERENCE)
 
 
 class Search:

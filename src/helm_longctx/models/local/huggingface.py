@@ -16,7 +16,7 @@ from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.failures import Failure
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.protocol import failure_result, turns
 from helm_longctx.models.apis.usage import (
     Measures,
@@ -379,11 +379,16 @@ class LongContextHuggingFaceClient(CachingClient):
         if not self._has_checked_template:
             check_template(tokenizer, self._weights.path)
             self._has_checked_template = True
-        return str(
-            tokenizer.apply_chat_template(
+        from jinja2.exceptions import TemplateError  # a part of transformers
+
+        try:
+            text = tokenizer.apply_chat_template(
                 turns(request), tokenize=False, add_generation_prompt=True
             )
-        )
+        except TemplateError as error:
+            reason = f"{self._weights.path}: the chat template refuses the turns: {error}"
+            raise FailureError(Failure.BAD_REQUEST, reason) from error
+        return str(text)
 
     def _decode(self, tokens: list[int]) -> str:
         with self._tokenizer as tokenizer:
