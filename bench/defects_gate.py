@@ -23,17 +23,21 @@ from tests.support.servers.real_proxy import NAME, FaultyProxy, Upstream
 
 from helm_longctx.apps.gate.distributions import (
     ANSWERS,
-    NOISY,
-    QUESTIONS,
     TEXTS,
     TINY,
-    TWICE,
     Asked,
+    Compared,
     Point,
     Send,
     Way,
     compare,
     compare_texts,
+)
+from helm_longctx.apps.gate.divergences import (
+    FIRST_LOOKS,
+    NOISY,
+    QUESTIONS_OF_ANY,
+    count_twice,
     decide,
     find_differing_lengths,
 )
@@ -55,7 +59,7 @@ BEYOND = 180
 SIZES = {"short": 8, "long": 20}
 """Lines of the registers of short and of long questions."""
 
-SIZES_OF_GATES = (4, QUESTIONS, 12, 16, 24)
+SIZES_OF_GATES = (4, QUESTIONS_OF_ANY, 12, 16, 24)
 """Questions of each length that are tried."""
 
 MARGIN = 0.05
@@ -190,13 +194,20 @@ def open_flaky_arm(model: Model, upstream: Upstream, seed: int) -> Iterator[Flak
         yield FlakyArm(address)
 
 
+ORDER = ((0, False), (1, False), (1, True), (0, True))
+"""The order of the readings of both arms, if each reads twice."""
+
+
 def ask_arms(
     base: Send, candidate: Send, question: Asked, way: Way, reads_twice: bool = True
 ) -> list[Point]:
-    """Return what a gate compares of a question. With texts the base writes no answer: only the gold answer is read."""
+    """Return what a gate compares of a question. With texts nobody writes an answer: only the gold answer is read."""
+    sides = (base, candidate)
     if way is TEXTS:
-        return list(compare_texts(question, "", (base, candidate), NAMES, reads_twice))
-    return compare(question._replace(messages=()), (base, candidate), NAMES, way, reads_twice)[0]
+        order = ORDER if reads_twice else ORDER[:2]
+        compared: Compared = compare_texts(question, {}, sides, NAMES, order)
+        return compared.points
+    return compare(question._replace(messages=()), sides, NAMES, way, reads_twice).points
 
 
 def compare_pair(base: Arm, candidate: Arm, pair: Sequence[Asked]) -> list[list[Point]]:
@@ -250,8 +261,9 @@ def count_gate(base: Arm, candidates: Mapping[str, Arm], questions: int, seeds: 
         )
         for size in SIZES_OF_GATES:
             drawn = [draw_points(points, size, seed) for seed in range(seeds)]
-            once = 2 * size * way.count() + way.again * TWICE
-            twice = 2 * size * way.count(reads_twice=True)
+            more = way.count(is_twice=True) - way.count()
+            once = 2 * size * way.count() + more * 2 * count_twice(2)
+            twice = 2 * size * way.count(is_twice=True)
             print(f"  {once:3} requests: {count_found(map(read_some_twice, drawn), MARGIN)}")
             print(f"  {twice:3} requests, margin 0: {count_found(drawn, 0)}", flush=True)
         if has_scores:
@@ -277,15 +289,23 @@ def read_some_twice(points: Sequence[Point]) -> list[Point]:
     """Leave out the noise of questions that the command asks once, unless the base is not deterministic."""
     if any((point.noise or 0) > NOISY * MARGIN for point in points):
         return list(points)
-    return [point if int(point.group) < TWICE else point._replace(noise=None) for point in points]
+    return [
+        point
+        if int(point.group) < count_twice(2)
+        else point._replace(noise=None, candidate_noise=None, noise_same=None, noise_loss=None)
+        for point in points
+    ]
 
 
 def count_found(draws: Iterator[list[Point]] | Sequence[list[Point]], margin: float) -> str:
     """Say in how many draws a candidate is worse, differs at all, and differs only at the longer length."""
     worse = differs = right = 0
     for points in draws:
-        found = find_differing_lengths(points)
-        worse += decide(points, margin)[1] is Verdict.WORSE
+        count = len({point.group for point in points})
+        looks = (*(2 * size for size in FIRST_LOOKS if size < count), 2 * count)
+        decision = decide(points, [], margin, looks)
+        found = find_differing_lengths(points, (), looks)
+        worse += decision.verdict is Verdict.WORSE
         differs = differs + bool(found)
         right = right + (set(found) == {2})
     return f"worse {worse:3}, differs {differs:3}, length right {right:3}"
@@ -370,7 +390,7 @@ def ask_pair(
     """Ask drawn questions in two arms of one build, all of them twice; return what was compared, and the stops."""
     rows: list[Point] = []
     stops = 0
-    for number, pair in enumerate(Random(seed).choices(asked, k=QUESTIONS)):
+    for number, pair in enumerate(Random(seed).choices(asked, k=QUESTIONS_OF_ANY)):
         arm.restart()
         for question in pair:
             points = None
@@ -386,7 +406,7 @@ def ask_pair(
 def tell_alarms(draws: Sequence[list[Point]]) -> str:
     """Say how often a pair of one build is called worse."""
     blind = sum(
-        decide([row._replace(noise=None) for row in rows], MARGIN)[1] is Verdict.WORSE
+        decide([row._replace(noise=None) for row in rows], [], MARGIN).verdict is Verdict.WORSE
         for rows in draws
     )
     found = count_found(map(read_some_twice, draws), MARGIN)

@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.servers.real_model import WORDS
 
 from helm_longctx.apps.gate import distributions
-from helm_longctx.apps.gate.distributions import TEXTS, Asked, Point, compare, decide
+from helm_longctx.apps.gate.distributions import TEXTS, Asked, Point, compare
+from helm_longctx.apps.gate.divergences import FIRST_LOOKS, decide
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.models.local.objects import TransformersClient, TransformersModel
 from helm_longctx.models.local.packaged import SMOLLM2, find_model
@@ -93,7 +94,8 @@ def find_by_distributions(points: Sequence[Sequence[Point]], count: int, seed: i
     rows = [
         point._replace(group=str(number)) for number, each in enumerate(drawn) for point in each
     ]
-    return decide(rows, MARGIN)[1]
+    looks = (*(size for size in FIRST_LOOKS if size < count), count)
+    return decide(rows, [], MARGIN, looks).verdict
 
 
 def count_requests(find: Callable[[int, int], Verdict], each: int, seeds: int) -> str:
@@ -179,7 +181,7 @@ class Models:
         OBJECTS.update(zip(names, (self.load(None), self.load(bits)), strict=True))
         return compare(
             asked, [TransformersClient(name).make_request for name in names], names, TEXTS
-        )[0]
+        ).points
 
 
 def main() -> None:

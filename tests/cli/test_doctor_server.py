@@ -26,8 +26,8 @@ FAULTS = {
     "stop": "an answer ends before 'User:'",
     "sampled": "3 greedy answers differ",
     "default": "without a temperature the server samples",
-    "reasons": "the model reasons before it answers",
-    "inline": "the model reasons before it answers",
+    "reasons": "the model reasons before it answers;",
+    "inline": "the model reasons before it answers, in its text, from which it is removed",
     "field": "the answer is in the reasoning field, and the content is empty: the server's reasoning parser",
     "unknown": "answers may contain reasoning: they begin with a tag or a channel",
     "uncounted": "the server counts no tokens",
@@ -63,6 +63,11 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
         message["reasoning_content"] = "Hm."
     if fault == "inline":
         message["content"] = f"[THINK]Hm.[/THINK]{text}"
+    if fault == "parts":
+        message["content"] = [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+            {"type": "text", "text": text},
+        ]
     if fault == "unknown":
         message["content"] = f"<ponder>Hm.</ponder>{text}"
     if fault == "field":
@@ -144,6 +149,14 @@ def test_each_fault_has_its_line(command: Command, fault: str) -> None:
     named = {name for name, line in FAULTS.items() if re.search(line, command.out)}
     assert named == {fault}, command.out
     assert status == (fault in BROKEN)
+
+
+def test_content_in_parts(command: Command) -> None:
+    """A server whose content is a list of parts is checked like any other."""
+    with serve("parts") as url:
+        assert command("doctor", url) == 0, command.out
+    assert re.search(FAULTS["reasons"], command.out), command.out
+    assert "prompts up to 8k tokens are not cut" in command.out
 
 
 def test_a_second_build_without_log_probabilities(command: Command) -> None:

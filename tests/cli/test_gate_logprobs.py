@@ -6,7 +6,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -21,31 +21,60 @@ from helm.benchmark.model_metadata_registry import (
 )
 
 from helm_longctx.apps.gate.distributions import (
+    ANSWERS,
+    TEXTS,
     Point,
-    decide,
+    Way,
+    Written,
+    compare,
     divergence,
-    find_differing_lengths,
     pair_tokens,
+)
+from helm_longctx.apps.gate.divergences import (
+    Decision,
+    count_fewest,
+    decide,
+    find_differing_lengths,
     visible_divergence,
 )
 from helm_longctx.apps.gate.kinds import find_main_kind
+from helm_longctx.apps.gate.teacher_forcing import spread_numbers
+from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.echo import find_span_tokens
 from helm_longctx.models.scoring import Distribution
 from helm_longctx.results.statistics.comparison import smallest_shares
 from helm_longctx.results.statistics.noninferiority import Verdict
+from tests.support.broken_models import make_candidates, make_questions
 from tests.support.commands import Command
 from tests.support.deployments import register_server
 from tests.support.servers.echoing import EchoServer, copying
 
 BASE = "sim/base"
 CANDIDATE = "sim/candidate"
-ENTRY = "--entry=helmet_recall:task=json_kv,num_samples=6,length=4k"
+ENTRY = "--entry=any_jsonl:path=.,metric=contains,length=4k,count_with=longctx/words,num_output_tokens=4"
+ROWS = 48
 
 
 @pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty folder."""
+def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder that has only questions about registers of codes."""
     monkeypatch.chdir(tmp_path)
+    chance = Random(1)
+    rows = []
+    for _ in range(ROWS):
+        codes = [chance.randint(1000, 9999) for _ in range(40)]
+        lines = [
+            f"The code of room {room} is {code}, and nobody knows it."
+            for room, code in enumerate(codes)
+        ]
+        rows.append(
+            {
+                "context": "\n".join(lines),
+                "question": "What is the code of room 20?",
+                "answers": [str(codes[20])],
+            }
+        )
+    Path("questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
 @pytest.fixture
@@ -76,7 +105,8 @@ def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
     assert "NO WORSE" in command.out
     assert "differs" not in command.out
     result = read()
-    assert (result["verdict"], result["requests"]) == ("no_worse", 34)
+    assert (result["verdict"], result["requests"]) == ("no_worse", 48 * 6 + 6 * 5)
+    assert result["looks"] == [8, 16, 32, 48]
     assert [part["part"] for part in result["parts"]] == [
         *(
             f"4k {place}"
@@ -90,24 +120,24 @@ def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
 
 
 def test_a_defect_of_the_second_half_is_found(command: Command, base: EchoServer) -> None:
-    """A candidate that loses certainty in the second half is worse there, with six questions, and not before."""
+    """A candidate that loses certainty in the second half is worse there, with eight questions, and not before."""
     with EchoServer("echo", weaker) as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
         assert (
             command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--max-divergence", "0.01") == 1
         ), command.err
     assert (
-        "the candidate differs from the base by more than the base from itself at 4k ("
+        "the candidate differs from the base by more than both from themselves at 4k ("
         in command.out
     )
     assert [each["length"] for each in read()["differences"]] == [4096]
     verdicts = {part["part"]: part["verdict"] for part in read()["parts"]}
-    assert verdicts["4k 10 %"] == verdicts["4k 30 %"] == "no_worse"
+    assert verdicts["4k 10 %"] == verdicts["4k 30 %"] == "undecided"
     assert verdicts["4k 90 %"] == "worse"
-    # Only the base writes answers: both read the same ones.
+    # Both read the base's answers. What the candidate writes is compared with what it reads.
     assert [sum(len(prompt) > 1000 for prompt in each.answered) for each in (base, server)] == [
-        6,
-        0,
+        8 + 6,
+        8,
     ]
 
 
@@ -129,14 +159,13 @@ def test_the_bases_own_noise_is_subtracted(command: Command) -> None:
     with EchoServer("echo", noisy) as server, EchoServer("echo", worse) as other:
         register_server(BASE, server.url.removesuffix("/v1"), "completions")
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
-        assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") in (0, 3), command.err
+        options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "-m", "9")
+        assert command(*options) == 3, command.err
         result = read()
-        assert result["requests"] == 42
+        assert result["requests"] == 9 * 11
         assert max(part["noise"] for part in result["parts"]) > 0.01
         register_server(CANDIDATE, other.url.removesuffix("/v1"), "completions")
-        assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--suite", "worse") == 1, (
-            command.err
-        )
+        assert command(*options, "--suite", "worse") == 1, command.err
 
 
 def test_any_divergence(command: Command, base: EchoServer) -> None:
@@ -151,12 +180,12 @@ def test_any_divergence(command: Command, base: EchoServer) -> None:
     with EchoServer("echo", slightly) as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
         assert command(*options, "--max-divergence", "0", "--dry-run") == 0, command.err
-        assert "6 questions, 42 requests: BASE reads each text twice" in command.out
-        assert "differs from BASE in 97% of the 6 questions of a length" in command.out
-        assert command(*options) == 0, command.err
+        assert "8 questions, 88 requests: both read each text twice" in command.out
+        assert "differs from BASE in 81% of the 8 questions of a length" in command.out
+        assert command(*options, "-m", "8") == 3, command.err
         assert command(*options, "--max-divergence", "0") == 1, command.err
         assert (
-            "WORSE: CANDIDATE differs from BASE by more than BASE from itself. It took 42 requests."
+            "WORSE: CANDIDATE differs from BASE by more than both from themselves. It took 88 requests."
             in command.out
         )
         assert all(0 < part["divergence"]["mean"] < 0.001 for part in read()["parts"])
@@ -165,42 +194,68 @@ def test_any_divergence(command: Command, base: EchoServer) -> None:
         assert len(base.bodies) <= calls + 2  # only the probes
     register_server(CANDIDATE, base.url.removesuffix("/v1"), "completions")
     assert command(*options, "--max-divergence", "0", "--suite", "equal") == 0, command.err
-    assert "NO WORSE: no divergence beyond BASE's own noise was found." in command.out
+    assert "NO WORSE: no divergence beyond the noise of both was found." in command.out
     assert command(*options, "--max-divergence", "0", "--suite", "few", "-m", "5") == 3, command.err
 
 
-def test_errors_of_any_divergence() -> None:
-    """With a limit of 0, equal pairs that are noisy are called worse in at most 2.5 %; a small shift of all is found."""
-    chance = np.random.default_rng(11)
-    wrong = found = 0
-    for _ in range(300):
-        rows = [
-            Point(
-                length,
-                place,
-                str(n),
-                level * chance.exponential(),
-                1,
-                0,
-                level * chance.exponential(),
+def read_with_noise(
+    chance: np.random.Generator, shift: float, base: float, candidate: float, is_rare: bool = False
+) -> list[Point]:
+    """Return points of questions whose four readings have noise around two distributions.
+
+    Args:
+        shift: the distance of the distributions.
+        base, candidate: standard deviations of the noise of both sides.
+        is_rare: whether only a fifth of the readings has noise.
+    """
+    points = []
+    for length in (1, 2):
+        for number in range(12):
+            level = chance.choice([0.01, 0.1, 1.0])  # of a question
+            sides = (base, base, candidate, candidate)
+            readings = [side * level * chance.normal(0, 1, 20) for side in sides]
+            if is_rare:
+                readings = [row * (chance.random() < 0.2) for row in readings]
+            readings[2] = readings[2] + shift * level
+            readings[3] = readings[3] + shift * level
+            one, again, other, other_again = readings
+            between = ((one - other) ** 2).mean() + ((again - other_again) ** 2).mean()
+            points.append(
+                Point(
+                    length=length,
+                    place="answer",
+                    group=str(number),
+                    divergence=between / 2,
+                    same=1.0,
+                    loss=0.0,
+                    noise=((one - again) ** 2).mean(),
+                    candidate_noise=((other - other_again) ** 2).mean(),
+                )
             )
-            for length in (1, 2)
-            for n in range(10)
-            for level in [chance.choice([1e-5, 0.001, 0.1])]  # of a question
-            for place in ("10 %", "answer")
-        ]
-        verdict = decide(rows, 0)[1]
-        assert verdict in (Verdict.WORSE, Verdict.NO_WORSE)
-        wrong += verdict is Verdict.WORSE
-        shifted = [
-            row._replace(divergence=row.divergence + row.length * (row.noise or 0))
-            for row in rows
-            if row.length
-        ]
-        found += decide(shifted, 0)[1] is Verdict.WORSE
-    assert wrong <= 8
-    assert found > 150
-    assert decide(rows[:8], 0)[1] is Verdict.UNDECIDED
+    return points
+
+
+@pytest.mark.parametrize(
+    ("base", "candidate", "is_rare"),
+    [(0.1, 0.1, False), (0.1, 0.1, True), (0.1, 0.2, False), (0.0, 0.1, False)],
+)
+def test_errors_of_any_divergence(base: float, candidate: float, is_rare: bool) -> None:
+    """With a limit of 0, equal pairs are called worse in at most 2.5 %, also if one has more noise, or if noise is rare.
+    A pair of which one has more noise is not called equal; a shift of all distributions is found."""
+    chance = np.random.default_rng(11)
+    verdicts = [
+        decide(read_with_noise(chance, 0.0, base, candidate, is_rare), [], 0.0).verdict
+        for _ in range(300)
+    ]
+    assert verdicts.count(Verdict.WORSE) <= 8
+    is_equal = base == candidate
+    assert (verdicts.count(Verdict.NO_WORSE) > 270) == is_equal
+    shifted = [
+        decide(read_with_noise(chance, 0.3, base, candidate), [], 0.0).verdict for _ in range(50)
+    ]
+    assert shifted.count(Verdict.WORSE) > 40
+    few = [point for point in read_with_noise(chance, 0.0, base, base) if int(point.group) < 4]
+    assert decide(few, [], 0.0).verdict is Verdict.UNDECIDED
 
 
 def test_shares_that_a_sign_test_finds() -> None:
@@ -276,7 +331,9 @@ def test_a_server_without_them_is_refused(command: Command, base: EchoServer) ->
     with EchoServer("none") as server:
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--dry-run") == 0, command.err
-        assert "6 questions, 34 requests, and 8 more if BASE is not deterministic" in command.out
+        assert (
+            "48 questions, 318 requests, and 210 more if BASE is not deterministic" in command.out
+        )
         assert not base.bodies
         assert command("gate", BASE, CANDIDATE, ENTRY, "--logprobs") == 2
         assert "sim/base gives no log-probabilities of answers (" in command.err
@@ -300,15 +357,15 @@ def test_servers_that_write_log_probabilities(
         )
         assert command(*options, "equal") == 0, command.err
         assert "Answers are compared, up to the first token that differs" in command.out
-        assert (read("equal")["verdict"], read("equal")["requests"]) == ("no_worse", 14)
+        assert (read("equal")["verdict"], read("equal")["requests"]) == ("no_worse", 48 * 2 + 6 * 2)
         assert [part["part"] for part in read("equal")["parts"]] == ["4k answer"]
-        assert len(base.bodies) == 14 + 2  # probes
+        assert len(base.bodies) == 108 + 2  # probes
         register_server(CANDIDATE, other.url.removesuffix("/v1"), kind)
-        assert command(*options, "worse", "--max-divergence", "0") == 1, command.err
-        assert "6 questions, 18 requests: BASE answers each twice" in command.out
+        assert command(*options, "worse", "--max-divergence", "0") == 1, command.out
+        assert "8 questions, 32 requests: both answer each twice" in command.out
         assert all(("messages" in body) == (kind != "completions") for body in other.bodies)
         (part,) = read("worse")["parts"]
-        assert (part["verdict"], part["divergence"]["n"], part["noise"]) == ("worse", 6, 0)
+        assert (part["verdict"], part["divergence"]["n"], part["noise"]) == ("worse", 8, 0)
         assert part["loss"]["mean"] == pytest.approx(math.log(2))
 
 
@@ -334,14 +391,14 @@ def test_a_busy_server_is_asked_again(command: Command, monkeypatch: pytest.Monk
             raise TimeoutError
         return copying(text)
 
-    options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs")
+    options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "-m", "4")
     with EchoServer("echo", busy) as server:
         register_server(BASE, server.url.removesuffix("/v1"), "completions")
         register_server(CANDIDATE, server.url.removesuffix("/v1"), "completions")
         assert command(*options, "--max-retries", "0") == 2
         assert "what was compared is kept" in command.err
-        assert command(*options) == 0, command.err
-        assert read()["requests"] == 34
+        assert command(*options) == 3, command.err
+        assert read()["requests"] == 4 * 11
 
 
 def test_a_token_that_differs() -> None:
@@ -352,7 +409,8 @@ def test_a_token_that_differs() -> None:
     )
     other = Distribution(" b", -0.2, {" b": -0.2, " a": -1.8})
     assert pair_tokens([same, first, end], [same, other, end]) == [(same, same), (first, other)]
-    assert other.find_logprob(" a") == other.find_logprob(" z") == -1.8
+    assert other.find_logprob(" a") == -1.8
+    assert other.find_logprob(" z") == pytest.approx(math.log(1 - math.exp(-0.2) - math.exp(-1.8)))
     assert divergence(first, other) > 1
 
 
@@ -362,10 +420,11 @@ def test_max_cost(command: Command, base: EchoServer) -> None:
     Path("prices.yaml").write_text(
         f"{BASE}: {{input: 1, output: 1}}\n{CANDIDATE}: {{input: 2, output: 1}}\n"
     )
-    options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", "--prices", "prices.yaml")
+    few = ("-m", "6", "--prices", "prices.yaml")
+    options = ("gate", BASE, CANDIDATE, ENTRY, "--logprobs", *few)
     assert command(*options, "--dry-run") == 0, command.err
     (cost,) = map(float, re.findall(r"They cost about [$]([0-9]+[.][0-9]+)", command.out))
-    assert 0.1 < cost < 0.3  # six questions with 7 million tokens for a dollar each
+    assert 0.02 < cost < 0.1  # six questions of about 500 tokens with 17 dollars for a million
     # A request is first taken to have a token for each byte.
     assert command(*options, "--max-cost", str(0.6 * cost)) == 2
     assert "--max-cost" in command.err
@@ -373,9 +432,9 @@ def test_max_cost(command: Command, base: EchoServer) -> None:
     kept = Path("benchmark_output/gates/gate/logprobs.jsonl").read_text().splitlines()
     assert 0 < len(kept) < 6
     calls = len(base.bodies)
-    assert command(*options, "--max-cost", "9") == 0, command.err
-    # Each arm reads two texts. Probes can be kept, too.
-    assert 4 * (6 - len(kept)) <= len(base.bodies) - calls <= 4 * (6 - len(kept)) + 2
+    assert command(*options, "--max-cost", "9") == 3, command.err
+    # Both sides read two texts twice. Probes can be kept, too.
+    assert 8 * (6 - len(kept)) <= len(base.bodies) - calls <= 8 * (6 - len(kept)) + 2
 
 
 def test_a_local_model(tmp_path: Path) -> None:
@@ -458,7 +517,9 @@ def test_a_quantized_cache(
     status = command(*options, "--max-divergence", "0")
     if cache == {"backend": "fp8"}:
         assert status == 1, command.out + command.err
-        assert "WORSE: CANDIDATE differs from BASE by more than BASE from itself." in command.out
+        assert (
+            "WORSE: CANDIDATE differs from BASE by more than both from themselves." in command.out
+        )
     else:
         assert status == 2
         assert "quantized_cache=" in command.err
@@ -482,45 +543,131 @@ def test_divergence_is_a_lower_bound() -> None:
     assert divergence(told[0], told[0]) == pytest.approx(0, abs=1e-12)
 
 
-def test_decisions() -> None:
-    """Certain differences decide, a single question does not, and the told power grows with the questions."""
-    rows = [
-        Point(None, "answer", str(n), value, 1, value)
-        for n, value in enumerate((0.2, 0.21, 0.19, 0.2))
+def make_points(values: Iterable[float], place: str = "answer") -> list[Point]:
+    """Return a point of each question with this divergence."""
+    return [
+        Point(length=None, place=place, group=str(number), divergence=value, same=1.0, loss=0.0)
+        for number, value in enumerate(values)
     ]
-    assert decide(rows, 0.05)[1] is Verdict.WORSE
-    assert decide(rows, 0.5)[1] is Verdict.NO_WORSE
-    assert decide(rows, 0.2)[1] is Verdict.UNDECIDED
-    assert decide(rows[:1], 0.5)[1] is Verdict.UNDECIDED
-    assert (
-        visible_divergence(4, 7, 0.05, 0.05, 0.8)
-        > visible_divergence(20, 7, 0.05, 0.05, 0.8)
-        > 0.05
-    )
+
+
+def verdict_of(values: Iterable[float], margin: float) -> Verdict:
+    """Return the verdict on questions with these divergences."""
+    return decide(make_points(values), [], margin).verdict
+
+
+def test_decisions() -> None:
+    """Certain differences decide, a few questions never pass, and the told divergence falls with the questions."""
+    values = [0.18, 0.2, 0.22, 0.2] * 12
+    assert verdict_of(values, 0.05) is Verdict.WORSE
+    assert verdict_of(values[:4], 0.05) is Verdict.WORSE
+    assert verdict_of(values, 2.0) is Verdict.NO_WORSE
+    assert verdict_of(values, 0.2) is Verdict.UNDECIDED
+    assert verdict_of(values[:1], 0.05) is Verdict.UNDECIDED
+    assert count_fewest() == 40
+    assert verdict_of([0.0] * 40, 0.05) is Verdict.NO_WORSE
+    assert verdict_of([0.0] * 39, 0.05) is Verdict.UNDECIDED
+    few, many = (visible_divergence(count, 7, 0.05, 1.0, 0.8) for count in (30, 100))
+    assert few > many > 0.05
+    assert visible_divergence(4, 7, 0.05, 1.0, 0.8) == math.inf
+
+
+def test_the_answers_of_the_candidate_count() -> None:
+    """Empty, cut and other faulty answers make a candidate worse, or keep it from passing, unless the base's second
+    answer has them, too."""
+    points = make_points([0.0] * 48)
+
+    def decide_with(faults: int, noise: str = "", margin: float = 0.05) -> Decision:
+        written = [
+            Written(None, str(number), "empty" if number < faults else "", noise)
+            for number in range(48)
+        ]
+        return decide(points, written, margin)
+
+    assert decide_with(0).verdict is Verdict.NO_WORSE
+    assert decide_with(2).verdict is Verdict.UNDECIDED
+    assert decide_with(36).verdict is Verdict.WORSE
+    assert decide_with(36).answers[0].faults == {"empty": 36}
+    assert decide_with(36, "empty").verdict is Verdict.NO_WORSE
+    assert decide_with(36, margin=0.0).verdict is Verdict.WORSE
+
+
+BROKEN = [name for name in make_candidates(0) if name != "twin"]
+
+
+@pytest.mark.parametrize("way", [TEXTS, ANSWERS])
+@pytest.mark.parametrize("name", ["twin", *BROKEN])
+def test_a_broken_candidate_does_not_pass(
+    name: str, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Candidates that are broken in a dozen ways never pass, by texts and by answers; an equal one does."""
+    monkeypatch.setattr("helm_longctx.apps.gate.distributions.ANSWER_TOKENS", 8)
+    candidates = make_candidates(7)
+    points: list[Point] = []
+    written: list[Written] = []
+    for number, question in enumerate(make_questions(7, 48)):
+        asked = question._replace(messages=() if way is ANSWERS else None)
+        sides = (candidates["twin"], candidates[name])
+        compared = compare(
+            asked, sides, ("base", "candidate"), way, number < 6, is_base_first=number % 2 == 0
+        )
+        points += compared.points
+        written += compared.written
+    decision = decide(points, written, 0.05)
+    assert (decision.verdict is Verdict.NO_WORSE) == (name == "twin"), decision
+
+
+def test_a_larger_sample_continues_a_smaller_one() -> None:
+    """The numbers of questions are about evenly spaced at the beginning of their order, which has each once."""
+    for count in (1, 2, 7, 100):
+        assert sorted(spread_numbers(count)) == list(range(count))
+    assert spread_numbers(8)[:4] == [0, 4, 2, 6]
+    assert max(np.diff(sorted(spread_numbers(1000)[:50]))) <= 32
+
+
+def test_tokens_with_one_text() -> None:
+    """If a list names one text twice, the chosen token, or else the most likely one, keeps its log-probability."""
+    top = [
+        {"token": "?", "logprob": -1.0},
+        {"token": "a", "logprob": -2.0},
+        {"token": "?", "logprob": -9.0},
+    ]
+    content = [{"token": "a", "logprob": -2.5, "top_logprobs": top}]
+    (row,) = read_distributions({"choices": [{"logprobs": {"content": content}}]})
+    assert (row.logprob, dict(row.top)) == (-2.5, {"a": -2.5, "?": -1.0})
+
+
+def test_disjoint_tokens_are_far_apart() -> None:
+    """A candidate that names none of the base's tokens has a large divergence, and the larger, the surer both are."""
+    base = Distribution(" a", math.log(0.9), {" a": math.log(0.9), " b": math.log(0.05)})
+    sure = Distribution(" a", -18.0, {" x": math.log(0.9), " y": math.log(0.01)})
+    unsure = Distribution(" a", -18.0, {" x": math.log(0.4), " y": math.log(0.3)})
+    missing = Distribution(" x", math.log(0.9), {" x": math.log(0.9), " y": math.log(0.01)})
+    assert divergence(base, sure) > divergence(base, missing) > 3
+    assert divergence(base, unsure) > 1
 
 
 def test_small_differences() -> None:
-    """A difference far below the margin is told with its length; the base's own noise is not one."""
+    """A difference far below the margin is told with its length, if enough questions are read twice; noise is none."""
     chance = np.random.default_rng(3)
-    for noise, small in ((None, 1e-5), (0.001, 0.01)):
+    for noise, small in ((0.0, 1e-5), (0.001, 0.01)):
         rows = [
             Point(
-                length,
-                place,
-                str(n),
-                small * (length > 1) + (noise or 0) * chance.exponential(),
-                1,
-                0,
+                length=length,
+                place=place,
+                group=str(number),
+                divergence=small * (length > 1) + noise * chance.exponential(),
+                same=1.0,
+                loss=0.0,
+                noise=noise * chance.exponential(),
             )
             for length in (1, 2, 3)
-            for n in range(8)
+            for number in range(8)
             for place in ("10 %", "answer")
         ]
-        rows = [row._replace(noise=noise and noise * chance.exponential()) for row in rows]
         assert list(find_differing_lengths(rows)) == [2, 3]
-        assert decide(rows, 0.05)[1] is Verdict.NO_WORSE
-    once = [row._replace(noise=None if row.group != "0" else row.noise) for row in rows]
-    assert not find_differing_lengths([row for row in once if row.length == 1])
+    once = [row if int(row.group) < 5 else row._replace(noise=None) for row in rows]
+    assert not find_differing_lengths(once)
 
 
 def test_tokens_of_a_part() -> None:

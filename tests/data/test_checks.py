@@ -215,6 +215,28 @@ def test_rows_in_json_are_a_split(hub: Hub, tmp_path: Path) -> None:
     assert (root(tmp_path) / source.folder / "train.jsonl").read_bytes() == b'{"a":1}\n{"a":2}\n'
 
 
+def test_a_changed_file_is_warned_of(
+    hub: Hub, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A later fetch of other content than the recorded one has a line in the log, and one of the same has none."""
+    source = HubFile("org/free", "x.json", "free/x.json")
+    for content, is_changed in ((b"{}", False), (b"{}", False), (b"[]", True)):
+        hub.repos["org/free"] = {"x.json": content}
+        hub.commits["org/free"] = [hashlib.sha1(content).hexdigest()]
+        (root(tmp_path) / source.path).unlink(missing_ok=True)
+        caplog.clear()
+        source.ensure(root(tmp_path), "fetch it")
+        assert ("the file changed since it was fetched before" in caplog.text) == is_changed
+    data = HubDataset("org/rows", {"train": 0}, labelled=False)
+    for rows, is_changed in ((2, False), (3, True)):
+        hub.repos["org/rows"] = {"data/train-00000-of-00001.parquet": parquet(rows)}
+        hub.commits["org/rows"] = [f"{rows}" * 40]
+        (root(tmp_path) / data.paths[0]).unlink(missing_ok=True)
+        caplog.clear()
+        data.ensure(root(tmp_path), "fetch it")
+        assert ("the file changed since it was fetched before" in caplog.text) == is_changed
+
+
 def test_files_on_other_servers(hub: Hub) -> None:
     """The content of small pinned files is compared, and of others it is asked whether they exist."""
     hub.repos["org/web"] = {"x.txt": b"text"}

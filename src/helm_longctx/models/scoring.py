@@ -17,6 +17,9 @@ from helm_longctx.models.sampling import with_fields
 WINDOW = 1024
 """Tokens of a text whose mean log-probability is one value of its curve."""
 
+LEAST_LEFT = 1e-6
+"""The least probability of all tokens that are not told: log-probabilities are told with six digits."""
+
 SEPARATOR = " "
 """The text between a prompt that does not end with white space and a gold answer."""
 
@@ -89,13 +92,22 @@ class Distribution(NamedTuple):
         """The most likely token."""
         return max(self.top, key=lambda text: self.top[text]) if self.top else self.text
 
+    @property
+    def largest_missing(self) -> float:
+        """The largest log-probability that a token which is not told can have.
+
+        It is at most that of the least likely token of the list, and all tokens together have a probability of 1. The
+        token that stands there can be told although it is less likely than others, so it is not taken for the list's.
+        """
+        listed = [value for text, value in self.top.items() if text != self.text]
+        told = math.fsum(map(math.exp, {**self.top, self.text: self.logprob}.values()))
+        return min([math.log(max(1 - told, LEAST_LEFT)), *listed])
+
     def find_logprob(self, text: str) -> float:
-        """Return a token's log-probability, or if it is not known, the least known one, which is larger."""
-        return (
-            self.logprob
-            if text == self.text
-            else self.top.get(text, min([self.logprob, *self.top.values()]))
-        )
+        """Return a token's log-probability, or if it is not told, the largest one that it can have."""
+        if text == self.text:
+            return self.logprob
+        return self.top.get(text, self.largest_missing)
 
 
 def with_distributions(

@@ -28,6 +28,7 @@ from helm_longctx.results.comparability import (
 from helm_longctx.results.statistics.intervals import (
     Clusters,
     Interval,
+    ValueKind,
     cluster_errors,
     error_of_means,
     mean_interval,
@@ -58,7 +59,7 @@ from helm_longctx.runs.scores import (
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import OF_PROMPTS
 from helm_longctx.tasks.groups import folder_name
-from helm_longctx.tasks.metric_names import CONDITIONS, task_score
+from helm_longctx.tasks.metric_names import CONDITIONS, LIKELIHOODS, task_score
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 
@@ -174,7 +175,8 @@ def _statistic(
     count = len({instance for _, _, instance in values}) or total
     if name in CONDITIONS or not values:
         return Statistic(replace(without_ends(math.nan if mean is None else mean), n=count))
-    interval = replace(mean_interval(numbers, groups), n=count)
+    kind = ValueKind.NATS if name.startswith(tuple(LIKELIHOODS)) else ValueKind.SCORE
+    interval = replace(mean_interval(numbers, groups, kind), n=count)
     clusters = {
         text: error
         for text, error in cluster_errors(numbers, groups).items()
@@ -182,7 +184,7 @@ def _statistic(
     }
     if mean is not None:
         # The interval stays within the bounds of scores if it was within them.
-        is_share = interval.low >= 0 and interval.high <= 1
+        is_share = kind is ValueKind.SCORE and interval.low >= 0 and interval.high <= 1
         by = mean - interval.mean
         low = interval.low + by
         high = interval.high + by
@@ -485,6 +487,8 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             first.context,
         )
         caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
+        if changed := model.get("resumed"):
+            caveats.append(Caveat("resumed", name, ", ".join(changed)))
         if outcome and task:
             caveats += task_caveats(outcome, task)
             caveats += data_caveats(task, outcome.settings.length, digests)

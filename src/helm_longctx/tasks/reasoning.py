@@ -22,6 +22,8 @@ class Marks:
         part: whether the marks are around the reasoning or around the answer.
         is_prefilled: whether a chat template puts the opening mark at the end of the prompt, so that an output can
             have the closing mark alone.
+        is_markup: whether the marks are plain markup that a prompt can ask for, too. They are removed only around a
+            whole answer after reasoning.
     """
 
     family: str
@@ -30,6 +32,7 @@ class Marks:
     source: str
     part: Literal["reasoning", "answer"] = "reasoning"
     is_prefilled: bool = False
+    is_markup: bool = False
 
 
 _VLLM = "vLLM: vllm/reasoning/"
@@ -125,8 +128,31 @@ TABLE = (
         family="Hunyuan A13B, and models trained with the template of DeepSeek-R1-Zero",
         opening="<answer>",
         closing="</answer>",
-        source=f"{_VLLM}hunyuan_a13b_reasoning_parser.py",
+        source=f"{_VLLM}hunyuan_a13b_reasoning_parser.py; template in the paper of DeepSeek-R1",
         part="answer",
+        is_markup=True,
+    ),
+    Marks(
+        family="Ernie 4.5",
+        opening="<response>",
+        closing="</response>",
+        source=f"{_VLLM}ernie45_reasoning_parser.py",
+        part="answer",
+        is_markup=True,
+    ),
+    Marks(
+        family="GLM-4.1V, GLM-4.5V",
+        opening="<|begin_of_box|>",
+        closing="<|end_of_box|>",
+        source="model card of zai-org/GLM-4.1V-9B-Thinking",
+        part="answer",
+    ),
+    Marks(
+        family="PLaMo 3",
+        opening="<|plamo:begin_think:plamo|>",
+        closing="<|plamo:end_think:plamo|>",
+        source=f"{_VLLM}plamo3_reasoning_parser.py",
+        is_prefilled=True,
     ),
     Marks(
         family="LongCat",
@@ -313,6 +339,7 @@ ENDS = (
     "<|END_OF_TURN_TOKEN|>",
     "[END FINAL RESPONSE]",
     "<seed:eos>",
+    "<|plamo:tag|>",
     "<turn|>",
     "<eos>",
     "</s>",
@@ -392,10 +419,8 @@ def _find_opening(
 ) -> Marks | None:
     """Return the row whose opening mark stands at a position."""
     for marks in _openings().get(output[start : start + 1], ()):
-        if marks.part in parts and output.startswith(marks.opening, start):
-            # `<answer>` without reasoning before it is what a prompt asked for.
-            if marks.opening == "<answer>":
-                continue
+        is_wanted = marks.part in parts and not marks.is_markup
+        if is_wanted and output.startswith(marks.opening, start):
             return marks
     return None
 
@@ -432,17 +457,14 @@ def _split_blocks(output: str, start: int) -> SplitOutput:
 
 def _finish(output: str, reasoning: list[str], start: int) -> SplitOutput:
     """Return the answer that starts at a position, without the marks around it."""
-    rows = [*_answer_marks(), _HUNYUAN_ANSWER] if reasoning else _answer_marks()
+    rows = [marks for marks in _answer_marks() if reasoning or not marks.is_markup]
     answer = _unwrap(_strip_ends(output[start:].strip()), rows)
     return SplitOutput(_strip_ends(answer), "\n".join(reasoning).strip())
 
 
 @cache
 def _answer_marks() -> tuple[Marks, ...]:
-    return tuple(marks for marks in TABLE if marks.part == "answer" and marks.opening != "<answer>")
-
-
-_HUNYUAN_ANSWER = next(marks for marks in TABLE if marks.opening == "<answer>")
+    return tuple(marks for marks in TABLE if marks.part == "answer")
 
 
 def _unwrap(answer: str, rows: Iterable[Marks]) -> str:
@@ -451,8 +473,7 @@ def _unwrap(answer: str, rows: Iterable[Marks]) -> str:
         if not answer.startswith(marks.opening):
             continue
         inner = answer[len(marks.opening) :]
-        if marks is _HUNYUAN_ANSWER:
-            # This is also plain markup, so both marks must be there.
+        if marks.is_markup:
             return inner.removesuffix(marks.closing) if inner.endswith(marks.closing) else answer
         return inner.partition(marks.closing)[0]
     return answer

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from helm_longctx.results.statistics.intervals import (
     FEW,
     Interval,
+    ValueKind,
     cluster_errors,
     error_of_means,
     mean_interval,
@@ -176,6 +177,17 @@ def test_values_that_are_no_shares() -> None:
     assert math.isnan(mean_interval([7]).low)
     assert mean_interval([]).n == 0
     assert math.isnan(mean_interval([]).mean)
+
+
+def test_the_kind_of_values_chooses_the_method() -> None:
+    """The interval of nats is the same wherever they lie: it moves with them, and a sign changes nothing."""
+    values = np.array([0.00001, 0.0002, 0.0001, 0.0003, 0.00005])
+    plain = mean_interval(values, kind=ValueKind.NATS)
+    assert plain.high - plain.low < 0.001
+    for shift in (-0.0001, -0.5, 0.5, 3.0):
+        moved = mean_interval(values + shift, kind=ValueKind.NATS)
+        assert moved.high - moved.low == pytest.approx(plain.high - plain.low, rel=1e-6)
+    assert mean_interval(values).high - mean_interval(values).low > 0.1
 
 
 def test_groups_are_as_many_as_values() -> None:

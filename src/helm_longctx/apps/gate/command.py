@@ -23,11 +23,16 @@ from helm_longctx.documents.numbers import points
 from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.results.statistics.noninferiority import Verdict
+from helm_longctx.runs.files import read_json, reading
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
     from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan
+    from helm_longctx.apps.gate.distributions import Asked
+    from helm_longctx.apps.gate.divergences import Decision
+    from helm_longctx.apps.gate.teacher_forcing import Comparison
     from helm_longctx.config.plan import Plan
     from helm_longctx.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate
@@ -115,7 +120,7 @@ def gate(
         float,
         typer.Option(
             min=0,
-            help="With --logprobs: largest mean divergence that is accepted, in nats. 0: none beyond BASE's own noise.",
+            help="With --logprobs: largest mean divergence that is accepted, in nats. 0: none beyond the noise of both.",
         ),
     ] = 0.05,
     *,
@@ -217,14 +222,15 @@ def _load_configs(models: tuple[str, str], arguments: Mapping[str, Any]) -> list
 def _compare_distributions(
     models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, margin: float, prints: TextIO
 ) -> int:
-    """Compare the distributions of both arms, and return the exit status."""
-    from helm_longctx.apps.gate import distributions
+    """Compare the distributions of both sides, and return the exit status."""
+    from helm_longctx.apps.gate import divergences
     from helm_longctx.apps.gate.kinds import find_main_kind
     from helm_longctx.apps.gate.teacher_forcing import (
+        Comparison,
         cost_of_question,
         find_way,
-        force_answers,
         make_arms,
+        read_points,
         read_questions,
     )
     from helm_longctx.config.plan import make_plan, make_runner, use_settings
@@ -232,52 +238,105 @@ def _compare_distributions(
     configs = _load_configs(models, arguments)
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
+    kept = folder.path / "logprobs.jsonl"
+    default = divergences.QUESTIONS if margin else divergences.QUESTIONS_OF_ANY
+    most = int(arguments.get("max_eval_instances") or default)
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plans = [make_plan(each) for each in configs]
             runner = make_runner(config)
             way = find_way(models)
-            most = int(arguments.get("max_eval_instances") or distributions.QUESTIONS)
-            asked = [
-                each for spec in plans[0].specs for each in read_questions(runner, spec, most, way)
-            ]
-        print(distributions.describe_sample(asked, margin, goal.power, way))
-        costs = (
+            runs = [list(read_questions(runner, spec, most, way)) for spec in plans[0].specs]
+        asked = [question for run in runs for question in run]
+        lengths = max(len({question.length for question in asked}), 1)
+        earlier = read_points(kept)
+        print(divergences.describe_sample(asked, margin, goal.power, way, earlier))
+        twice = divergences.count_twice(lengths) * lengths
+        dollars = sum(
             cost_of_question(
-                estimate_tokens(each.text), models, way, not margin or number < distributions.TWICE
+                estimate_tokens(question.text), models, way, not margin or number < twice
             )
-            for number, each in enumerate(asked)
+            for number, question in enumerate(asked)
         )
-        if dollars := sum(costs):
+        if dollars:
             print(f"They cost about ${dollars:.4f}.")
         if config.dry_run:
             return 0
         with redirect_stdout(prints):
-            arms, found_way = make_arms(runner, models, way)
+            sides, found_way = make_arms(runner, models, way)
         if found_way is not way:
             way = found_way
             print("One of them reads no given texts, so answers are compared:")
-            print(distributions.describe_sample(asked, margin, goal.power, way))
+            print(divergences.describe_sample(asked, margin, goal.power, way, earlier))
+        comparison = Comparison(sides, models, kept, margin, way, config.limits.max_cost)
+        path = folder.path / "logprobs.json"
+        looks = _read_looks_of_distributions(path, models, margin)
         with redirect_stdout(prints):
-            kept = folder.path / "logprobs.jsonl"
-            most_dollars = config.limits.max_cost
-            points, requests = force_answers(arms, models, asked, kept, margin, way, most_dollars)
-    parts, verdict = distributions.decide(points, margin)
-    differences = distributions.find_differing_lengths(points)
-    kind = find_main_kind(points) if differences else None
-    path = folder.path / "logprobs.json"
-    results = distributions.parts_json(parts, verdict, differences, requests)
-    results["kind"] = kind and kind._asdict()
+            decision = _ask_until_worse(comparison, runs, margin, looks, lengths)
+    kind = find_main_kind(comparison.points) if decision.differences else None
+    results = divergences.decision_json(decision, comparison.requests)
+    results |= {
+        "base": models[0],
+        "candidate": models[1],
+        "looks": sorted({*looks, *decision.looks}),
+        "kind": kind and kind._asdict(),
+    }
     path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
     print(f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens")
-    print_table(distributions.parts_table(parts, way))
-    if differences:
-        print(distributions.explain_differences(differences, margin), kind.text if kind else "")
+    print_table(divergences.parts_table(decision, way))
+    if decision.answers:
+        print_table(divergences.answers_table(decision))
+    if decision.differences:
+        print(divergences.explain_differences(decision), kind.text if kind else "")
     print(
-        f"{distributions.explain(verdict, margin)} It took {requests} requests.\nThe results: {path}"
+        f"{divergences.explain(decision)} It took {comparison.requests} requests.\nThe results: {path}"
     )
-    return int(verdict)
+    return int(decision.verdict)
+
+
+def _ask_until_worse(
+    comparison: Comparison,
+    runs: Sequence[Sequence[Asked]],
+    margin: float,
+    earlier: Sequence[int],
+    lengths: int,
+) -> Decision:
+    """Ask the questions of all runs, and stop before the last one if the candidate is certainly worse.
+
+    Args:
+        earlier: the numbers of questions at the looks of earlier commands.
+        lengths: the number of lengths.
+    """
+    from helm_longctx.apps.gate.divergences import FIRST_LOOKS, decide
+    from helm_longctx.results.statistics.comparison import next_looks
+
+    most = max(map(len, runs), default=0)
+    sizes = [*(size for size in FIRST_LOOKS if size < most), most]
+    done = 0
+    known = set(earlier)
+    for size in sizes:
+        comparison.ask([question for run in runs for question in run[done:size]], lengths)
+        done = size
+        asked = sum(min(size, len(run)) for run in runs)
+        looks = next_looks(known, asked)
+        known.add(asked)
+        decision = decide(comparison.points, comparison.written, margin, looks)
+        if decision.verdict is Verdict.WORSE:
+            break
+    return decision
+
+
+def _read_looks_of_distributions(
+    path: Path, models: tuple[str, str], margin: float
+) -> tuple[int, ...]:
+    """Return the numbers of questions at earlier looks at the same deployments with the same margin."""
+    if not path.exists():
+        return ()
+    found = read_json(path)
+    with reading(path):
+        same = (found["base"], found["candidate"], found["max_divergence"]) == (*models, margin)
+        return tuple(map(int, found["looks"])) if same else ()
 
 
 def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _Sample:

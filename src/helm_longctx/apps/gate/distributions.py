@@ -1,25 +1,24 @@
-"""Compares the distributions of a gate's two arms at the same tokens, which needs few requests.
+"""Compares the distributions of a gate's two sides at the same tokens, which needs few requests.
 
-The base answers each question once. Then both arms read the same texts: the prompt with the base's answer, and the
+Both sides write an answer to each question. Then both read the same texts: the prompt with the base's answer, and the
 prompt with the gold answer. At the tokens of both answers, and at stretches of the prompt, their most likely tokens
-tell how far the distributions differ.
+tell how far the distributions differ. What the candidate writes must follow its own distributions.
 
-A server that gives log-probabilities only of the tokens that it writes cannot read texts. Then both arms answer, and
+A server that gives log-probabilities only of the tokens that it writes cannot read texts. Then both sides answer, and
 their answers are compared up to the first token that differs, because up to there both have written the same text.
 """
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from statistics import NormalDist, fmean
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import decimals, interval_text, share, signed_decimals
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.usage import Usage, usage_of
 from helm_longctx.models.scoring import (
@@ -30,10 +29,6 @@ from helm_longctx.models.scoring import (
     distributions_of,
 )
 from helm_longctx.models.token_kinds import find_kind
-from helm_longctx.results.boards import label
-from helm_longctx.results.statistics.comparison import sign_test, smallest_shares
-from helm_longctx.results.statistics.intervals import Interval, mean_interval, standard_error
-from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
 STRETCH = 160
 """Characters of a stretch of the prompt whose tokens are compared."""
@@ -42,53 +37,62 @@ DEPTHS = (10, 30, 50, 70, 90)
 """Where the stretches begin, in percent of the prompt."""
 
 ANSWER_TOKENS = 32
-"""The most tokens of the base's answer."""
+"""The most tokens of an answer."""
 
 TOP = 5
 """Number of the most likely tokens, which every server gives."""
 
-QUESTIONS = 8
-"""Number of questions of each run, unless `-m` says another one."""
-
 SMALLEST = 1e-9
 """The least probability of all other tokens together, which rounding can make negative."""
 
-SPREAD = 0.05
-"""Assumed standard deviation of a part's divergence between questions, in nats, for the power that is told before."""
 
-
-class Way(NamedTuple):
+@dataclass(frozen=True)
+class Way:
     """How distributions are compared: the number of requests about a question, and of places.
 
     Args:
-        base, candidate: requests to each arm.
-        again: further requests to the base, which then does everything twice.
+        base, candidate: requests to each side.
+        base_again, candidate_again: further requests to each side if it does everything twice.
         places: parts of each length.
-        twice, about: what the base does twice, and what the table says.
+        twice: what both do twice.
+        about: what the table says.
     """
 
     base: int
     candidate: int
-    again: int
+    base_again: int
+    candidate_again: int
     places: int
     twice: str
     about: str
 
-    def count(self, reads_twice: bool = False) -> int:
+    def count(self, is_twice: bool = False) -> int:
         """Return the number of requests about a question."""
-        return self.base + self.candidate + self.again * reads_twice
+        once = self.base + self.candidate
+        return once + self.base_again + self.candidate_again if is_twice else once
 
 
-TEXTS = Way(3, 2, 2, len(DEPTHS) + 2, "reads each text twice", "Both read the same texts.")
-"""Both arms read the same texts. The base also writes the answer."""
+TEXTS = Way(
+    base=3,
+    candidate=3,
+    base_again=3,
+    candidate_again=2,
+    places=len(DEPTHS) + 2,
+    twice="both read each text twice",
+    about="Both read the same texts.",
+)
+"""Both sides read the same texts, and both write an answer."""
 
 ANSWERS = Way(
-    1, 1, 1, 1, "answers each twice", "Answers are compared, up to the first token that differs."
+    base=1,
+    candidate=1,
+    base_again=1,
+    candidate_again=1,
+    places=1,
+    twice="both answer each twice",
+    about="Answers are compared, up to the first token that differs.",
 )
-"""Both arms answer."""
-
-TWICE = 2
-"""The first questions of a comparison, which the base reads twice, to see how far it differs from itself."""
+"""Both sides answer."""
 
 LEAST_REST = 0.01
 """The least probability of all other tokens by which a change of a log-probability is divided."""
@@ -96,8 +100,15 @@ LEAST_REST = 0.01
 TINY = 1e-6
 """Divergences that differ by less are equal, in nats: log-probabilities are told with six digits."""
 
-NOISY = 0.1
-"""If the base differs from itself by more than this share of the margin, it reads the texts of all questions twice."""
+OWN_GAP = 1.0
+"""A token that a model writes is unlike its own distribution if it is less likely than its most likely one by more than
+this, in nats. Answers are greedy, and rounding decides only between tokens that are about equally likely."""
+
+AGAIN = "again"
+"""The value of a request's `random` with which the request cache does not answer."""
+
+_SPECIAL = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|")
+"""Matches the text of a token that ends an answer; servers also give it an empty one."""
 
 
 class Asked(NamedTuple):
@@ -135,10 +146,12 @@ class Point(NamedTuple):
         same: share of the tokens at which both have the same most likely token.
         loss: mean log-probability of the tokens by the base minus that by the candidate, in nats.
         noise: mean divergence of the base from itself, when it reads the same text again; None if it did not.
-        kinds: for each kind of tokens their number, and how far the arms' log-probabilities of them are apart, less the
-            same of the base and its second reading: the mean, and the mean of what is divided by the probability of all
-            other tokens. A change of all logits by the same size moves the log-probability of a likely token less. The
-            entry of all tokens has an empty name.
+        kinds: for each kind of tokens their number, and how far the sides' log-probabilities of them are apart, less
+            the same of the base and its second reading: the mean, and the mean of what is divided by the probability
+            of all other tokens. A change of all logits by the same size moves the log-probability of a likely token
+            less. The entry of all tokens has an empty name.
+        candidate_noise: the noise of the candidate; None if it did not read again.
+        noise_same, noise_loss: `same` and `loss` of the base and its second reading; None if it did not read again.
     """
 
     length: int | None
@@ -149,30 +162,112 @@ class Point(NamedTuple):
     loss: float
     noise: float | None = None
     kinds: Mapping[str, tuple[int, float, float]] = {}
+    candidate_noise: float | None = None
+    noise_same: float | None = None
+    noise_loss: float | None = None
 
     @property
     def excess(self) -> float:
         """The divergence that is not the base's own noise."""
         return self.divergence - (self.noise or 0.0)
 
+    @property
+    def excess_loss(self) -> float:
+        """The loss that is not the base's own noise."""
+        return self.loss - (self.noise_loss or 0.0)
+
+    @property
+    def changed(self) -> float:
+        """The share of tokens with another most likely token that is not the base's own noise."""
+        return (1.0 if self.noise_same is None else self.noise_same) - self.same
+
+    @property
+    def shift(self) -> float:
+        """How much farther the sides are from each other than each is from itself.
+
+        The mean is 0 if only the sizes of their noise differ, for example because of the load of their servers.
+        """
+        own = self.noise or 0.0
+        other = own if self.candidate_noise is None else self.candidate_noise
+        return self.divergence - (own + other) / 2
+
+
+class Written(NamedTuple):
+    """What is wrong with the answer that the candidate wrote to a question, however likely its tokens are.
+
+    Args:
+        fault: `empty`, `cut` (it ends before the base's), `longer` (it goes on after the base's), `other text` (its
+            log-probabilities are those of another text), or `unlike` (it does not follow the candidate's own
+            distributions). Empty if nothing is.
+        noise: the same of the base's second answer; None if it did not write again.
+    """
+
+    length: int | None
+    group: str
+    fault: str
+    noise: str | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether the fault is not the base's own noise, too."""
+        return bool(self.fault) and not self.noise
+
+
+@dataclass
+class Compared:
+    """What was compared of questions.
+
+    Args:
+        usage: the usage of the base's answer.
+    """
+
+    points: list[Point] = field(default_factory=list)
+    written: list[Written] = field(default_factory=list)
+    usage: Usage | None = None
+
 
 def divergence(base: Distribution, candidate: Distribution) -> float:
     """Return a lower bound of the Kullback-Leibler divergence at a token, in nats.
 
-    It is the divergence of what both arms tell: the tokens that are among the most likely ones of both, and all others
-    as one. Putting tokens together never makes a divergence larger.
+    It is the least divergence of all distributions with these log-probabilities. A token that only the base tells has
+    at most the probability that the candidate's list leaves for it (`Distribution.largest_missing`); tokens that the
+    base does not tell are one, because putting tokens together never makes a divergence larger.
     """
-    first, second = ({**each.top, each.text: each.logprob} for each in (base, candidate))
-    shared = first.keys() & second.keys()
-    pairs = [(math.exp(first[text]), math.exp(second[text])) for text in shared]
-    rest = (
-        tuple(max(1 - math.fsum(column), SMALLEST) for column in zip(*pairs, strict=True))
-        if pairs
-        else (1.0, 1.0)
-    )
-    return max(
-        math.fsum(p * math.log(p / max(q, SMALLEST)) for p, q in [*pairs, rest] if p > 0), 0.0
-    )
+    first = {text: math.exp(value) for text, value in {**base.top, base.text: base.logprob}.items()}
+    second = {
+        text: math.exp(value)
+        for text, value in {**candidate.top, candidate.text: candidate.logprob}.items()
+    }
+    shared = [(first[text], second[text]) for text in first if text in second]
+    missing = [first[text] for text in first if text not in second]
+    rest = max(1 - math.fsum(first.values()), SMALLEST)
+    budget = max(1 - math.fsum(q for _, q in shared), SMALLEST)
+    spent = _share_out(missing, budget, rest, math.exp(candidate.largest_missing))
+    left = max(1 - math.fsum(second.values()), SMALLEST)
+    if math.fsum(spent) > left:
+        spent = _share_out(missing, left, 0.0, math.exp(candidate.largest_missing))
+    pairs = [*shared, *zip(missing, spent, strict=True), (rest, budget - math.fsum(spent))]
+    bound = math.fsum(p * math.log(p / max(q, SMALLEST)) for p, q in pairs if p > 0)
+    return max(bound, 0.0)
+
+
+def _share_out(shares: Sequence[float], budget: float, rest: float, most: float) -> list[float]:
+    """Return the probabilities of tokens whose divergence from their shares is least.
+
+    They are proportional to the shares, but none is above `most`.
+
+    Args:
+        budget: the probability of all of these tokens and of the rest together.
+        rest: the share of the rest.
+    """
+    spent = [0.0] * len(shares)
+    total = math.fsum(shares) + rest
+    for place in sorted(range(len(shares)), key=lambda number: -shares[number]):
+        scale = max(budget, 0.0) / max(total, SMALLEST)
+        spent[place] = min(scale * shares[place], most)
+        budget -= spent[place]
+        total -= shares[place]
+    return spent
 
 
 Send = Callable[[Request], RequestResult]
@@ -181,57 +276,121 @@ Send = Callable[[Request], RequestResult]
 
 def compare(
     asked: Asked,
-    arms: Sequence[Send],
+    sides: Sequence[Send],
     deployments: tuple[str, str],
     way: Way,
-    reads_twice: bool = False,
-) -> tuple[list[Point], Usage | None]:
-    """Ask both arms about a question; return what was compared, and the usage of the base's answer.
+    is_twice: bool = False,
+    is_base_first: bool = True,
+) -> Compared:
+    """Ask both sides about a question.
 
     Args:
-        arms: send requests to the base and to the candidate.
-        reads_twice: whether the base reads or answers again, as a candidate that is equal to it.
+        sides: send requests to the base and to the candidate.
+        is_twice: whether both read or answer again, so that their noise is known.
+        is_base_first: the order of the sides; that of their second readings is the other one, so that both have the
+            same load on average.
 
     Raises:
-        InputError: the arms divide the same text into other tokens.
+        InputError: the sides divide the same text into other tokens.
         FailureError: a request has no answer.
     """
-    base, candidate = deployments
     fields = {"prompt": asked.prompt, "max_tokens": ANSWER_TOKENS, "temperature": 0}
+    order = [(side, False) for side in ((0, 1) if is_base_first else (1, 0))]
+    if is_twice:
+        order += [(side, True) for side, _ in reversed(order)]
     if way is TEXTS:
-        answer = arms[0](Request(base, base, **fields))
-        return list(
-            compare_texts(asked, answer.completions[0].text, arms, deployments, reads_twice)
-        ), usage_of(answer)
-    asks = partial(AnswerRequest, messages=asked.messages, top=TOP, **fields)
-    results = [arms[0](asks(base, base)), arms[1](asks(candidate, candidate))]
-    if reads_twice:
-        results.append(arms[0](asks(base, base, random=AGAIN)))
-    one, other, *again = (distributions_of(result)[0] for result in results)
-    points = (
-        [_measure(asked, "answer", one, other, again[0] if again else None)]
-        if one and other
-        else []
-    )
-    return points, usage_of(results[0])
+        answers = {
+            (side, is_again): sides[side](
+                Request(
+                    deployments[side],
+                    deployments[side],
+                    random=AGAIN if is_again else None,
+                    **fields,
+                )
+            )
+            for side, is_again in order
+            if side == 0 or not is_again
+        }
+        texts = {key: answer.completions[0].text for key, answer in answers.items()}
+        compared = compare_texts(asked, texts, sides, deployments, order)
+        compared.usage = usage_of(answers[0, False])
+        return compared
+    results = {
+        (side, is_again): sides[side](
+            AnswerRequest(
+                deployments[side],
+                deployments[side],
+                messages=asked.messages,
+                top=TOP,
+                random=AGAIN if is_again else None,
+                **fields,
+            )
+        )
+        for side, is_again in order
+    }
+    rows = {key: distributions_of(result)[0] for key, result in results.items()}
+    base = rows[0, False]
+    compared = Compared(usage=usage_of(results[0, False]))
+    if base and rows[1, False]:
+        compared.points.append(_measure(asked, "answer", rows))
+    faults = {
+        key: _find_fault(base, rows[key], results[key].completions[0].text)
+        for key in rows
+        if key != (0, False)
+    }
+    # A server that samples, or tells the log-probabilities of its reasoning, does so on both sides.
+    own = _find_fault(base, base, results[0, False].completions[0].text)
+    faults = {key: "" if fault == own else fault for key, fault in faults.items()}
+    fault = faults[1, False]
+    noise = faults.get((0, True))
+    compared.written.append(Written(asked.length, asked.group, fault, noise))
+    return compared
 
 
-AGAIN = "again"
-"""The value of a request's `random` with which the request cache does not answer."""
+def _find_fault(base: Sequence[Distribution], other: Sequence[Distribution], text: str) -> str:
+    """Return what is wrong with an answer beside the base's; see `Written`."""
+    if not other:
+        return "empty" if base else ""
+    if _is_other_text(other, text):
+        return "other text"
+    if max(_own_gap(row) for row in other) > OWN_GAP:
+        return "unlike"
+    texts = [row.text for row in base]
+    others = [row.text for row in other]
+    if len(others) < len(texts) and texts[: len(others)] == others:
+        return "cut"
+    return "longer" if len(texts) < len(others) and others[: len(texts)] == texts else ""
+
+
+def _own_gap(row: Distribution) -> float:
+    """Return how much less likely the written token is than the most likely one, in nats."""
+    return max(row.top.values(), default=row.logprob) - row.logprob
+
+
+def _is_other_text(rows: Sequence[Distribution], text: str) -> bool:
+    """Whether the tokens are those of another text. Parts of characters and marks of the end are no texts."""
+    tokens = [row.text for row in rows]
+    if any("\ufffd" in token or "\\x" in token for token in tokens):
+        return False
+    told = "".join(token for token in tokens if not _SPECIAL.fullmatch(token)).strip()
+    return not (told.startswith(text.strip()) or text.strip().startswith(told))
 
 
 def compare_texts(
     asked: Asked,
-    answer: str,
-    arms: Sequence[Send],
+    answers: Mapping[tuple[int, bool], str],
+    sides: Sequence[Send],
     deployments: tuple[str, str],
-    reads_twice: bool = False,
-) -> Iterator[Point]:
-    """Let both arms read a question with its answers, and yield what was compared; see `compare`.
+    order: Sequence[tuple[int, bool]],
+) -> Compared:
+    """Let both sides read a question with its answers, and return what was compared; see `compare`.
 
     Args:
-        answer: the base's answer.
+        answers: the answers of the base (0), of the candidate (1), and of the base again. Without an answer of the
+            candidate, nothing is said about what it writes.
+        order: the side of each reading, and whether it is a second one.
     """
+    answer = answers.get((0, False), "")
     gap = "" if asked.prompt[-1:].isspace() else SEPARATOR
     size = len(asked.prompt)
     stretches = {
@@ -244,53 +403,145 @@ def compare_texts(
     if answer:
         texts.append((asked.prompt + answer, {"answer": (size, size + len(answer))}))
     texts[-1] = (texts[-1][0], {**stretches, **texts[-1][1]})
-    readers: list[tuple[Send, str, str | None]] = [
-        (*each, None) for each in zip(arms, deployments, strict=True)
-    ]
-    if reads_twice:
-        readers.append((arms[0], deployments[0], AGAIN))
+    compared = Compared()
+    own_rows: dict[tuple[int, bool], Sequence[Distribution]] = {}
+    is_other = False
     for text, places in texts:
-        found = [
-            distributions_of(
-                send(
-                    SpanRequest(
-                        name,
-                        name,
-                        prompt=text,
-                        spans=tuple(places.values()),
-                        top=TOP,
-                        random=chance,
-                    )
-                )
+        found: dict[tuple[int, bool], list[list[Distribution]]] = {}
+        for side, is_again in order:
+            request = SpanRequest(
+                deployments[side],
+                deployments[side],
+                prompt=text,
+                spans=tuple(places.values()),
+                top=TOP,
+                random=AGAIN if is_again else None,
             )
-            for send, name, chance in readers
+            found[side, is_again] = distributions_of(sides[side](request))
+        for number, (place, (start, end)) in enumerate(places.items()):
+            rows = {key: parts[number] for key, parts in found.items()}
+            if _reads_other_text(rows, text[start:end]):
+                is_other = True
+                continue
+            _check_tokens(rows[0, False], rows[1, False], deployments)
+            if rows[0, False]:
+                compared.points.append(_measure(asked, place, rows))
+            if place == "answer":
+                own_rows = dict(rows)
+    if (1, False) in answers:
+        fault = (
+            "other text"
+            if is_other
+            else _find_written_fault(answer, answers[1, False], own_rows.get((1, False), ()))
+        )
+        base_rows = own_rows.get((0, False), ())
+        if fault == "unlike" and max(map(_own_gap, base_rows), default=0.0) > OWN_GAP:
+            fault = ""  # the base samples, too
+        noise = None
+        if (0, True) in answers:
+            noise = _find_written_fault(answer, answers[0, True], base_rows)
+        compared.written.append(Written(asked.length, asked.group, fault, noise))
+    return compared
+
+
+def _reads_other_text(rows: Mapping[tuple[int, bool], Sequence[Distribution]], text: str) -> bool:
+    """Whether the base's tokens are those of a text, and the candidate's are not."""
+    told = ["".join(row.text for row in rows[side, False]) for side in (0, 1)]
+    return text in told[0] and text not in told[1]
+
+
+def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution]) -> str:
+    """Return what is wrong with an answer beside the one that was read; see `Written`.
+
+    Args:
+        forced: the text that was read.
+        rows: the distributions of the answer's writer at its tokens.
+    """
+    if not written.strip():
+        return "empty" if forced.strip() else ""
+    if not forced.strip():
+        return "longer"
+    if written.strip().startswith(forced.strip()) or not rows:
+        return "longer" if written.strip() != forced.strip() and rows else ""
+    if not "".join(row.text for row in rows).endswith(forced):
+        return ""  # the texts of tokens lack spaces or have parts of characters
+    # A token at the start can have characters of the prompt, so places are counted from the end.
+    ends = list(accumulate(len(row.text) for row in rows))
+    starts = [
+        len(forced) - ends[-1] + end - len(row.text) for end, row in zip(ends, rows, strict=True)
+    ]
+    for start, row in zip(starts, rows, strict=True):
+        token = row.text[-start:] if start < 0 else row.text
+        rest = written[max(start, 0) :]
+        if rest.startswith(token):
+            continue
+        best = max(row.top.values(), default=row.logprob)
+        likely = [
+            value
+            for text, value in {**row.top, row.text: row.logprob}.items()
+            if text != row.text and _continues(rest, text)
         ]
-        for place, one, other, *again in zip(places, *found, strict=True):
-            _check_tokens(one, other, deployments)
-            if one:
-                yield _measure(asked, place, one, other, again[0] if again else None)
+        gap = best - max(likely, default=row.largest_missing)
+        if gap <= OWN_GAP:
+            return ""
+        return "unlike" if rest else "cut"
+    return ""
+
+
+def _continues(rest: str, token: str) -> bool:
+    """Whether a text can go on with a token. A mark of the end is followed by nothing."""
+    if not rest:
+        return bool(_SPECIAL.fullmatch(token))
+    return bool(token) and (rest.startswith(token) or token.startswith(rest))
 
 
 def _measure(
-    asked: Asked,
-    place: str,
-    one: Sequence[Distribution],
-    other: Sequence[Distribution],
-    again: Sequence[Distribution] | None,
+    asked: Asked, place: str, rows: Mapping[tuple[int, bool], Sequence[Distribution]]
 ) -> Point:
-    """Compare the distributions of both arms, and of the base's second reading, up to the first token that differs."""
-    pairs = pair_tokens(one, other)
-    repeated = pair_tokens(one, one if again is None else again)
+    """Compare the distributions of both sides, and of their second readings, up to the first token that differs.
+
+    Args:
+        rows: the distributions of each side (0: base, 1: candidate), and whether they are of its second reading.
+    """
+    base = rows[0, False]
+    pairs = pair_tokens(base, rows[1, False])
+    again = rows.get((0, True))
+    other_again = rows.get((1, True))
+    repeated = pair_tokens(base, base if again is None else again)
+    apart = [mean_divergence(pairs)]
+    if again and other_again:
+        apart.append(mean_divergence(pair_tokens(again, other_again)))
     return Point(
-        asked.length,
-        place,
-        asked.group,
-        fmean(divergence(a, b) for a, b in pairs),
-        fmean(a.best == b.best for a, b in pairs),
-        fmean(a.logprob - b.find_logprob(a.text) for a, b in pairs),
-        fmean(divergence(a, b) for a, b in repeated) if again else None,
-        _average_kinds(pairs, repeated),
+        length=asked.length,
+        place=place,
+        group=asked.group,
+        divergence=fmean(apart),
+        same=_share_same(pairs),
+        loss=_mean_loss(pairs),
+        noise=mean_divergence(repeated) if again else None,
+        kinds=_average_kinds(pairs, repeated),
+        candidate_noise=mean_divergence(pair_tokens(rows[1, False], other_again))
+        if other_again
+        else None,
+        noise_same=_share_same(repeated) if again else None,
+        noise_loss=_mean_loss(repeated) if again else None,
     )
+
+
+Rows = Sequence[tuple[Distribution, Distribution]]
+
+
+def mean_divergence(pairs: Rows) -> float:
+    """Return the mean divergence of the second distribution of each pair from the first, in nats."""
+    return fmean(divergence(one, other) for one, other in pairs)
+
+
+def _share_same(pairs: Rows) -> float:
+    return fmean(one.best == other.best for one, other in pairs)
+
+
+def _mean_loss(pairs: Rows) -> float:
+    return fmean(one.logprob - other.find_logprob(one.text) for one, other in pairs)
 
 
 def pair_tokens(
@@ -337,237 +588,4 @@ def _average_kinds(
             fmean(relative_change for _, relative_change in rows),
         )
         for kind, rows in values.items()
-    }
-
-
-@dataclass(frozen=True)
-class Part:
-    """The comparison of a part of the places.
-
-    Args:
-        name: the length and the place.
-        divergence, same, loss: means over questions with their 95 % intervals; see `Point.excess` and `Point`.
-        noise: the mean of what was subtracted from the divergences.
-        verdict: whether the mean divergence is certainly above the margin, or certainly below it.
-    """
-
-    name: str
-    divergence: Interval
-    same: Interval
-    loss: Interval
-    noise: float
-    verdict: Verdict
-
-
-def decide(points: Sequence[Point], margin: float) -> tuple[list[Part], Verdict]:
-    """Decide on each length and place, and on all of them.
-
-    The error of calling a candidate worse is divided among the parts. A candidate passes if it passes in each part.
-    With a margin of 0, it is worse if it differs from the base at a length (see `find_differing_lengths`), and passes
-    if it does not, although the questions of each length are enough to find a difference in all of them.
-
-    Args:
-        margin: the largest mean divergence that is accepted, in nats; 0 for none beyond the base's own noise.
-    """
-    groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
-    for point in points:
-        groups[point.length, point.place].append(point)
-    order = sorted(groups.items(), key=lambda each: (each[0][0] or 0, each[0][1]))
-    differing = find_differing_lengths(points)
-    questions = {
-        length: len({row.group for row in points if row.length == length}) for length, _ in groups
-    }
-    parts = []
-    for (length, place), rows in order:
-        if margin:
-            verdict = _judge_mean(rows, margin, len(groups))
-        elif length in differing:
-            verdict = (
-                Verdict.WORSE
-                if _test_signs(rows)[0] * len(groups) < ONE_SIDED
-                else Verdict.UNDECIDED
-            )
-        else:
-            has_power = sign_test(questions[length], 0) * len(questions) < ONE_SIDED
-            verdict = Verdict.NO_WORSE if has_power else Verdict.UNDECIDED
-        clusters = [row.group for row in rows]
-        columns = (
-            [row.excess for row in rows],
-            [row.same for row in rows],
-            [row.loss for row in rows],
-        )
-        mean, same, loss = (mean_interval(values, clusters) for values in columns)
-        noise = fmean(row.noise or 0.0 for row in rows)
-        parts.append(Part(f"{label(length)} {place}".strip(), mean, same, loss, noise, verdict))
-    verdicts = {Verdict.WORSE} if differing and not margin else {part.verdict for part in parts}
-    worst = next(
-        (each for each in (Verdict.WORSE, Verdict.UNDECIDED) if each in verdicts), Verdict.NO_WORSE
-    )
-    return parts, worst if parts else Verdict.UNDECIDED
-
-
-def _judge_mean(rows: Sequence[Point], margin: float, parts: int) -> Verdict:
-    """Return whether the mean divergence of a part is certainly above the margin, or certainly below it."""
-    clusters = [row.group for row in rows]
-    excesses = [row.excess for row in rows]
-    mean = fmean(excesses)
-    error = standard_error(excesses, clusters)
-    freedom = len(set(clusters)) - 1
-    if freedom > 0 and mean - _quantile(ONE_SIDED / parts, freedom) * error > margin:
-        return Verdict.WORSE
-    is_below = freedom > 0 and mean + _quantile(ONE_SIDED, freedom) * error < margin
-    return Verdict.NO_WORSE if is_below else Verdict.UNDECIDED
-
-
-def _quantile(level: float, freedom: int) -> float:
-    """Return the quantile of Student's t with a one-sided level."""
-    from scipy.stats import t
-
-    return float(t.isf(level, freedom))
-
-
-def find_differing_lengths(points: Sequence[Point]) -> dict[int | None, float]:
-    """Return the lengths at which the candidate differs from the base by more than the base from itself.
-
-    The values are the mean divergences beyond the noise, in nats. If both arms are the same build, the candidate's
-    reading and the base's second one are exchangeable, so the sign of a question's excess is chance. A text that the
-    base read once counts with the largest noise of the others.
-    """
-    largest = max((point.noise for point in points if point.noise is not None), default=0.0)
-    lengths: dict[int | None, list[Point]] = defaultdict(list)
-    for point in points:
-        lengths[point.length].append(
-            point if point.noise is not None else point._replace(noise=largest)
-        )
-    tests = {
-        length: _test_signs(rows)
-        for length, rows in sorted(lengths.items(), key=lambda each: each[0] or 0)
-    }
-    return {
-        length: mean
-        for length, (p_value, mean) in tests.items()
-        if p_value * len(tests) < ONE_SIDED
-    }
-
-
-def _test_signs(rows: Sequence[Point]) -> tuple[float, float]:
-    """Return the probability that so many questions differ from the base by chance, and their mean divergence."""
-    questions: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        questions[row.group].append(row.excess)
-    excesses = list(map(fmean, questions.values()))
-    return sign_test(
-        sum(each > TINY for each in excesses), sum(each < -TINY for each in excesses)
-    ), fmean(excesses)
-
-
-def visible_divergence(
-    questions: int, parts: int, margin: float, spread: float, power: float
-) -> float:
-    """Return the smallest mean divergence of a part that is called worse with a probability.
-
-    Args:
-        spread: the standard deviation of a part's divergence between questions, in nats.
-    """
-    if questions < 2:
-        return math.inf
-    quantiles = _quantile(ONE_SIDED / parts, questions - 1) + NormalDist().inv_cdf(power)
-    return margin + quantiles * spread / math.sqrt(questions)
-
-
-def describe_sample(asked: Sequence[Asked], margin: float, power: float, way: Way) -> str:
-    """Say which requests a comparison sends, and what it finds."""
-    count = len({each.group for each in asked})
-    lengths = len({each.length for each in asked})
-    if not margin:
-        questions = count // max(lengths, 1)
-        shares = smallest_shares(questions, ONE_SIDED / max(lengths, 1), power)
-        exact, noisy = ("none" if each is None else f"{each:.0%}" for each in shares)
-        return (
-            f"{len(asked)} questions, {way.count(True) * len(asked)} requests: BASE {way.twice}. A candidate is found"
-            f" with a probability of {share(power)} if it differs from BASE in {exact} of the {questions} questions of"
-            f" a length; if BASE is not deterministic, if it is farther from BASE than BASE"
-            f" from itself in {noisy} of them (--max-divergence 0)."
-        )
-    parts = lengths * way.places
-    found = visible_divergence(count // max(lengths, 1), parts, margin, SPREAD, power)
-    return (
-        f"{len(asked)} questions, {way.count() * len(asked) + way.again * min(TWICE, len(asked))} requests, and"
-        f" {way.again * max(len(asked) - TWICE, 0)} more if BASE is not deterministic. A part whose mean divergence is"
-        f" at least {decimals(found, 3)} nats is called worse with a probability of {share(power)}, if it varies by"
-        f" {SPREAD:g} nats between questions; up to {margin:g} nats are accepted (--max-divergence)."
-    )
-
-
-def parts_table(parts: Sequence[Part], way: Way) -> Table:
-    """Return the table that the terminal shows."""
-    numbers = ("questions", "divergence", "noise", "same token", "loss")
-    rows = [
-        (
-            *(
-                part.name,
-                str(part.divergence.n),
-                interval_text(part.divergence, lambda value: decimals(value, 3)),
-            ),
-            *(
-                decimals(part.noise, 3),
-                share(part.same.mean),
-                interval_text(part.loss, signed_decimals),
-            ),
-            part.verdict.name.lower().replace("_", " "),
-        )
-        for part in parts
-    ]
-    about = (
-        f"{way.about} Divergence is a lower bound, from the most likely tokens of both, less the noise: how far the"
-        " base is from itself the second time. Loss is what the candidate loses on the same tokens. Both are in nats,"
-        " with 95 % intervals."
-    )
-    return text_table("Distributions", ("part", *numbers, "verdict"), rows, about, right=numbers)
-
-
-def explain(verdict: Verdict, margin: float) -> str:
-    """Say what a verdict means."""
-    below = f"the divergence that can be seen is below {margin:g} nats in each part."
-    above = f"in a part the divergence is above {margin:g} nats, beyond chance."
-    if not margin:
-        below = "no divergence beyond BASE's own noise was found."
-        above = "CANDIDATE differs from BASE by more than BASE from itself."
-    return {
-        Verdict.NO_WORSE: f"NO WORSE: {below}",
-        Verdict.WORSE: f"WORSE: {above}",
-        Verdict.UNDECIDED: "CANNOT TELL: ask more questions with -m.",
-    }[verdict]
-
-
-def explain_differences(differences: Mapping[int | None, float], margin: float) -> str:
-    """Say at which lengths the candidate differs from the base at all."""
-    lengths = ", ".join(
-        f"{label(length)} ({value:.1g} nats)".strip() for length, value in differences.items()
-    )
-    beside = "Beside the verdict: the" if margin else "The"
-    return (
-        f"{beside} candidate differs from the base by more than the base from itself at {lengths}."
-    )
-
-
-def parts_json(
-    parts: Sequence[Part], verdict: Verdict, differences: Mapping[int | None, float], requests: int
-) -> dict[str, Any]:
-    """Return the results for programs."""
-    rows = [
-        {
-            "part": part.name,
-            **{name: vars(getattr(part, name)) for name in ("divergence", "same", "loss")},
-            "noise": part.noise,
-            "verdict": part.verdict.name.lower(),
-        }
-        for part in parts
-    ]
-    differing = [{"length": length, "divergence": value} for length, value in differences.items()]
-    return {
-        "verdict": verdict.name.lower(),
-        "requests": requests,
-        "parts": rows,
-        "differences": differing,
     }

@@ -1,6 +1,7 @@
 """Reads the questions of a comparison of distributions, and asks both arms about them."""
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,15 +15,16 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.apps.gate.distributions import (
     ANSWER_TOKENS,
     ANSWERS,
-    NOISY,
     TEXTS,
-    TWICE,
     Asked,
+    Compared,
     Point,
     Send,
     Way,
+    Written,
     compare,
 )
+from helm_longctx.apps.gate.divergences import NOISY, count_twice
 from helm_longctx.errors import InputError
 from helm_longctx.failures import FailureError, check_result
 from helm_longctx.helm.style import deployment_style
@@ -60,7 +62,9 @@ def find_way(deployments: tuple[str, str]) -> Way:
 def read_questions(
     runner: LongContextRunner, spec: RunSpec, most: int, way: Way
 ) -> Iterator[Asked]:
-    """Yield questions of a run with their first gold answers, evenly spaced.
+    """Yield questions of a run with their first gold answers, about evenly spaced.
+
+    More questions begin with the same ones, so that a larger sample continues a smaller one.
 
     Args:
         spec: the run of the base.
@@ -80,8 +84,8 @@ def read_questions(
     length = spec.scenario_spec.args.get("length")
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
         requests = runner.adapt(spec, make_scenario(spec), spool)
-        count = min(most, len(requests))
-        for each in (requests[place * len(requests) // count] for place in range(count)):
+        for number in spread_numbers(len(requests))[:most]:
+            each = requests[number]
             request = each.whole()
             assert isinstance(request, ScoringRequest)
             if request.messages is not None and way is TEXTS:
@@ -92,6 +96,18 @@ def read_questions(
             messages = None if way is TEXTS else request.messages or []
             group = f"{each.state.instance.sub_split} {each.sample.group or each.state.instance.id}"
             yield Asked(length, request.prompt, request.answers[0], group, messages)
+
+
+def spread_numbers(count: int) -> list[int]:
+    """Return the numbers from 0 to `count` - 1 in an order whose beginnings are about evenly spaced.
+
+    It is the sequence of van der Corput: the digits of a number in base 2, mirrored at the point.
+    """
+    digits = max(count - 1, 0).bit_length()
+    mirrored = (
+        int(f"{number:0{digits}b}"[::-1], 2) if digits else 0 for number in range(2**digits)
+    )
+    return [number for number in mirrored if number < count]
 
 
 def make_arms(
@@ -140,80 +156,144 @@ def _send(sender: Sender, request: Request) -> RequestResult:
     return check_result(sender(request).result)
 
 
-def force_answers(
-    arms: Sequence[Send],
-    deployments: tuple[str, str],
-    asked: Sequence[Asked],
-    path: Path,
-    margin: float,
-    way: Way,
-    most_dollars: float | None = None,
-) -> tuple[list[Point], int]:
-    """Return what was compared of all questions, and the number of requests.
+class Comparison:
+    """Asks both sides about questions, and keeps what was compared.
 
-    Questions that an earlier command has compared are not asked again. The base reads the first questions twice, and
-    all others, too, if it differs from itself, or if the margin is 0.
+    Questions that an earlier command has compared are not asked again. Both read the first questions twice, and all
+    others, too, if the base differs from itself, or if the margin is 0. The sides take turns in being asked first.
 
     Args:
-        arms, way: see `make_arms`.
+        sides, way: see `make_arms`.
         path: the file that keeps what was compared.
         margin: the divergence that is accepted, in nats.
         most_dollars: the limit on the cost of all requests, which is checked before each question.
 
-    Raises:
-        InputError: a request failed, or the next question can cost more than is left. What was compared is kept.
+    Attributes:
+        points, written: what was compared.
+        requests: the number of requests that this takes.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found: list[Point] = []
-    spent = 0.0
-    requests = 0
-    with SealedLines(path, "remove this line, and its question is asked again") as lines:
-        kept = {line[0]: line[1] for line in lines.read()}
-        for number, each in enumerate(asked):
-            is_noisy = any((point.noise or 0) > NOISY * margin for point in found)
-            reads_twice = not margin or number < TWICE or is_noisy
-            requests += way.count(reads_twice)
-            name = digest(
-                "\0".join(
-                    (*deployments, each.text, each.gold, *(("answers",) if way is ANSWERS else ()))
-                )
+
+    def __init__(
+        self,
+        sides: Sequence[Send],
+        deployments: tuple[str, str],
+        path: Path,
+        margin: float,
+        way: Way,
+        most_dollars: float | None = None,
+    ):
+        self._sides = sides
+        self._deployments = deployments
+        self._path = path
+        self._margin = margin
+        self._way = way
+        self._most_dollars = most_dollars
+        self._spent = 0.0
+        self.points: list[Point] = []
+        self.written: list[Written] = []
+        self.requests = 0
+
+    def ask(self, questions: Sequence[Asked], lengths: int) -> None:
+        """Compare further questions.
+
+        Args:
+            lengths: the number of lengths of all questions.
+
+        Raises:
+            InputError: a request failed, or the next question can cost more than is left. What was compared is kept.
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        twice: dict[int | None, set[str]] = defaultdict(set)
+        for point in self.points:
+            if point.noise is not None:
+                twice[point.length].add(point.group)
+        with SealedLines(self._path, "remove this line, and its question is asked again") as lines:
+            kept = dict(lines.read())
+            for question in questions:
+                is_noisy = any((point.noise or 0) > NOISY * self._margin for point in self.points)
+                is_first = len(twice[question.length]) < count_twice(lengths)
+                is_twice = not self._margin or is_first or is_noisy
+                twice[question.length].add(question.group)
+                self.requests += self._way.count(is_twice)
+                name = self._name(question)
+                found = _read_kept(kept.get(name))
+                if found is None or (is_twice and not _is_twice(found)):
+                    found = self._compare(question, is_twice)
+                    content = {
+                        "points": [list(point) for point in found.points],
+                        "written": [list(row) for row in found.written],
+                    }
+                    lines.append([name, content])
+                self.points += found.points
+                self.written += found.written
+
+    def _name(self, question: Asked) -> str:
+        way = ("answers",) if self._way is ANSWERS else ()
+        return digest("\0".join((*self._deployments, question.text, question.gold, *way)))
+
+    def _compare(self, question: Asked, is_twice: bool) -> Compared:
+        # No tokenizer makes more tokens than a text has bytes.
+        most_tokens = len(f"{question.text} {question.gold}".encode()) + ANSWER_TOKENS
+        dollars = cost_of_question(most_tokens, self._deployments, self._way, is_twice)
+        most = self._most_dollars
+        if most is not None and self._spent + dollars > most:
+            raise InputError(
+                f"gate: the next question can cost ${dollars:.4f}, and --max-cost={most:g} allows"
+                f" ${most - self._spent:.4f} more; what was compared is kept in {self._path}"
             )
-            # A margin of 0 needs the noise of each question, which a command with another one leaves out.
-            if name not in kept or (
-                not margin and any(Point(*point).noise is None for point in kept[name])
-            ):
-                # No tokenizer makes more tokens than a text has bytes.
-                most_tokens = len(f"{each.text} {each.gold}".encode()) + ANSWER_TOKENS
-                dollars = cost_of_question(most_tokens, deployments, way, reads_twice)
-                if most_dollars is not None and spent + dollars > most_dollars:
-                    raise InputError(
-                        f"gate: the next question can cost ${dollars:.4f}, and --max-cost={most_dollars:g} allows"
-                        f" ${most_dollars - spent:.4f} more; what was compared is kept in {path}"
-                    )
-                try:
-                    points, usage = compare(each, arms, deployments, way, reads_twice)
-                except FailureError as error:
-                    raise InputError(
-                        f"gate: {error}; what was compared is kept in {path}"
-                    ) from error
-                read = usage.input_tokens + ANSWER_TOKENS if usage else 0
-                spent += cost_of_question(read, deployments, way, reads_twice) if read else dollars
-                kept[name] = [list(point) for point in points]
-                lines.append([name, kept[name]])
-            found += [Point(*point) for point in kept[name]]
-    return found, requests
+        is_base_first = int(self._name(question)[:8], 16) % 2 == 0
+        try:
+            found = compare(
+                question, self._sides, self._deployments, self._way, is_twice, is_base_first
+            )
+        except FailureError as error:
+            raise InputError(f"gate: {error}; what was compared is kept in {self._path}") from error
+        read = found.usage.input_tokens + ANSWER_TOKENS if found.usage else 0
+        self._spent += (
+            cost_of_question(read, self._deployments, self._way, is_twice) if read else dollars
+        )
+        return found
+
+
+def read_points(path: Path) -> list[Point]:
+    """Return what an earlier command has compared, of all questions in a file."""
+    if not path.exists():
+        return []
+    with SealedLines(path, "remove this line, and its question is asked again") as lines:
+        found = [_read_kept(content) for _, content in lines.read()]
+    return [point for compared in found if compared for point in compared.points]
+
+
+def _read_kept(content: Any) -> Compared | None:
+    if not isinstance(content, dict):
+        return None
+    points = [Point(*fields) for fields in content["points"]]
+    written = [Written(*fields) for fields in content["written"]]
+    return Compared(points=points, written=written)
+
+
+def _is_twice(found: Compared) -> bool:
+    noises = [*(point.noise for point in found.points), *(row.noise for row in found.written)]
+    return None not in noises
 
 
 def cost_of_question(
-    tokens: int, deployments: tuple[str, str], way: Way, reads_twice: bool = False
+    tokens: int, deployments: tuple[str, str], way: Way, is_twice: bool = False
 ) -> float:
     """Return the dollars of all requests about a question; 0 for a deployment whose prices are not known.
 
     Args:
         tokens: the tokens of each text.
-        reads_twice: whether the base reads its texts again.
+        is_twice: whether both read their texts again.
     """
-    prices = [find_prices(name) for name in deployments]
     usage = Usage(input_tokens=tokens, output_tokens=ANSWER_TOKENS)
-    pairs = zip(prices, (way.base + way.again * reads_twice, way.candidate), strict=True)
-    return sum(requests * (each.dollars(usage) or 0.0) for each, requests in pairs if each)
+    counts = (
+        way.base + way.base_again * is_twice,
+        way.candidate + way.candidate_again * is_twice,
+    )
+    dollars = 0.0
+    for name, requests in zip(deployments, counts, strict=True):
+        prices = find_prices(name)
+        if prices:
+            dollars += requests * (prices.dollars(usage) or 0.0)
+    return dollars

@@ -24,7 +24,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.intervals import Interval, mean_interval
+from helm_longctx.results.statistics.intervals import Interval, ValueKind, mean_interval
 from helm_longctx.results.statistics.power import signal_to_noise
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.metric_names import MEAN_LOGPROB, nearest_depth, window_logprob
@@ -146,7 +146,9 @@ def _depths(board: Board) -> Iterator[Block]:
             if answer.depth is not None and GAIN in answer.values:
                 by_depth[nearest_depth(answer.depth)].append((answer.values[GAIN], answer.group))
         for depth, values in sorted(by_depth.items()):
-            interval = mean_interval([value for value, _ in values], [group for _, group in values])
+            gains = [value for value, _ in values]
+            groups = [group for _, group in values]
+            interval = mean_interval(gains, groups, ValueKind.NATS)
             about = [
                 *_about(board, each),
                 Cell(f"{depth} %", depth),

@@ -1,7 +1,7 @@
 """Log-probabilities of the tokens that a server writes, and the distance between two answers."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -22,12 +22,19 @@ def read_logprobs(body: Mapping[str, Any]) -> Iterator[dict[str, float]]:
     if tokens := found.get("tokens"):  # a completion
         tops = found.get("top_logprobs") or [{}] * len(tokens)
         for token, value, top in zip(tokens, found.get("token_logprobs") or (), tops, strict=False):
-            yield {token: value, **(top or {})}
-    for each in found.get("content") or ():
-        yield {
-            each["token"]: each["logprob"],
-            **{top["token"]: top["logprob"] for top in each.get("top_logprobs") or ()},
-        }
+            yield _list_tokens([(token, value), *(top or {}).items()])
+    for place in found.get("content") or ():
+        likely = [(top["token"], top["logprob"]) for top in place.get("top_logprobs") or ()]
+        yield _list_tokens([(place["token"], place["logprob"]), *likely])
+
+
+def _list_tokens(tokens: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return log-probabilities by text. Of several tokens with one text, such as parts of characters, the first counts:
+    the chosen one, or else the most likely one."""
+    row: dict[str, float] = {}
+    for text, value in tokens:
+        row.setdefault(text, value)
+    return row
 
 
 def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:

@@ -357,10 +357,13 @@ def find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
             "answers may contain reasoning: they begin with a tag or a channel that helm-longctx does not know, and"
             " are scored with it; start the server with a reasoning parser",
         )
-    if answer_of(result).reasoning is not None or (usage is not None and usage.reasoning_tokens):
+    has_reasoning = answer_of(result).reasoning is not None
+    if has_reasoning or (usage is not None and usage.reasoning_tokens):
+        is_in_text = has_reasoning and not result.completions[0].thinking
+        where = ", in its text, from which it is removed" if is_in_text else ""
         yield (
             None,
-            "the model reasons before it answers; give thinking_tokens, or switch it off (reasoning_effort)",
+            f"the model reasons before it answers{where}; give thinking_tokens, or switch it off (reasoning_effort)",
         )
 
 

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -17,6 +18,21 @@ Floats = NDArray[np.float64]
 
 Clusters = Mapping[str, float]
 """The errors of a mean's clusters, by group: see `cluster_errors`."""
+
+
+class ValueKind(Enum):
+    """What values are. It chooses the method of an interval; the values that happen to occur never do."""
+
+    SCORE = "score"
+    """Between 0 and 1, as every score of a task."""
+
+    DIFFERENCE = "difference"
+    """A difference of two scores."""
+
+    NATS = "nats"
+    SECONDS = "seconds"
+    TOKENS = "tokens"
+
 
 FEW = 10
 """Wilson's interval of fewer independent right and wrong answers contains the true mean too rarely."""
@@ -49,18 +65,22 @@ class Interval:
     n: int
 
 
-def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> Interval:
-    """Return the mean of scores and its interval.
+def mean_interval(
+    values: ArrayLike,
+    groups: Sequence[object] | None = None,
+    kind: ValueKind = ValueKind.SCORE,
+) -> Interval:
+    """Return the mean of values and its interval.
 
     For scores in 0…1 it is Wilson's score interval with the effective sample size, which stays in 0…1 and has a width
     even if all scores are equal. Fewer than `FEW` independent right and wrong answers have the exact interval of
-    Clopper and Pearson (1934). Values that are not all in 0…1 have Student's interval. Values of the same group are one
-    cluster. Differences of scores belong to `compare_pairs`, because the signs that happen to occur must not select the
-    method.
+    Clopper and Pearson (1934). Values of other kinds, and scores on another scale than 0…1, have Student's interval.
+    Values of the same group are one cluster. Paired scores belong to `compare_pairs`.
 
     Args:
         values: shape (n,), in any order.
         groups: the group of each value, such as its question or its book; None if all values are independent.
+        kind: what the values are.
 
     Raises:
         ValueError: `groups` has another length than `values`.
@@ -73,7 +93,7 @@ def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> 
     n = len(scores)
     # Wilson's interval is for proportions. It also holds for scores in 0…1, which vary no more than right and wrong
     # answers.
-    if scores.min() < 0 or scores.max() > 1:
+    if kind is not ValueKind.SCORE or scores.min() < 0 or scores.max() > 1:
         half = t_quantile(_freedom(codes)) * _clustered_error(scores, codes)
         return Interval(mean, mean - half, mean + half, n)
     is_independent = int(codes.max()) + 1 == n

@@ -1,0 +1,634 @@
+"""Decides on a comparison of distributions: whether a candidate is worse, no worse, or whether that is open.
+
+"No worse" needs bounds that hold for rare and skewed damage (`results/statistics/heavy_tails.py`): a question counts as
+at most `CAPS` margins, so less than a tenth of the questions can diverge by more. All looks at a growing sample share
+the error (`results/statistics/comparison.py`).
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean
+from typing import Any
+
+import numpy as np
+
+from helm_longctx.apps.gate.distributions import TINY, Asked, Point, Way, Written
+from helm_longctx.documents.document import Table, text_table
+from helm_longctx.documents.numbers import decimals, interval_text, share, signed_decimals
+from helm_longctx.results.boards import label
+from helm_longctx.results.statistics.comparison import (
+    Looks,
+    level_of_look,
+    sign_test,
+    smallest_shares,
+)
+from helm_longctx.results.statistics.heavy_tails import fewest_values, group_means, upper_bound
+from helm_longctx.results.statistics.intervals import Floats, Interval, ValueKind, mean_interval
+from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
+
+CAPS = 10
+"""A question counts as at most so many margins. So a candidate passes only if less than a tenth of them can do so."""
+
+FAULTY_SHARE = 1 / CAPS
+"""The share of questions whose answers may be empty, cut or otherwise wrong beside the base's."""
+
+QUESTIONS = 48
+"""Number of questions of each run, unless `-m` says another one: a candidate that hardly differs passes."""
+
+QUESTIONS_OF_ANY = 8
+"""The same with a margin of 0."""
+
+FIRST_LOOKS = (8, 16, 32)
+"""Numbers of questions of a run after which a candidate that is certainly worse is asked nothing more."""
+
+OF_DIVERGENCE = 0.8
+"""The part of the error of "worse" of all divergences. Losses, most likely tokens and answers share the rest."""
+
+NOISY = 0.1
+"""If the base differs from itself by more than this share of the margin, both read the texts of all questions twice."""
+
+SPREAD_RATIO = 1.0
+"""Standard deviation of a part's divergence between questions, by its mean: 0.5 to 1.1 for SmolLM2 135M with weights of
+4 to 8 bits (`bench/decisions_logprobs.py`), for the power that is told before."""
+
+
+def count_twice(lengths: int) -> int:
+    """Return how many questions of each length are read twice: as many as the note about any difference needs."""
+    count = 1
+    while sign_test(count, 0) * lengths >= level_of_look((1,), ONE_SIDED):
+        count += 1
+    return count
+
+
+def count_fewest() -> int:
+    """Return how many questions of a length are enough for a candidate without any difference to pass."""
+    return fewest_values(FAULTY_SHARE, 1.0, ONE_SIDED)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The comparison of a part of the places.
+
+    Args:
+        name: the length and the place.
+        divergence, loss: means over questions, in nats; see `Point.excess` and `Point.excess_loss`. The ends are the
+            bounds that decide; with a margin of 0, those of the 95 % interval.
+        changed: the same of `Point.changed`.
+        same: the mean share of tokens with the same most likely token.
+        noise: the mean of what was subtracted from the divergences.
+        verdict: whether a mean is certainly above its margin, or all are certainly below theirs.
+    """
+
+    name: str
+    divergence: Interval
+    loss: Interval
+    changed: Interval
+    same: float
+    noise: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class AnswerPart:
+    """The answers of the candidate at a length.
+
+    Args:
+        faults: the number of each fault; see `Written`.
+        share: the share of questions with a fault that the base's second answer does not have, with the bounds that
+            decide.
+    """
+
+    name: str
+    faults: Mapping[str, int]
+    share: Interval
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The decision on a comparison.
+
+    Args:
+        margin: the largest mean divergence that is accepted, in nats.
+        differences: mean divergences beyond the noise of both at the lengths at which the candidate differs at all.
+        noisier: the lengths at which the candidate differs from itself by more than the base from itself.
+        looks: the numbers of questions at all looks until now.
+    """
+
+    margin: float
+    parts: Sequence[Part]
+    answers: Sequence[AnswerPart]
+    differences: Mapping[int | None, float]
+    noisier: Sequence[int | None]
+    looks: Looks
+    verdict: Verdict
+
+
+def decide(
+    points: Sequence[Point],
+    written: Sequence[Written],
+    margin: float,
+    looks: Looks | None = None,
+) -> Decision:
+    """Decide on each length and place, and on all of them.
+
+    The error of calling a candidate worse is divided among the parts. A candidate passes if it passes in each part.
+    With a margin of 0, it is worse if it differs from the base at a length (see `find_differing_lengths`), and passes
+    if it does not, although the questions of each length are enough to find a difference in all of them.
+
+    Args:
+        margin: the largest mean divergence that is accepted, in nats; 0 for none beyond the noise of both.
+        looks: the numbers of questions at all looks until now; None for a single look.
+    """
+    questions = _count_questions(points, written)
+    looks = looks or (max(1, sum(questions.values())),)
+    differences = find_differing_lengths(points, written, looks)
+    noisier = _find_noisier_lengths(points, looks)
+    groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
+    for point in points:
+        groups[point.length, point.place].append(point)
+    order = sorted(groups.items(), key=lambda item: (item[0][0] or 0, item[0][1]))
+    if margin:
+        levels = _Levels(looks, len(groups), max(len(questions), 1))
+        parts = [_judge_part(rows, margin, levels) for _, rows in order]
+        answers = _judge_answers(written, levels)
+    else:
+        level = level_of_look(looks, ONE_SIDED)
+        verdicts = {
+            length: _judge_any(length, count, differences, noisier, level / len(questions))
+            for length, count in questions.items()
+        }
+        parts = [_describe_part(rows, verdicts[length]) for (length, _), rows in order]
+        answers = [
+            _describe_answers(length, rows, verdicts[length])
+            for length, rows in _by_length(written).items()
+        ]
+    verdict = Verdict.UNDECIDED
+    verdicts_of_parts = {part.verdict for part in parts} | {part.verdict for part in answers}
+    if Verdict.WORSE in verdicts_of_parts:
+        verdict = Verdict.WORSE
+    elif parts and verdicts_of_parts == {Verdict.NO_WORSE}:
+        verdict = Verdict.NO_WORSE
+    return Decision(
+        margin=margin,
+        parts=parts,
+        answers=answers,
+        differences=differences,
+        noisier=noisier,
+        looks=looks,
+        verdict=verdict,
+    )
+
+
+class _Levels:
+    """The one-sided levels of all tests at the last look.
+
+    Args:
+        parts: number of lengths and places.
+        lengths: number of lengths.
+    """
+
+    def __init__(self, looks: Looks, parts: int, lengths: int):
+        others = 2 * parts + lengths
+        self.divergence = level_of_look(looks, OF_DIVERGENCE * ONE_SIDED / max(parts, 1))
+        self.other = level_of_look(looks, (1 - OF_DIVERGENCE) * ONE_SIDED / others)
+        # A look at fewer questions cannot pass, so it has no part of this error.
+        able = tuple(look for look in looks if look >= count_fewest() * lengths)
+        can_pass = looks[-1] in able
+        self.passing = level_of_look(able, ONE_SIDED) if can_pass else 0.0
+
+
+def _by_length(written: Sequence[Written]) -> dict[int | None, list[Written]]:
+    lengths: dict[int | None, list[Written]] = defaultdict(list)
+    for row in sorted(written, key=lambda row: row.length or 0):
+        lengths[row.length].append(row)
+    return lengths
+
+
+def _count_questions(points: Sequence[Point], written: Sequence[Written]) -> dict[int | None, int]:
+    groups: dict[int | None, set[str]] = defaultdict(set)
+    for point in points:
+        groups[point.length].add(point.group)
+    for answer in written:
+        groups[answer.length].add(answer.group)
+    return {length: len(names) for length, names in groups.items()}
+
+
+def _judge_part(rows: Sequence[Point], margin: float, levels: _Levels) -> Part:
+    """Decide on a part by its divergence, its loss, and its most likely tokens."""
+    groups = [row.group for row in rows]
+    most = CAPS * margin
+    divergence, *verdicts = _judge(
+        group_means([row.excess for row in rows], groups), margin, most, levels, levels.divergence
+    )
+    loss, *loss_verdicts = _judge(
+        group_means([row.excess_loss for row in rows], groups), margin, most, levels, levels.other
+    )
+    changed, *changed_verdicts = _judge(
+        group_means([row.changed for row in rows], groups),
+        largest_change(margin),
+        1.0,
+        levels,
+        levels.other,
+    )
+    return Part(
+        name=f"{label(rows[0].length)} {rows[0].place}".strip(),
+        divergence=divergence,
+        loss=loss,
+        changed=changed,
+        same=fmean(row.same for row in rows),
+        noise=fmean(row.noise or 0.0 for row in rows),
+        verdict=_combine([*verdicts, *loss_verdicts, *changed_verdicts]),
+    )
+
+
+def largest_change(margin: float) -> float:
+    """Return the accepted share of tokens with another most likely token.
+
+    It is the largest total variation of distributions with this divergence (Pinsker's inequality).
+    """
+    return min(math.sqrt(margin / 2), 0.5)
+
+
+def _judge(
+    values: Floats, margin: float, most: float, levels: _Levels, level: float
+) -> tuple[Interval, Verdict]:
+    """Return the mean of a measure with the bounds that decide, and the verdict.
+
+    Args:
+        values: shape (questions,).
+        margin: the accepted mean.
+        most: larger values count as this one in the upper bound.
+        level: the one-sided level of "worse".
+    """
+    mean = float(values.mean())
+    high = upper_bound(values, margin, most, ONE_SIDED, levels.passing)
+    low = -most
+    if len(values) > 1:
+        error = float(values.std(ddof=1)) / math.sqrt(len(values))
+        low = mean - (_quantile(level, len(values) - 1) * error if error else 0.0)
+    verdict = Verdict.UNDECIDED
+    if low > margin and level:
+        verdict = Verdict.WORSE
+    elif high < margin:
+        verdict = Verdict.NO_WORSE
+    return Interval(mean, low, high, len(values)), verdict
+
+
+def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[AnswerPart]:
+    """Decide by the faults of answers at each length."""
+    from scipy.stats import binom
+
+    parts = []
+    for length, rows in _by_length(written).items():
+        values = group_means([float(row.counts) for row in rows], [row.group for row in rows])
+        faulty = int((values > 0.5).sum())
+        high = upper_bound(values, FAULTY_SHARE, 1.0, ONE_SIDED, levels.passing)
+        p_value = float(binom.sf(faulty - 1, len(values), FAULTY_SHARE))
+        verdict = Verdict.NO_WORSE if high < FAULTY_SHARE else Verdict.UNDECIDED
+        if p_value < levels.other:
+            verdict = Verdict.WORSE
+        described = _describe_answers(length, rows, verdict)
+        interval = Interval(float(values.mean()), described.share.low, min(high, 1.0), len(values))
+        parts.append(
+            AnswerPart(
+                name=described.name, faults=described.faults, share=interval, verdict=verdict
+            )
+        )
+    return parts
+
+
+def _combine(verdicts: Sequence[Verdict]) -> Verdict:
+    if Verdict.WORSE in verdicts:
+        return Verdict.WORSE
+    return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.NO_WORSE
+
+
+def _judge_any(
+    length: int | None,
+    questions: int,
+    differences: Mapping[int | None, float],
+    noisier: Sequence[int | None],
+    level: float,
+) -> Verdict:
+    """Decide on a length with a margin of 0."""
+    if length in differences:
+        return Verdict.WORSE
+    # A candidate that only has more noise may have another load, or a fault.
+    has_power = sign_test(questions, 0) < level
+    return Verdict.NO_WORSE if has_power and length not in noisier else Verdict.UNDECIDED
+
+
+def _describe_part(rows: Sequence[Point], verdict: Verdict) -> Part:
+    groups = [row.group for row in rows]
+    divergence = mean_interval([row.shift for row in rows], groups, ValueKind.NATS)
+    loss = mean_interval([row.excess_loss for row in rows], groups, ValueKind.NATS)
+    changed = mean_interval([row.changed for row in rows], groups, ValueKind.DIFFERENCE)
+    return Part(
+        name=f"{label(rows[0].length)} {rows[0].place}".strip(),
+        divergence=divergence,
+        loss=loss,
+        changed=changed,
+        same=fmean(row.same for row in rows),
+        noise=fmean(row.divergence - row.shift for row in rows),
+        verdict=verdict,
+    )
+
+
+def _describe_answers(length: int | None, rows: Sequence[Written], verdict: Verdict) -> AnswerPart:
+    faults = Counter(row.fault for row in rows if row.counts)
+    groups = [row.group for row in rows]
+    interval = mean_interval([float(row.counts) for row in rows], groups)
+    return AnswerPart(
+        name=f"{label(length)} answers".strip(), faults=faults, share=interval, verdict=verdict
+    )
+
+
+def _quantile(level: float, freedom: int) -> float:
+    """Return the quantile of Student's t with a one-sided level."""
+    from scipy.stats import t
+
+    return float(t.isf(level, freedom))
+
+
+def find_differing_lengths(
+    points: Sequence[Point], written: Sequence[Written] = (), looks: Looks = (1,)
+) -> dict[int | None, float]:
+    """Return the lengths at which the sides differ from each other by more than each from itself.
+
+    The values are the mean divergences beyond the noise, in nats. If both sides are the same build, all four readings
+    of a text are exchangeable, so the sign of a question's shift is chance. It stays so, about, if the noise of both
+    has other sizes. Only questions that both read twice count.
+    """
+    level = level_of_look(looks, ONE_SIDED)
+    shifts: dict[int | None, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for point in points:
+        if point.noise is not None:
+            shifts[point.length][point.group].append(point.shift)
+    for row in written:
+        if row.noise is not None and bool(row.fault) != bool(row.noise):
+            shifts[row.length][row.group].append(1.0 if row.fault else -1.0)
+    found = {}
+    for length, questions in sorted(shifts.items(), key=lambda item: item[0] or 0):
+        means = [fmean(values) for values in questions.values()]
+        if _sign_p_value(means) * len(shifts) < level:
+            found[length] = fmean(means)
+    return found
+
+
+def _find_noisier_lengths(points: Sequence[Point], looks: Looks) -> list[int | None]:
+    """Return the lengths at which the candidate differs from itself by more than the base from itself."""
+    noises: dict[int | None, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for point in points:
+        if point.noise is not None and point.candidate_noise is not None:
+            noises[point.length][point.group].append(point.candidate_noise - point.noise)
+    level = level_of_look(looks, ONE_SIDED)
+    found = []
+    for length, questions in noises.items():
+        means = [fmean(values) for values in questions.values()]
+        if _sign_p_value(means) * len(noises) < level:
+            found.append(length)
+    return found
+
+
+def _sign_p_value(values: Sequence[float]) -> float:
+    """Return the probability that so many values are positive by chance."""
+    array = np.asarray(values)
+    return sign_test(int((array > TINY).sum()), int((array < -TINY).sum()))
+
+
+def visible_divergence(
+    questions: int, parts: int, margin: float, ratio: float, power: float
+) -> float:
+    """Return the smallest mean divergence of a part that is called worse with a probability.
+
+    Args:
+        ratio: the standard deviation of a part's divergence between questions, by its mean.
+    """
+    if questions < 2:
+        return math.inf
+    level = level_of_look((1,), OF_DIVERGENCE * ONE_SIDED / parts)
+    quantiles = _quantile(level, questions - 1) + NormalDist().inv_cdf(power)
+    left = 1 - quantiles * ratio / math.sqrt(questions)
+    return margin / left if left > 0 else math.inf
+
+
+def measure_spread(points: Sequence[Point]) -> float | None:
+    """Return the largest ratio of a part's standard deviation to its mean; None if that is not known."""
+    groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
+    for point in points:
+        groups[point.length, point.place].append(point)
+    ratios = []
+    for rows in groups.values():
+        values = group_means([row.excess for row in rows], [row.group for row in rows])
+        if len(values) > 2 and values.mean() > TINY:
+            ratios.append(float(values.std(ddof=1) / values.mean()))
+    return max(ratios, default=None)
+
+
+def describe_sample(
+    asked: Sequence[Asked], margin: float, power: float, way: Way, kept: Sequence[Point] = ()
+) -> str:
+    """Say which requests a comparison sends, and what it finds.
+
+    Args:
+        kept: what an earlier command has compared.
+    """
+    count = len({question.group for question in asked})
+    lengths = max(len({question.length for question in asked}), 1)
+    questions = count // lengths
+    if not margin:
+        shares = smallest_shares(questions, level_of_look((1,), ONE_SIDED) / lengths, power)
+        exact, noisy = ("none" if value is None else f"{value:.0%}" for value in shares)
+        return (
+            f"{len(asked)} questions, {way.count(True) * len(asked)} requests: {way.twice}. A candidate is found"
+            f" with a probability of {share(power)} if it differs from BASE in {exact} of the {questions} questions of"
+            f" a length; if they are not deterministic, if they are farther from each other than from themselves in"
+            f" {noisy} of them (--max-divergence 0)."
+        )
+    twice = min(count_twice(lengths) * lengths, len(asked))
+    more = way.count(True) - way.count()
+    measured = measure_spread(kept)
+    ratio = SPREAD_RATIO if measured is None else measured
+    origin = "as for a quantized SmolLM2 135M" if measured is None else "as measured here"
+    found = visible_divergence(questions, lengths * way.places, margin, ratio, power)
+    visible = "of no size" if math.isinf(found) else f"of at least {decimals(found, 3)} nats"
+    few = ""
+    if questions < count_fewest():
+        few = (
+            f" No candidate can pass with {questions} questions of a length: it takes {count_fewest()} without any"
+            " divergence."
+        )
+    return (
+        f"{len(asked)} questions, {way.count() * len(asked) + more * twice} requests, and"
+        f" {more * (len(asked) - twice)} more if BASE is not deterministic; a candidate that is clearly worse takes"
+        f" fewer. A part whose mean divergence is {visible} is called worse with a probability of {share(power)}, if"
+        f" its standard deviation between questions is {decimals(ratio, 1)} times its mean, {origin}; up to {margin:g}"
+        f" nats are accepted (--max-divergence).{few}"
+    )
+
+
+def parts_table(decision: Decision, way: Way) -> Table:
+    """Return the table of distributions that the terminal shows."""
+    numbers = ("questions", "divergence", "noise", "same token", "loss")
+    rows = [
+        (
+            part.name,
+            str(part.divergence.n),
+            interval_text(part.divergence, lambda value: decimals(value, 3)),
+            decimals(part.noise, 3),
+            share(part.same),
+            interval_text(part.loss, signed_decimals),
+            _verdict_text(part.verdict),
+        )
+        for part in decision.parts
+    ]
+    ends = (
+        f"The ends are the bounds that decide, in which a question counts as at most {CAPS * decision.margin:g} nats."
+        if decision.margin
+        else "The ends are those of 95 % intervals."
+    )
+    about = (
+        f"{way.about} Divergence is a lower bound, from the most likely tokens of both, less the noise: how far the"
+        " base is from itself the second time. Loss is what the candidate loses on the same tokens. Both are in nats."
+        f" {ends}"
+    )
+    return text_table("Distributions", ("part", *numbers, "verdict"), rows, about, right=numbers)
+
+
+def answers_table(decision: Decision) -> Table:
+    """Return the table of what is wrong with the candidate's answers."""
+    numbers = ("questions", "faulty")
+    rows = [
+        (
+            part.name,
+            str(part.share.n),
+            interval_text(part.share, share),
+            ", ".join(f"{count} {fault}" for fault, count in sorted(part.faults.items())) or "none",
+            _verdict_text(part.verdict),
+        )
+        for part in decision.answers
+    ]
+    about = (
+        "Faulty answers are empty, end before the base's (cut), go on after it (longer), are told as another text, or"
+        " do not follow the candidate's own distributions (unlike), where the base's second answer does not."
+    )
+    return text_table(
+        "Answers of the candidate",
+        ("part", *numbers, "faults", "verdict"),
+        rows,
+        about,
+        right=numbers,
+    )
+
+
+def _verdict_text(verdict: Verdict) -> str:
+    return verdict.name.lower().replace("_", " ")
+
+
+def explain(decision: Decision) -> str:
+    """Say what a verdict means."""
+    margin = decision.margin
+    if decision.verdict is Verdict.NO_WORSE and margin:
+        most = CAPS * margin
+        return (
+            f"NO WORSE: in each part the mean divergence that can be seen, and the mean loss, are below {margin:g} nats,"
+            f" where a question counts as at most {most:g} nats: except for less than {share(FAULTY_SHARE)} of the"
+            " questions."
+        )
+    if decision.verdict is Verdict.NO_WORSE:
+        return "NO WORSE: no divergence beyond the noise of both was found."
+    if decision.verdict is Verdict.WORSE and not margin:
+        return "WORSE: CANDIDATE differs from BASE by more than both from themselves."
+    if decision.verdict is Verdict.WORSE:
+        return f"WORSE: {'; '.join(_list_reasons(decision))}."
+    if not margin and decision.noisier:
+        return (
+            "CANNOT TELL: CANDIDATE differs from itself by more than BASE from itself, because of another load or a"
+            " fault; give both servers the same load and ask again with another --suite."
+        )
+    if not margin:
+        return "CANNOT TELL: ask more questions with -m."
+    needed = count_fewest()
+    return (
+        f"CANNOT TELL: ask more questions with -m. Without any divergence, {needed} of each length are enough; the closer"
+        f" it is to {margin:g} nats, the more are needed."
+    )
+
+
+def _list_reasons(decision: Decision) -> list[str]:
+    margin = decision.margin
+    change = largest_change(margin)
+    worse = [part for part in decision.parts if part.verdict is Verdict.WORSE]
+    reasons = []
+    if any(part.divergence.low > margin for part in worse):
+        reasons.append(f"in a part the divergence is above {margin:g} nats, beyond chance")
+    if any(part.loss.low > margin for part in worse):
+        reasons.append(f"in a part the loss is above {margin:g} nats, beyond chance")
+    if any(part.changed.low > change for part in worse):
+        reasons.append(
+            f"in a part more than {share(change)} of the tokens have another most likely token, beyond chance"
+        )
+    if any(part.verdict is Verdict.WORSE for part in decision.answers):
+        reasons.append(
+            f"more than {share(FAULTY_SHARE)} of the answers of a length are faulty, beyond chance"
+        )
+    return reasons
+
+
+def explain_differences(decision: Decision) -> str:
+    """Say at which lengths the candidate differs from the base at all."""
+    lengths = ", ".join(
+        f"{label(length)} ({value:.1g} nats)".strip()
+        for length, value in decision.differences.items()
+    )
+    beside = "Beside the verdict: the" if decision.margin else "The"
+    return (
+        f"{beside} candidate differs from the base by more than both from themselves at {lengths}."
+    )
+
+
+def decision_json(decision: Decision, requests: int) -> dict[str, Any]:
+    """Return the results for programs."""
+    parts = [
+        {
+            "part": part.name,
+            "divergence": _interval_json(part.divergence),
+            "loss": _interval_json(part.loss),
+            "changed": _interval_json(part.changed),
+            "same": part.same,
+            "noise": part.noise,
+            "verdict": part.verdict.name.lower(),
+        }
+        for part in decision.parts
+    ]
+    answers = [
+        {
+            "part": part.name,
+            "faulty": _interval_json(part.share),
+            "faults": dict(part.faults),
+            "verdict": part.verdict.name.lower(),
+        }
+        for part in decision.answers
+    ]
+    differing = [
+        {"length": length, "divergence": value} for length, value in decision.differences.items()
+    ]
+    return {
+        "verdict": decision.verdict.name.lower(),
+        "requests": requests,
+        "max_divergence": decision.margin,
+        "parts": parts,
+        "answers": answers,
+        "differences": differing,
+        "noisier": list(decision.noisier),
+        "looks": list(decision.looks),
+    }
+
+
+def _interval_json(interval: Interval) -> dict[str, float | int | None]:
+    ends = {"low": interval.low, "high": interval.high}
+    known = {name: end if math.isfinite(end) else None for name, end in ends.items()}
+    return {"mean": interval.mean, **known, "n": interval.n}
