@@ -352,6 +352,9 @@ def failure_of_error(error: BaseException) -> Failure:
     # This comes before texts and statuses, because the message of an ImportError can contain any module's name.
     if any(isinstance(each, ImportError) for each in chain):
         return Failure.MISSING_PACKAGE
+    # The chat template of a model in this process refuses the turns.
+    if any(type(cause).__module__.startswith("jinja2") for cause in chain):
+        return Failure.BAD_REQUEST
     for cause in chain:
         for code in body_codes(getattr(cause, "body", None)):
             if code in _KIND_BY_CODE:

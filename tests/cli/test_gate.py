@@ -226,6 +226,31 @@ def test_requests_that_are_refused_for_ever_decide(command: Command, server: Ser
     assert (part["part"], part["worse"], part["verdict"]) == ("answers", 12, "worse")
 
 
+@pytest.mark.parametrize("fault", [Fault.THROTTLED, Fault.BUSY, Fault.SERVER_ERROR])
+def test_a_throttled_twin_is_never_worse(
+    fault: Fault, command: Command, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A candidate that is the same model behind a limit leaves the verdict open, until its requests are answered."""
+    monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.01")
+    monkeypatch.setenv("HELM_LONGCTX_TRIES", "2")
+    with serve(lexical.answer, models={"base": Model(), "candidate": Model()}) as twin:
+        register_server(CANDIDATE, twin.address)
+        prompts: list[str] = []
+
+        def plan(prompt: str, before: int) -> Fault | None:
+            """Throttle every other prompt, whenever it is sent."""
+            if prompt not in prompts:
+                prompts.append(prompt)
+            return fault if len(prompt) > 1000 and prompts.index(prompt) % 2 else None
+
+        twin.plan = plan
+        assert gate(command, BASE, CANDIDATE, "--max-drop", "5", "-n", "1") == 3, command.err
+        assert [finding["kind"] for finding in read()["findings"]] == ["passing"]
+        assert "for a reason that can pass" in command.out
+        twin.plan = lambda prompt, before: None
+        assert gate(command, BASE, CANDIDATE, "-n", "1") == 0, command.err
+
+
 def test_the_looks_are_counted(command: Command, server: Server) -> None:
     """A gate writes at how many instances somebody looked; the same command is the same look."""
     for size, looks in ((6, [6]), (6, [6]), (20, [6, 20])):

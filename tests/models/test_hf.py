@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of
+from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.sampling import with_fields, with_sampling
 from helm_longctx.models.scoring import AnswerRequest, SpanRequest, distributions_of
 from tests.support.programs import run
@@ -147,6 +150,30 @@ def test_no_template_no_chat(tmp_path: Path) -> None:
     ) as error:
         client(tmp_path).make_request(chat(SECRET))
     assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ raise_exception('System role not supported') }}",
+        "{{ raise_exception('Conversation roles must alternate user/assistant/user/...') }}",
+        "{{ messages[9]['content'].strip() }}",
+    ],
+)
+def test_a_template_that_refuses_turns(template: str, tmp_path: Path) -> None:
+    """A chat template that refuses the turns is a bad request at once, and the error says what to change."""
+    save_model(tmp_path)
+    for path in tmp_path.glob("*chat_template*"):
+        path.write_text(template)
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "chat_template": template}))
+    own = client(tmp_path)
+    start = time.monotonic()
+    result = Sender(own, Retries(3, 60))(chat(SECRET)).result
+    assert failure_of(result) is Failure.BAD_REQUEST
+    assert "chat template" in str(result.error)
+    assert SECRET not in str(result.error)
+    assert time.monotonic() - start < 30
 
 
 def newline_after(plain: Any, tokenizer: Any) -> tuple[str, int]:

@@ -62,15 +62,15 @@ class Caveat(NamedTuple):
             the official one), `judges` (several in the place of an official one), `generated` (this package made the
             questions in place of the benchmark's own), `files` (the user's own files have
             changed since the run), `data` (the questions were read from another version of a publisher's file than the
-            pinned one), `remote_code` (the model's code is from the hub), `imported` (without its answers), or the name
-            of a statistic in `SHARES`.
+            pinned one), `remote_code` (the model's code is from the hub), `resumed` (the model has changed between the
+            answers), `imported` (without its answers), or the name of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `generated` the run entry that asks the benchmark's own questions, if there
             is one, for `num_samples` the number and the official number, if there is one, for
             `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
             the factor, for `imported` the file, for `data` the file with both digests, for `remote_code` the model and
-            its commit, for a statistic in `COUNTED` the numbers of these answers and of all
-            answers, for another statistic its value.
+            its commit, for `resumed` what had changed, for a statistic in `COUNTED` the numbers of these answers and of
+            all answers, for another statistic its value.
     """
 
     kind: str
@@ -120,6 +120,7 @@ class Caveat(NamedTuple):
             GENERATED: "generated questions, not the benchmark's own",
             "imported": f"imported from {self.detail}, without answers",
             "remote_code": f"the model runs code of {self.detail}",
+            "resumed": f"answers of several versions of the model, which differ in {self.detail}",
             "files": "your files have changed since this run",
             "data": f"another version of the data: {self.detail}",
         }[self.kind]

@@ -9,7 +9,7 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.endpoints.probe import base_url, nearest, probe
-from tests.models.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
+from tests.models.endpoints.scripted import CHAT, MESSAGE, TEXT, Reply, Route, scripted
 from tests.support.servers.closed import closed_address
 
 ROUTES: dict[str, Route] = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT}
@@ -269,6 +269,29 @@ def picky(body: dict[str, Any]) -> tuple[int, Any]:
                 "error": {"message": message, "param": name, "code": "unsupported_parameter"}
             }
     return CHAT
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "parameter.enable_thinking must be set to false for non-streaming calls",
+        "parameter.enable_thinking only support stream call",
+        "This model only support stream mode, please enable the stream parameter to access the model.",
+    ],
+)
+def test_models_that_only_stream(words: str) -> None:
+    """A model of Qwen's that only streams can be added, and its requests ask for streams."""
+
+    def answer(body: dict[str, Any]) -> Reply:
+        refusal = {"error": {"message": words, "code": "invalid_parameter_error"}}
+        return CHAT if body.get("stream") else (400, refusal)
+
+    with scripted(
+        {"/v1/models": (200, {"data": [{"id": "m"}]}), "/v1/chat/completions": answer}
+    ) as server:
+        found = probe(server.address, name="corp/m")
+    assert found.routes == ("chat",)
+    assert "'stream' is sent as True" in found.refused
 
 
 def test_parameters_that_are_refused() -> None:

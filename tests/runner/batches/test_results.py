@@ -152,6 +152,59 @@ def test_a_status_as_a_text() -> None:
     assert outcome.error == "temporary: Error code: 429 - {'message': 'slow down'}"
 
 
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "invalid_request_error", "message": "messages: roles"}, Failure.BAD_REQUEST),
+        (
+            {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"},
+            Failure.TOO_LONG,
+        ),
+        ({"type": "overloaded_error", "message": "Overloaded"}, Failure.TEMPORARY),
+        ({"type": "api_error", "message": "Internal server error"}, Failure.TEMPORARY),
+        ({"type": "rate_limit_error", "message": "too many tokens"}, Failure.TEMPORARY),
+        (
+            {"type": "invalid_request_error", "message": "You have reached your API usage limits"},
+            Failure.QUOTA,
+        ),
+    ],
+)
+def test_rows_with_errors_of_anthropic(error: dict[str, Any], kind: Failure) -> None:
+    """The type of an error in a row says what the status of a response says."""
+    result = {"type": "errored", "error": {"type": "error", "error": error}}
+    row = {"custom_id": "a", "result": result}
+    (outcome,) = read(json.dumps(row).encode(), "anthropic")
+    assert failure_of_text(outcome.error or "") is kind
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {"error": {"message": "x", "code": "data_inspection_failed"}}, Failure.REFUSED),
+        (400, {"error": {"message": "Content Exists Risk"}}, Failure.REFUSED),
+        (429, {"error": {"message": "suspended due to insufficient balance"}}, Failure.QUOTA),
+        (400, {"error": {"message": "Unknown parameter"}}, Failure.BAD_REQUEST),
+        (500, {"error": {"message": "Internal error"}}, Failure.TEMPORARY),
+    ],
+)
+def test_rows_with_errors_of_openai(status: int, body: dict[str, Any], kind: Failure) -> None:
+    """A row with a status has the kind that a response would have."""
+    row = good_line("openai")
+    row["response"] = {"status_code": status, "body": body}
+    (outcome,) = read(json.dumps(row).encode(), "openai")
+    assert failure_of_text(outcome.error or "") is kind
+
+
+def test_a_row_that_was_not_finished() -> None:
+    """OpenAI's error for a used up limit is an empty answer that was cut, in a batch, too."""
+    row = good_line("openai")
+    words = "Could not finish the message because max_tokens or model output limit was reached."
+    row["response"] = {"status_code": 400, "body": {"error": {"message": words}}}
+    (outcome,) = read(json.dumps(row).encode(), "openai")
+    assert outcome.reply is not None
+    assert outcome.reply["choices"][0]["finish_reason"] == "length"
+
+
 def test_an_error_quotes_no_answer() -> None:
     """A line with a status of another type can contain an answer, which no log may show."""
     row = good_line("openai")

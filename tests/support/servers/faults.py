@@ -12,6 +12,7 @@ class Fault(Enum):
 
     RATE_LIMIT = "429 with Retry-After"
     BUSY = "429 without Retry-After"
+    THROTTLED = "429 in Bedrock's words, which speak of tokens"
     NO_QUOTA = "429: the account has no quota left"
     SERVER_ERROR = "500"
     OVERLOADED = "503, or Anthropic's 529"
@@ -40,6 +41,7 @@ class Fault(Enum):
 STATUS = {
     Fault.RATE_LIMIT: 429,
     Fault.BUSY: 429,
+    Fault.THROTTLED: 429,
     Fault.NO_QUOTA: 429,
     Fault.SERVER_ERROR: 500,
     Fault.OVERLOADED: 503,
@@ -62,7 +64,9 @@ LASTING = {
 }
 """Faults after which the same call fails again."""
 
-PASSING = [fault for fault in Fault if fault not in {Fault.BUSY, *LASTING, *OPENAI_ONLY}]
+PASSING = [
+    fault for fault in Fault if fault not in {Fault.BUSY, Fault.THROTTLED, *LASTING, *OPENAI_ONLY}
+]
 """Faults in every protocol after which the same call may succeed."""
 
 Plan = Callable[[str, int], "Fault | None"]

@@ -355,6 +355,7 @@ class _Handler(BaseHTTPRequestHandler):
 _MESSAGES: dict[Fault | None, str] = {
     Fault.UNAUTHORIZED: "It went wrong. Your key: {key}",
     Fault.BUSY: "Rate limit reached for requests. Please try again later.",
+    Fault.THROTTLED: "ThrottlingException: Too many tokens, please wait before trying again.",
     Fault.NO_QUOTA: "You exceeded your current quota, please check your plan and billing details.",
     Fault.FLAGGED: "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
     Fault.GONE: "The model `gpt-4o-2024-05-13` has been deprecated and does not exist: model_not_found",

@@ -8,6 +8,7 @@ from itertools import takewhile
 from statistics import fmean
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder, Key
+from helm_longctx.failures import failure_of_text
 from helm_longctx.results.boards import label
 from helm_longctx.runs.scores import InstanceScore, read_answers, read_scores
 from helm_longctx.tasks.benchmark import Benchmark
@@ -27,12 +28,15 @@ class AnswerPair:
         base, candidate: the scores and statistics of both answers.
         texts: both answers; None for a request without an answer.
         is_base_first: whether the request was sent to the base first.
+        may_pass: whether a request has no answer for a reason that can pass, such as a limit of the provider or a busy
+            server. It says nothing about the model.
     """
 
     base: InstanceScore
     candidate: InstanceScore
     texts: tuple[str | None, str | None]
     is_base_first: bool
+    may_pass: bool = False
 
     @property
     def is_answered(self) -> bool:
@@ -105,15 +109,25 @@ def _pair_runs(
     base, candidate = (
         {_key(each): each for each in read_scores(path, benchmarks)} for path in paths
     )
-    texts = [
-        {answer.key: answer.text for answer in read_answers(path) if answer.is_answered}
-        for path in paths
-    ]
+    texts: list[dict[Key, str]] = []
+    passing: set[Key] = set()
+    for path in paths:
+        answered: dict[Key, str] = {}
+        for answer in read_answers(path):
+            if answer.is_answered:
+                answered[answer.key] = answer.text
+            elif failure_of_text(answer.error).is_retriable:
+                passing.add(answer.key)
+        texts.append(answered)
     first = folder.read_first_half(names[0])
     for key, score in base.items():
         if key in candidate:
             yield AnswerPair(
-                score, candidate[key], (texts[0].get(key), texts[1].get(key)), key in first
+                base=score,
+                candidate=candidate[key],
+                texts=(texts[0].get(key), texts[1].get(key)),
+                is_base_first=key in first,
+                may_pass=key in passing,
             )
 
 

@@ -14,7 +14,9 @@ _COUNT = "billed_prompt_tokens"
 _EXPECTED = "prompt_tokens"
 """Statistics of an answer: the prompt's tokens as the server counts them, and as the deployment's tokenizer does."""
 
-Kind = Literal["cut", "refused", "unanswered", "counts", "uncounted", "both cut", "base cut"]
+Kind = Literal[
+    "cut", "refused", "passing", "unanswered", "counts", "uncounted", "both cut", "base cut"
+]
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,8 @@ class Finding:
     """Something that was found in the requests of both arms.
 
     Args:
-        kind: `cut` and `refused` make the candidate worse; others are notes. The number of `unanswered` ones decides
-            by a test of its own.
+        kind: `cut` and `refused` make the candidate worse, and `passing` leaves the verdict open; others are notes. The
+            number of `unanswered` ones decides by a test of its own.
         requests: number of requests.
         text: a sentence for readers.
     """
@@ -36,6 +38,11 @@ class Finding:
     def decides_worse(self) -> bool:
         """Whether the finding makes the candidate worse, whatever the scores are."""
         return self.kind in ("cut", "refused")
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether the candidate cannot be called no worse, because requests failed for a reason that can pass."""
+        return self.kind == "passing"
 
 
 def find_differences(pairs: Sequence[AnswerPair]) -> list[Finding]:
@@ -88,7 +95,14 @@ def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
     if too_long:
         text = f"{CANDIDATE} refuses these prompts as too long, and {BASE} answers them"
         findings.append(Finding("refused", len(too_long), text))
-    if number := sum(_lacks_score(pair) for pair in pairs) - len(too_long):
+    if number := sum(_lacks_score(pair) for pair in pairs if pair.may_pass):
+        text = (
+            "one deployment has not answered for a reason that can pass, such as a limit of the provider; the same"
+            " command sends these requests again"
+        )
+        findings.append(Finding("passing", number, text))
+    lasting = sum(_lacks_score(pair) for pair in pairs if not pair.may_pass)
+    if number := lasting - len(too_long):
         text = (
             "only one deployment has a scored answer; the same command sends failed requests again"
         )

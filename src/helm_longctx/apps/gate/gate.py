@@ -138,8 +138,13 @@ class Gate:
 def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
     """Return the verdict on the drops in each part and on what was found in the requests."""
     found = [Verdict.WORSE for finding in findings if finding.decides_worse]
+    still_open = [Verdict.UNDECIDED for finding in findings if finding.leaves_open]
     return combine_verdicts(
-        [*found, *(drop.verdict for name, drop in drops.items() if is_counted(name, drop))]
+        [
+            *found,
+            *still_open,
+            *(drop.verdict for name, drop in drops.items() if is_counted(name, drop)),
+        ]
     )
 
 
@@ -225,11 +230,17 @@ def _split(table: SharedTable) -> dict[str, list[int]]:
 def _pair_missing(pairs: Sequence[AnswerPair]) -> dict[str, list[Pairs]]:
     """Return which requests have a scored answer, as scores of a part, if one of both arms lacks some.
 
-    A request that one side refuses whenever it is sent has no score, but its number decides.
+    A request that one side refuses whenever it is sent has no score, but its number decides. A failure that can pass,
+    such as a limit of the provider, says nothing about the model.
     """
-    has_score = [[each.score is not None for each in (pair.candidate, pair.base)] for pair in pairs]
+    lasting = [pair for pair in pairs if not pair.may_pass]
+    has_score = [
+        [score.score is not None for score in (pair.candidate, pair.base)] for pair in lasting
+    ]
     rows = [
-        (found, pair.base.group) for found, pair in zip(has_score, pairs, strict=True) if any(found)
+        (found, pair.base.group)
+        for found, pair in zip(has_score, lasting, strict=True)
+        if any(found)
     ]
     if all(all(found) for found, _ in rows):
         return {}

@@ -129,6 +129,11 @@ def explain(gate: Gate) -> str:
             "requests have a scored answer of only one deployment; run the same command again, and if they fail again,"
             f" with {gate.missing[ANSWERS]:,} more instances, so that their number decides"
         )
+    sentences += [
+        f"{finding.text} ({finding.requests} requests)"
+        for finding in gate.findings
+        if finding.leaves_open
+    ]
     return f"Cannot tell whether the drop is smaller than {margin}: {'; '.join(sentences)}."
 
 

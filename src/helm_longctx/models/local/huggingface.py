@@ -16,7 +16,7 @@ from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.failures import Failure
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.protocol import failure_result, turns
 from helm_longctx.models.apis.usage import (
     Measures,
@@ -30,6 +30,7 @@ from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.scoring import make_scored_result, make_scorer, read_spans, respond
+from helm_longctx.models.local.templates import check_template
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.sampling import with_fields
@@ -85,6 +86,7 @@ class LongContextHuggingFaceClient(CachingClient):
 
     takes_facts = True
     concurrency = 1
+    _has_checked_template = False
     _decoder: AnswerDecoder | None = None
 
     def __init__(
@@ -132,6 +134,7 @@ class LongContextHuggingFaceClient(CachingClient):
             adapter=adapter,
             remote_code=remote_code,
             quantized_cache=quantized,
+            digest=digest,
         )
         ignore_broken_torchvision()
         self._tokenizer = tokenizer.get_wrapped_tokenizer()
@@ -373,11 +376,19 @@ class LongContextHuggingFaceClient(CachingClient):
             return request.prompt
         if not tokenizer.chat_template:
             raise ModelError(f"{self._weights.path} has no chat template; give style=completion")
-        return str(
-            tokenizer.apply_chat_template(
+        if not self._has_checked_template:
+            check_template(tokenizer, self._weights.path)
+            self._has_checked_template = True
+        from jinja2.exceptions import TemplateError  # a part of transformers
+
+        try:
+            text = tokenizer.apply_chat_template(
                 turns(request), tokenize=False, add_generation_prompt=True
             )
-        )
+        except TemplateError as error:
+            reason = f"{self._weights.path}: the chat template refuses the turns: {error}"
+            raise FailureError(Failure.BAD_REQUEST, reason) from error
+        return str(text)
 
     def _decode(self, tokens: list[int]) -> str:
         with self._tokenizer as tokenizer:
