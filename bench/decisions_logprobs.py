@@ -62,8 +62,9 @@ def draw(
 ) -> Floats:
     """Return lognormal divergences; without a spread, a tenth of them is 1 nat and all others are 0."""
     if spread is None:
-        return 1.0 * (random.random(shape) < 0.1)
-    return np.asarray(random.lognormal(math.log(mean) - spread**2 / 2, spread, shape))
+        return np.asarray(random.random(shape) < 0.1, dtype=np.float64)
+    values = random.lognormal(math.log(mean) - spread**2 / 2, spread, shape)
+    return np.asarray(values, dtype=np.float64)
 
 
 def look_again(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
