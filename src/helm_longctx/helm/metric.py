@@ -55,7 +55,7 @@ from helm_longctx.tasks.metric_names import (
 )
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
-from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, Record
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, UNREAD, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
 """Failures that have their own counts, because they depend on the model and repeat."""
@@ -245,8 +245,13 @@ class LongContextMetric(Metric):
 
     def _scores(self, state: RequestState, sample: Sample) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
+        assert state.result
         task = self.benchmark.task(state.instance.sub_split)
-        scores = task.scores(scored_record(state, sample))
+        record = scored_record(state, sample)
+        # A scored answer prefix would be the text of an empty answer.
+        is_empty_text = not state.result.completions[0].text.strip()
+        yield UNREAD, float(is_empty_text or not task.can_read(record))
+        scores = task.scores(record)
         score = scores.pop(MAIN_METRIC, None)
         # A score of several metrics is the mean of their means (`derive_stats`), which can be over different instances.
         if score is not None and len(task.headline) == 1:
