@@ -43,7 +43,8 @@ THINK = Marks(
     family="DeepSeek, Qwen, GLM, Nemotron, EXAONE 4, Ernie, Step, MiniMax M1 and M2, Kimi K2, Granite 3.3, OLMo 3",
     opening="<think>",
     closing="</think>",
-    source=f"HELMET eval.py:105; {_VLLM}deepseek_r1_reasoning_parser.py; {_SGLANG}DeepSeekR1Detector",
+    # HELMET's eval.py:105 knows these marks, too.
+    source=f"{_VLLM}deepseek_r1_reasoning_parser.py; {_SGLANG}DeepSeekR1Detector",
     is_prefilled=True,
 )
 """The only marks that the official code of a benchmark knows: the last closing mark counts, wherever it is."""
