@@ -2,17 +2,42 @@
 
 python bench/decisions.py [PART ...] [--rounds N] [--seed N]
 
-Each part is in a file of its own, `decisions_PART.py`, whose function `rows` yields lines of a table.
+Each part is in a file of its own, `decisions_PART.py`, whose function `rows` yields lines, or figures with their claims.
+`--write` puts the figures of a part into the table of docs/statistics.md, in the place of those that it had.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from simulation import Figure
+
 FOLDER = Path(__file__).parent
+
+DOCUMENT = FOLDER.parent / "docs" / "statistics.md"
+
+HEAD = "| part | what is simulated | claim | simulated | rounds | |"
+"""The first line of the table of figures."""
+
+
+def write_figures(path: Path, part: str, figures: Sequence[Figure]) -> None:
+    """Replace the rows of a part in the table of a page, or add them at its end."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start = lines.index(HEAD) + 2
+    end = next(
+        index for index in range(start, len(lines) + 1) if not "".join(lines[index : index + 1])
+    )
+    table = lines[start:end]
+    prefix = f"| {part} |"
+    own = [index for index, line in enumerate(table) if line.startswith(prefix)]
+    place = own[0] if own else len(table)
+    kept = [line for line in table if not line.startswith(prefix)]
+    rows = [f"| {' | '.join([part, *figure.cells()])} |" for figure in figures]
+    lines[start:end] = [*kept[:place], *rows, *kept[place:]]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -26,14 +51,23 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--write", action="store_true", help="put the figures into docs/statistics.md"
+    )
     args = parser.parse_args()
     if unknown := set(args.parts) - set(known):
         parser.error(f"{', '.join(sorted(unknown))}: give {', '.join(known)}")
-    sys.path.insert(0, str(FOLDER))
     for part in args.parts or known:
         print(f"{part} ({args.rounds} rounds, seed {args.seed})", flush=True)
+        figures = []
         for row in import_module(f"decisions_{part}").rows(args.rounds, args.seed):
-            print(f"  {row}", flush=True)
+            if isinstance(row, Figure):
+                figures.append(row)
+                print(f"  {'; '.join(row.cells())}", flush=True)
+            else:
+                print(f"  {row}", flush=True)
+        if args.write and figures:
+            write_figures(DOCUMENT, part, figures)
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ def _decide_claim(
         is_open = ~is_above & ~is_below
         asked += is_open
         values = zip(test.tests, shares, test.values(scores[-1], kind.kind, seed), strict=True)
-        shares = [each.next_shares(share, number, *value) for each, share, value in values]
+        shares = [each.next_shares(share, number, value) for each, share, value in values]
         above, below = (each >= 1 - 1e-9 for each in shares)
         is_above |= is_open & above & ~below
         is_below |= is_open & below & ~above

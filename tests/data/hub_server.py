@@ -147,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             r"(?:/datasets)?/(.+?)/resolve/(refs/convert/parquet|[^/]+)/(.+)", path
         ):
             files = self.hub.files_at(match[1], match[2]) or {}
-            self._file(files.get(match[3]), body)
+            self._file(files.get(match[3]), body, self.hub.commit_of(match[1], match[2]))
         else:
             self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
 
@@ -175,12 +175,12 @@ class _Handler(BaseHTTPRequestHandler):
         }
         self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"}, True)
 
-    def _file(self, content: bytes | None, body: bool) -> None:
+    def _file(self, content: bytes | None, body: bool, commit: str = COMMIT) -> None:
         if content is None:
             self._send(404, b"", {"X-Error-Code": "EntryNotFound"}, body)
             return
         digest = self.hub.etag or hashlib.sha256(content).hexdigest()
-        headers = {"ETag": f'"{digest}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        headers = {"ETag": f'"{digest}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
         start = 0
         if match := re.match(r"bytes=(\d+)-", self.headers.get("Range") or ""):
             start = int(match[1])

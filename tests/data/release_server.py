@@ -92,11 +92,11 @@ class _Handler(hub_server._Handler):
         else:
             super()._answer(body)
 
-    def _file(self, content: bytes | None, body: bool) -> None:
+    def _file(self, content: bytes | None, body: bool, commit: str = COMMIT) -> None:
         if body:
             self.hub.logins.append(self.headers.get("Authorization"))
         if content is None:
-            super()._file(content, body)
+            super()._file(content, body, commit)
         elif not body:
             self._announce(content)
         elif self.hub.elsewhere:

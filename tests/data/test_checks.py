@@ -22,6 +22,7 @@ from helm_longctx.data.web import WebFile
 from helm_longctx.errors import InputError
 from helm_longctx.tasks import data_checks
 from helm_longctx.tasks.data_checks import RepositoryState, check_repositories
+from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.data.hub_server import COMMIT, Hub, point_at, serve
 from tests.data.releases import root
@@ -215,6 +216,28 @@ def test_rows_in_json_are_a_split(hub: Hub, tmp_path: Path) -> None:
     assert (root(tmp_path) / source.folder / "train.jsonl").read_bytes() == b'{"a":1}\n{"a":2}\n'
 
 
+def test_a_changed_file_is_warned_of(
+    hub: Hub, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A later fetch of other content than the recorded one has a line in the log, and one of the same has none."""
+    source = HubFile("org/free", "x.json", "free/x.json")
+    for content, is_changed in ((b"{}", False), (b"{}", False), (b"[]", True)):
+        hub.repos["org/free"] = {"x.json": content}
+        hub.commits["org/free"] = [hashlib.sha1(content).hexdigest()]
+        (root(tmp_path) / source.path).unlink(missing_ok=True)
+        caplog.clear()
+        source.ensure(root(tmp_path), "fetch it")
+        assert ("the file changed since it was fetched before" in caplog.text) == is_changed
+    data = HubDataset("org/rows", {"train": 0}, labelled=False)
+    for rows, is_changed in ((2, False), (3, True)):
+        hub.repos["org/rows"] = {"data/train-00000-of-00001.parquet": parquet(rows)}
+        hub.commits["org/rows"] = [f"{rows}" * 40]
+        (root(tmp_path) / data.paths[0]).unlink(missing_ok=True)
+        caplog.clear()
+        data.ensure(root(tmp_path), "fetch it")
+        assert ("the file changed since it was fetched before" in caplog.text) == is_changed
+
+
 def test_files_on_other_servers(hub: Hub) -> None:
     """The content of small pinned files is compared, and of others it is asked whether they exist."""
     hub.repos["org/web"] = {"x.txt": b"text"}
@@ -266,6 +289,28 @@ def test_one_commit_for_each_repository() -> None:
                     if source.pin and source.pin.kind != "github":
                         commits.setdefault(source.pin.repo, set()).add(source.pin.commit)
     assert {repo for repo, found in commits.items() if len(found) > 1} == set()
+
+
+def test_a_source_is_compared_once(hub: Hub) -> None:
+    """Sources that several tasks share are compared once, and their rows are given to each task's loader."""
+    facts = {"dataset": "PIR", "global_sample_id": 1, "assertion/question": "q", "mixin": "m"}
+    facts |= {"label": "True", "padding_type": "a", "dispersion": "first", "ctx_size": 250}
+    hub.repos["alonj/FLenQA"] = {
+        "data/eval-00000-of-00001.parquet": rows_of({**facts, "facts": ["f"]}, 12000)
+    }
+    entries = [
+        parse_entry(BENCHMARKS, f"flenqa:task={task},length=250") for task in ("pir", "monorel")
+    ]
+    shapes = [*data_checks.check_shapes(entries)]
+    assert [shape.result for shape in shapes] == ["same", "one row"]
+    heads = [request for request in hub.requests if request.startswith("GET /api/")]
+    assert len(heads) == 3
+
+
+def rows_of(row: dict[str, Any], rows: int) -> bytes:
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row] * rows), buffer)
+    return buffer.getvalue()
 
 
 def test_a_state_names_its_fields() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import make_boards
-from helm_longctx.results.comparison import Item, SharedTable, task_weights
+from helm_longctx.results.comparison import Item, SharedTable, add_reverses, task_weights
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.comparison import compare_pairs
+from helm_longctx.results.statistics.comparison import FAILURES_DECIDE, compare_pairs
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.boards import make_entry_boards
 from tests.support.results import result
@@ -173,3 +173,44 @@ def test_a_comparison_has_the_weights_of_categories() -> None:
     effects = {(pairing.by, pairing.part): pairing.comparison.effect.mean for pairing in pairings}
     assert effects["all", ""] == pytest.approx((1 / 2 + 0) / 2 - 1 / 2)
     assert effects["length", "8k"] == effects["all", ""]
+
+
+def test_failures_of_wrong_answers_make_no_model_better() -> None:
+    """If a model fails on what it would get wrong, the text and the record say so, and none of two equal models is better."""
+    results = [
+        result("a/answers", "nq", lambda question, depth: float(question % 2), questions=60),
+        result("a/refuses", "nq", lambda question, depth: 1.0 if question % 2 == 0 else None, 60),
+    ]
+    # The questions that both answer are those on which the first one is wrong.
+    table = compare(results, ["a/answers", "a/refuses"])
+    pairings = table.pairings()
+    everything = pairings[0]
+    failures = everything.comparison.failures
+    assert failures is not None
+    assert everything.comparison.effect.mean == -1
+    assert (failures.asked, failures.one.share, failures.other.share) == (360, 0, 0.5)
+    assert (failures.other.other_score, failures.other.other_n) == (1, 180)
+    assert failures.p_value < 0.001
+    assert failures.as_wrong.effect.mean == pytest.approx(0)
+    assert failures.as_right.effect.mean == pytest.approx(-0.5)
+    assert everything.better == ""
+    assert everything.decision.verdict == FAILURES_DECIDE
+    (sentence,) = table.describe(pairings, table.standings(pairings))
+    assert FAILURES_DECIDE in sentence
+    assert "no answer: 50.0 % of a/refuses and 0.0 % of a/answers" in sentence
+    ranks = {standing.model: standing.rank for standing in table.standings(pairings)}
+    assert {(rank.low, rank.high) for rank in ranks.values()} == {(1, 2)}
+
+
+def test_without_failures_nothing_is_said_about_them() -> None:
+    """Models that answer everything have no failures in their comparison, and its p-value decides."""
+    results = [
+        result("a/good", "nq", lambda question, depth: 1.0),
+        result("a/bad", "nq", lambda question, depth: 0.0),
+    ]
+    pairing = compare(results, ["a/good", "a/bad"]).pairings()[0]
+    assert pairing.comparison.failures is None
+    assert pairing.comparison.decisive_p_value == pairing.comparison.p_value
+    assert pairing.decision.verdict == "better"
+    reverse = add_reverses({("a/good", "a/bad"): pairing.decision})["a/bad", "a/good"]
+    assert reverse.verdict == "worse"

@@ -190,3 +190,16 @@ def test_scores_above_one_are_refused() -> None:
     """A score that is not a share has no bounds, so no test of a bounded mean is right for it."""
     with pytest.raises(InputError, match="stop_when needs scores between 0 and 1, but t has 3"):
         Question(parse_rule("score=60"), ["m"]).observe([scores([3.0])])
+
+
+def test_failures_of_wrong_answers_do_not_end_a_run() -> None:
+    """A model whose wrong answers fail is not better than one that answers everything equally well."""
+    random = np.random.default_rng(4)
+    right = random.random((2, 200)) < 0.5
+    one = [score(number, float(value)) for number, value in enumerate(right[0])]
+    other = [score(number, 1.0 if value else None) for number, value in enumerate(right[1])]
+    question = Question(parse_rule("better"), ["one", "other"])
+    question.observe([one, other])
+    verdict = question.decide()
+    assert verdict.interval.high < 0
+    assert verdict.text == ""

@@ -13,11 +13,11 @@ DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 def result(
     model: str,
     task: str,
-    score: Callable[[int, float], float],
+    score: Callable[[int, float], float | None],
     questions: int = 30,
     length: int = 8192,
 ) -> Result:
-    """A model's scores on questions at six depths."""
+    """A model's scores on questions at six depths; a question without a score has failed."""
     rows = tuple(
         InstanceScore(
             f"run-{model}",

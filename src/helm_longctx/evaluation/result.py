@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,7 +103,9 @@ class EvaluationResult:
 
         Returns:
             A row for each pair of models and each part: the paired difference with its 95 % interval, in 0 to 1, the
-            p-value, and the p-value adjusted by Holm's method.
+            p-value, and the p-value adjusted by Holm's method. `one_failed` and `other_failed` are the shares of
+            questions without an answer, `failed_p` says whether they differ, and `failed_as_wrong` and
+            `failed_as_right` are the differences with these questions as wrong and as right.
 
         Raises:
             InputError: both have a model of the same name, or they have no question in common.
@@ -118,28 +121,29 @@ class EvaluationResult:
         table = SharedTable(make_boards(sum(results, ()), BENCHMARKS), sorted(own) + sorted(others))
         rows: list[dict[str, Any]] = []
         for pairing in table.pairings():
-            effect = pairing.comparison.effect
             found = pairing.comparison
-            row = {
-                "one": pairing.one,
-                "other": pairing.other,
-                "by": pairing.by,
-                "part": pairing.part,
-                "difference": effect.mean,
-            }
-            row |= {
-                "low": effect.low,
-                "high": effect.high,
-                "n": effect.n,
-                "wins": found.wins,
-                "losses": found.losses,
-            }
+            failures = found.failures
             rows.append(
                 {
-                    **row,
+                    "one": pairing.one,
+                    "other": pairing.other,
+                    "by": pairing.by,
+                    "part": pairing.part,
+                    "difference": found.effect.mean,
+                    "low": found.effect.low,
+                    "high": found.effect.high,
+                    "n": found.effect.n,
+                    "wins": found.wins,
+                    "losses": found.losses,
                     "p": found.p_value,
                     "adjusted_p": pairing.adjusted,
                     "better": pairing.better,
+                    "verdict": pairing.decision.verdict,
+                    "one_failed": failures.one.share if failures else 0.0,
+                    "other_failed": failures.other.share if failures else 0.0,
+                    "failed_p": failures.p_value if failures else math.nan,
+                    "failed_as_wrong": (failures.as_wrong if failures else found).effect.mean,
+                    "failed_as_right": (failures.as_right if failures else found).effect.mean,
                 }
             )
         return pd.DataFrame(rows)

@@ -12,20 +12,23 @@ from urllib.parse import quote
 
 import numpy as np
 
-from helm_longctx.documents.numbers import p_sentence, range_text, signed_percent
+from helm_longctx.documents.numbers import p_sentence, percent, range_text, signed_percent
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
+    FAILURES_DECIDE,
+    AskedPairs,
     Comparison,
     Decision,
     Pairs,
-    compare_intervals,
+    compare_intervals_with_failures,
     compare_parts,
-    holm,
+    decide_all,
+    reverse_comparison,
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
-from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.results.statistics.ranking import (
     Rank,
     borda,
@@ -52,9 +55,7 @@ def add_reverses(decisions: Differences) -> Differences:
     """Return the decisions on pairs, in both directions."""
     found = dict(decisions)
     for (one, other), decision in decisions.items():
-        each = decision.comparison
-        effect = Interval(-each.effect.mean, -each.effect.high, -each.effect.low, each.effect.n)
-        reverse = replace(each, effect=effect, wins=each.losses, losses=each.wins)
+        reverse = reverse_comparison(decision.comparison)
         found[other, one] = replace(decision, comparison=reverse)
     return found
 
@@ -71,18 +72,34 @@ def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[str,
 def describe_best(best: str, others: Iterable[str], differences: Differences) -> str:
     """Say with which models the best one is tied, or that it is better than all; nothing if there is no other."""
     decisions = {other: differences[best, other] for other in others}
-    if tied := [
-        show_model(other) for other, decision in decisions.items() if not decision.is_different
-    ]:
-        rest = f" and {len(tied) - 4} more" if len(tied) > 4 else ""
-        worse = (
-            f" It is better than {len(decisions) - len(tied)} of the models."
-            if len(tied) < len(decisions)
-            else ""
-        )
-        return f"Statistical tie with {', '.join(tied[:4])}{rest}.{worse}"
-    largest = max((decision.adjusted for decision in decisions.values()), default=1.0)
-    return f"It is better than all others (adjusted {p_sentence(largest)})." if decisions else ""
+    if not decisions:
+        return ""
+    open_models = [other for other, decision in decisions.items() if decision.is_left_to_failures]
+    tied = [
+        other
+        for other, decision in decisions.items()
+        if not decision.is_different and other not in open_models
+    ]
+    sentences = []
+    if tied:
+        sentences.append(f"Statistical tie with {_list_models(tied)}.")
+    for other in open_models[:4]:
+        failures = describe_failures(best, other, decisions[other].comparison)
+        sentences.append(f"{FAILURES_DECIDE.capitalize()} about {show_model(other)} ({failures}).")
+    if len(open_models) > 4:
+        sentences.append(f"{FAILURES_DECIDE.capitalize()} about {len(open_models) - 4} more.")
+    better = len(decisions) - len(tied) - len(open_models)
+    if not tied and not open_models:
+        largest = max(decision.adjusted for decision in decisions.values())
+        sentences.append(f"It is better than all others (adjusted {p_sentence(largest)}).")
+    elif better:
+        sentences.append(f"It is better than {better} of the models.")
+    return " ".join(sentences)
+
+
+def _list_models(models: Sequence[str]) -> str:
+    rest = f" and {len(models) - 4} more" if len(models) > 4 else ""
+    return f"{', '.join(map(show_model, models[:4]))}{rest}"
 
 
 def describe_pair(one: str, other: str, decision: Decision) -> str:
@@ -90,10 +107,34 @@ def describe_pair(one: str, other: str, decision: Decision) -> str:
     effect = decision.comparison.effect
     is_higher = "better than" if effect.mean > 0 else "worse than"
     outcome = is_higher if decision.is_different else "in a statistical tie with"
+    names = f"{show_model(one)} is {outcome} {show_model(other)}"
+    if decision.is_left_to_failures:
+        names = f"{show_model(one)} and {show_model(other)}: {FAILURES_DECIDE}"
     difference = (
         f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
     )
-    return f"{show_model(one)} is {outcome} {show_model(other)} ({difference}; adjusted {p_sentence(decision.adjusted)})"
+    failures = describe_failures(one, other, decision.comparison)
+    notes = [difference, f"adjusted {p_sentence(decision.adjusted)}", failures]
+    return f"{names} ({'; '.join(note for note in notes if note)})"
+
+
+def describe_failures(one: str, other: str, comparison: Comparison) -> str:
+    """Say how many questions each of two models did not answer, and what that can change; empty without failures."""
+    failures = comparison.failures
+    if failures is None:
+        return ""
+    shares = (
+        f"no answer: {percent(failures.one.share)} % of {show_model(one)} and"
+        f" {percent(failures.other.share)} % of {show_model(other)}"
+    )
+    if not math.isnan(failures.p_value):
+        shares += f" ({p_sentence(failures.p_value)})"
+    bounds = [
+        f"failures as {name} {signed_percent(bound.effect.mean)},"
+        f" {range_text(bound.effect.low, bound.effect.high, signed_percent)}"
+        for name, bound in (("wrong", failures.as_wrong), ("right", failures.as_right))
+    ]
+    return "; ".join([shares, *bounds])
 
 
 @cache
@@ -132,7 +173,7 @@ def _compare_answers(
         return None
     weights = task_weights(board, tasks, one.length, one.part)
     shared = SharedAnswers(models, cells, [weights.get(cell.task, 0.0) for cell in cells])
-    return shared.compare(range(len(shared.items)))
+    return shared.compare(range(len(shared.questions)))
 
 
 def _compare_means(
@@ -154,7 +195,20 @@ def _compare_means(
         ends.append(
             mean_of_means([each.interval for each in found], [each.clusters_of() for each in found])
         )
-    return compare_intervals(*ends)
+    return compare_intervals_with_failures(
+        ends[0], ends[1], find_failure_share(one), find_failure_share(other)
+    )
+
+
+def find_failure_share(score: Result) -> float:
+    """Return the share of the questions without an answer, as a mean over tasks; 0 for a published score."""
+    if score.is_published:
+        return 0.0
+    if score.parts:
+        return fmean(find_failure_share(part) for part in score.parts)
+    if score.answers:
+        return fmean(answer.score is None for answer in score.answers)
+    return score.failed / max(score.failed + score.interval.n, 1)
 
 
 def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[str]:
@@ -174,6 +228,19 @@ def by_instance(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScor
         if answer.score is not None:
             found[answer.instance].append(answer)
     return found
+
+
+def by_question(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
+    """Return all repeats of each instance, also those without a score."""
+    found: dict[str, list[InstanceScore]] = defaultdict(list)
+    for answer in answers:
+        found[answer.instance].append(answer)
+    return found
+
+
+def failure_share(repeats: Sequence[InstanceScore]) -> float:
+    """Return the share of the repeats of an instance without a score."""
+    return fmean(answer.score is None for answer in repeats)
 
 
 def mean_of(repeats: Iterable[InstanceScore]) -> float:
@@ -218,6 +285,8 @@ class Pairing:
         part: the task, the length's label, or the depth in percent.
         adjusted: the p-value that is adjusted by Holm's method: over all pairs at the same length, as in the report,
             and otherwise over all pairs and parts with the same `by`; NaN until it is.
+        adjusted_with_failures: the adjusted p-value of the case in which the difference is least certain, if questions
+            have failed; see `Comparison.decisive_p_value`.
     """
 
     one: str
@@ -226,11 +295,16 @@ class Pairing:
     part: str
     comparison: Comparison
     adjusted: float = math.nan
+    adjusted_with_failures: float = 0.0
 
     @property
     def decision(self) -> Decision:
         """Whether the models differ."""
-        return Decision(self.comparison, self.adjusted)
+        return Decision(
+            comparison=self.comparison,
+            adjusted=self.adjusted,
+            adjusted_with_failures=self.adjusted_with_failures,
+        )
 
     @property
     def better(self) -> str:
@@ -272,7 +346,13 @@ class Contrast(NamedTuple):
 
 @dataclass(frozen=True)
 class _Cell:
-    """A task at a length, with the results of all models, and their answers to the instances that all of them have."""
+    """A task at a length, with the results of all models, and their answers to the instances that all of them have.
+
+    Args:
+        answers: the scored answers of each model to the instances that all models answered, by instance.
+        asked: all answers of each model to the instances that were put to all models, with those that failed; empty if
+            none failed.
+    """
 
     board: Board
     entry: str
@@ -280,11 +360,38 @@ class _Cell:
     length: int | None
     context: str
     answers: Mapping[str, Mapping[str, list[InstanceScore]]]
+    asked: Mapping[str, Mapping[str, list[InstanceScore]]]
     results: Sequence[Result]
 
     @property
     def instances(self) -> list[str]:
         return list(next(iter(self.answers.values())))
+
+
+@dataclass(frozen=True)
+class _Question:
+    """An instance that was put to all models.
+
+    Args:
+        weight: the weight of its cell in the overall score.
+        repeats: the answers of the first model, for what all answers to the instance share.
+    """
+
+    item: Item
+    cell: _Cell
+    weight: float
+    repeats: Sequence[InstanceScore]
+
+    @property
+    def group(self) -> str:
+        """The instance's cluster."""
+        return self.repeats[0].group
+
+    @property
+    def depth(self) -> int | None:
+        """The depth of the evidence, in percent; None if it has none."""
+        depth = self.repeats[0].depth
+        return None if depth is None else nearest_depth(depth)
 
 
 class SharedAnswers:
@@ -297,27 +404,32 @@ class SharedAnswers:
     Attributes:
         items: the instances. Their places in this list are the places of `scores`, `groups` and `weights`.
         scores: the scores of each model, means over repeats.
+        questions: the instances, and after them those that were put to all models and that one of them did not answer.
     """
 
     def __init__(self, models: Sequence[str], cells: Sequence[_Cell], weights: Sequence[float]):
         self.models = tuple(models)
-        rows = [
-            (cell, weight, name)
-            for cell, weight in zip(cells, weights, strict=True)
-            for name in cell.instances
-        ]
-        self.items = [
-            Item(cell.entry, cell.task, cell.length, cell.context, name) for cell, _, name in rows
-        ]
-        self.weights = [weight for _, weight, _ in rows]
-        self._cells = [cell for cell, _, _ in rows]
+        first = models[0]
+        answered: list[_Question] = []
+        unanswered: list[_Question] = []
+        for cell, weight in zip(cells, weights, strict=True):
+            rows = cell.answers[first]
+            answered += [_question(cell, weight, name, rows[name]) for name in rows]
+            asked = cell.asked.get(first, {})
+            unanswered += [
+                _question(cell, weight, name, asked[name]) for name in asked if name not in rows
+            ]
+        self.questions = [*answered, *unanswered]
+        self.items = [question.item for question in answered]
+        self.weights = [question.weight for question in answered]
+        self.groups = [question.group for question in answered]
         self._rows = {
-            model: [cell.answers[model][name] for cell, _, name in rows] for model in models
+            model: [question.cell.answers[model][question.item.instance] for question in answered]
+            for model in models
         }
         self.scores = {
             model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()
         }
-        self.groups = [answers[0].group for answers in self._rows[models[0]]]
 
     def answers_of(self, model: str, place: int) -> Sequence[InstanceScore]:
         """Return the answers of a model to the instance at a place in `items`: its repeats."""
@@ -325,45 +437,118 @@ class SharedAnswers:
 
     def depth(self, place: int) -> int | None:
         """Return the depth of the evidence of the instance at a place in `items`, in percent; None if it has none."""
-        depth = self._rows[self.models[0]][place][0].depth
-        return None if depth is None else nearest_depth(depth)
+        return self.questions[place].depth
 
-    def _split(self, part: Callable[[int], Part | None]) -> dict[Part, list[int]]:
+    @property
+    def weighted_places(self) -> list[int]:
+        """The places in `questions` that are in a mean."""
+        return [place for place, question in enumerate(self.questions) if question.weight]
+
+    def _split(self, part: Callable[[_Question], Part | None]) -> dict[Part, list[int]]:
+        """Return the places in `questions` of each part in which all models answered an instance."""
         parts: dict[Part, list[int]] = defaultdict(list)
-        for place in range(len(self.items)):
-            if (name := part(place)) is not None:
+        for place, question in enumerate(self.questions):
+            if (name := part(question)) is not None:
                 parts[name].append(place)
-        return parts
+        # The answered questions are the first ones.
+        return {name: places for name, places in parts.items() if places[0] < len(self.items)}
 
     def compare(self, places: Sequence[int]) -> Comparison:
-        """Compare the first model with the second one on a part of the instances."""
+        """Compare the first model with the second one on a part of the instances.
+
+        Args:
+            places: places in `questions`.
+        """
         one, other, *_ = self.models
-        cells = {id(self._cells[place]): self._cells[place] for place in places}.values()
-        results = (each for cell in cells for each in cell.results if each.model in (one, other))
+        cells = {id(self.questions[place].cell): self.questions[place].cell for place in places}
+        results = (
+            result
+            for cell in cells.values()
+            for result in cell.results
+            if result.model in (one, other)
+        )
         # The looks at the run that was looked at most often, until now.
         looks = max((run.looks for result in results for run in result.runs), key=len, default=())
-        looks = (*looks, len(places)) if looks and len(places) > looks[-1] else looks
+        size = sum(place < len(self.items) for place in places)
+        looks = (*looks, size) if looks and size > looks[-1] else looks
         return compare_parts(self.pair_scores(one, other, places), looks)
 
     def pair_scores(self, one: str, other: str, places: Sequence[int]) -> list[Pairs]:
-        """Return the scores of two models on a part of the instances, by task, with weights of the overall score."""
-        cells: dict[int, list[int]] = defaultdict(list)
+        """Return the scores of two models on a part of the instances, by task, with weights of the overall score.
+
+        Args:
+            places: places in `questions`.
+        """
+        by_cell: dict[int, list[int]] = defaultdict(list)
         for place in places:
-            cells[id(self._cells[place])].append(place)
+            by_cell[id(self.questions[place].cell)].append(place)
         # The weights of tasks in no mean are 0. Among themselves they are equal.
-        weights = [self.weights[cell[0]] for cell in cells.values()]
+        weights = [self.questions[cell[0]].weight for cell in by_cell.values()]
         total = sum(weights)
-        shares = [weight / total if total else 1 / len(cells) for weight in weights]
-        return [
-            Pairs(
-                self.scores[one][cell],
-                self.scores[other][cell],
-                [self.groups[place] for place in cell],
-                share,
+        shares = [weight / total if total else 1 / len(by_cell) for weight in weights]
+        parts = []
+        for cell, share in zip(by_cell.values(), shares, strict=True):
+            if not share:
+                continue
+            answered = [place for place in cell if place < len(self.items)]
+            pairs = Pairs(
+                a=self.scores[one][answered],
+                b=self.scores[other][answered],
+                groups=[self.groups[place] for place in answered],
+                weight=share,
+                asked=self._pair_questions(one, other, cell),
             )
-            for cell, share in zip(cells.values(), shares, strict=True)
-            if share
-        ]
+            parts.append(pairs)
+        return parts
+
+    def _pair_questions(self, one: str, other: str, places: Sequence[int]) -> AskedPairs | None:
+        """Return all questions of a cell at places, or nothing if both models answered all of them."""
+        questions = [self.questions[place] for place in places]
+        asked = questions[0].cell.asked
+        if not asked:
+            return None
+        first = [asked[one][question.item.instance] for question in questions]
+        second = [asked[other][question.item.instance] for question in questions]
+        return pair_questions(first, second)
+
+
+def pair_questions(
+    one: Sequence[Sequence[InstanceScore]], other: Sequence[Sequence[InstanceScore]]
+) -> AskedPairs | None:
+    """Return the scores and failures of two models on questions that were put to both.
+
+    Args:
+        one, other: the repeats of each question, in the same order.
+
+    Returns:
+        Nothing if both models answered all of them.
+    """
+    failed = [[failure_share(repeats) for repeats in side] for side in (one, other)]
+    if not any(failed[0]) and not any(failed[1]):
+        return None
+    return AskedPairs(
+        a=[_mean_or_nan(repeats) for repeats in one],
+        b=[_mean_or_nan(repeats) for repeats in other],
+        a_failed=failed[0],
+        b_failed=failed[1],
+        groups=[repeats[0].group for repeats in one],
+    )
+
+
+def _mean_or_nan(repeats: Sequence[InstanceScore]) -> float:
+    scores = [answer.score for answer in repeats if answer.score is not None]
+    return fmean(scores) if scores else math.nan
+
+
+def _question(cell: _Cell, weight: float, name: str, repeats: Sequence[InstanceScore]) -> _Question:
+    item = Item(
+        entry=cell.entry,
+        task=cell.task,
+        length=cell.length,
+        context=cell.context,
+        instance=name,
+    )
+    return _Question(item=item, cell=cell, weight=weight, repeats=repeats)
 
 
 class SharedTable(SharedAnswers):
@@ -437,10 +622,14 @@ class SharedTable(SharedAnswers):
             )
         found = []
         for family in families.values():
-            adjusted = holm([each.comparison.p_value for each in family])
+            decisions = decide_all([pairing.comparison for pairing in family])
             found += [
-                replace(each, adjusted=p_value)
-                for each, p_value in zip(family, adjusted, strict=True)
+                replace(
+                    pairing,
+                    adjusted=decision.adjusted,
+                    adjusted_with_failures=decision.adjusted_with_failures,
+                )
+                for pairing, decision in zip(family, decisions, strict=True)
             ]
         # The sort is stable, so that lengths and depths stay in their order.
         return sorted(found, key=lambda each: ("all", "length", "task", "depth").index(each.by))
@@ -452,15 +641,15 @@ class SharedTable(SharedAnswers):
             for pairing in pairings
             if pairing.by == "all"
         }
-        cells = self._split(lambda place: id(self._cells[place]) if self.weights[place] else None)
+        cells = self._split(lambda question: id(question.cell) if question.weight else None)
+        answered = [
+            [place for place in places if place < len(self.items)] for places in cells.values()
+        ]
         # A row for each model and a column for each task and length.
         table = np.array(
-            [
-                [self.scores[model][places].mean() for places in cells.values()]
-                for model in self.models
-            ]
+            [[self.scores[model][places].mean() for places in answered] for model in self.models]
         )
-        means = table @ np.array([self.weights[places[0]] for places in cells.values()])
+        means = table @ np.array([self.weights[places[0]] for places in answered])
         ranks = rank_ranges(
             dict(zip(self.models, map(float, means), strict=True)), decide_differences(every)
         )
@@ -538,14 +727,12 @@ class SharedTable(SharedAnswers):
 
     def _compare_parts(self) -> Iterator[Pairing]:
         one, other = self.models
-        lengths = self._split(
-            lambda place: self.items[place].length if self.weights[place] else None
-        )
-        depths = self._split(self.depth)
+        lengths = self._split(lambda question: question.item.length if question.weight else None)
+        depths = self._split(lambda question: question.depth)
         parts = {
-            "all": self._split(lambda place: "" if self.weights[place] else None),
+            "all": self._split(lambda question: "" if question.weight else None),
             "length": {label(length): lengths[length] for length in sorted(lengths)},
-            "task": self._split(lambda place: self.items[place].task or self.items[place].entry),
+            "task": self._split(lambda question: question.item.task or question.item.entry),
             "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
         }
         for by, places_of in parts.items():
@@ -559,21 +746,49 @@ def _find_cells(
     """Return the tasks, lengths and contexts of which all models have answers to the same instances."""
     cells = []
     for task, length, context in places:
-        found = board.shared_scores(models, task, length, context)
-        answers = [by_instance(result.answers) for result in found]
-        shared = (
-            [name for name in answers[0] if all(name in answer for answer in answers)]
-            if answers
-            else []
+        results = board.shared_scores(models, task, length, context)
+        answers = [by_instance(result.answers) for result in results]
+        if not answers:
+            continue
+        shared = [name for name in answers[0] if all(name in answer for answer in answers)]
+        if not shared:
+            continue
+        rows = {
+            model: {name: answer[name] for name in shared}
+            for model, answer in zip(models, answers, strict=True)
+        }
+        cells.append(
+            _Cell(
+                board=board,
+                entry=" ".join(filter(None, (results[0].entry, board.folder))),
+                task=task,
+                length=length,
+                context=context,
+                answers=rows,
+                asked=_find_questions(models, results),
+                results=results,
+            )
         )
-        if shared:
-            rows = {
-                model: {name: each[name] for name in shared}
-                for model, each in zip(models, answers, strict=True)
-            }
-            entry = " ".join(filter(None, (found[0].entry, board.folder)))
-            cells.append(_Cell(board, entry, task, length, context, rows, found))
     return cells
+
+
+def _find_questions(
+    models: Sequence[str], results: Sequence[Result]
+) -> dict[str, dict[str, list[InstanceScore]]]:
+    """Return the answers to the instances that were put to all models, with those that failed; empty if none did."""
+    asked = [by_question(result.answers) for result in results]
+    names = [name for name in asked[0] if all(name in answers for answers in asked)]
+    rows = {
+        model: {name: answers[name] for name in names}
+        for model, answers in zip(models, asked, strict=True)
+    }
+    has_failed = any(
+        answer.score is None
+        for by_name in rows.values()
+        for repeats in by_name.values()
+        for answer in repeats
+    )
+    return rows if has_failed else {}
 
 
 def _find_refusal(board: Board, models: Sequence[str], place: tuple[str, int | None, str]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import Board
 from helm_longctx.results.comparison import SharedTable
-from helm_longctx.results.statistics.comparison import Comparison, compare_parts, holm
+from helm_longctx.results.statistics.comparison import Comparison, compare_parts, decide_all
 from helm_longctx.runs.scores import find_method, without_method
 from helm_longctx.tasks.task import PLAIN
 
@@ -45,6 +45,7 @@ class Gain:
         method: the method with its arguments, such as `method=retrieve chunks=4`.
         comparison: the score with the method minus the score with plain prompts.
         adjusted: the p-value that is adjusted by Holm's method over the model's methods.
+        verdict: whether the method is `better` or `worse`, there is a `tie`, or failures decide; see `Decision.verdict`.
         not_compared: why other tasks of both are not compared; see `SharedTable.refusals`.
     """
 
@@ -55,6 +56,7 @@ class Gain:
     costs: Costs
     plain: Costs
     not_compared: tuple[str, ...]
+    verdict: str = ""
 
 
 def find_gains(
@@ -87,15 +89,16 @@ def find_gains(
         for method, name in runs[model].items():
             if method != PLAIN:
                 table = SharedTable(boards, (name, plain), length)
+                comparison = compare_parts(table.pair_scores(name, plain, table.weighted_places))
                 places = [place for place, weight in enumerate(table.weights) if weight]
-                comparison = compare_parts(table.pair_scores(name, plain, places))
                 costs, without = (_measure_costs(table, each, places) for each in (name, plain))
                 found.append(
                     Gain(model, method, comparison, math.nan, costs, without, tuple(table.refusals))
                 )
-        adjusted = holm([gain.comparison.p_value for gain in found])
+        decisions = decide_all([gain.comparison for gain in found])
         gains += [
-            replace(gain, adjusted=p_value) for gain, p_value in zip(found, adjusted, strict=True)
+            replace(gain, adjusted=decision.adjusted, verdict=decision.verdict)
+            for gain, decision in zip(found, decisions, strict=True)
         ]
     return gains
 

@@ -6,14 +6,15 @@ share the error (`statistics/comparison.py`), and `compare` knows of them.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from statistics import fmean
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
+from helm_longctx.results.comparison import mean_of, pair_questions
 from helm_longctx.results.statistics.comparison import (
     FIRST_OF_ROUNDS,
     SIGNIFICANCE,
+    AskedPairs,
     Looks,
     Pairs,
     compare_parts,
@@ -65,34 +66,35 @@ class Question:
 
     def observe(self, scores: Sequence[Iterable[InstanceScore]]) -> None:
         """Take all answers until now of each model, or raise an `InputError` for a score outside 0 to 1."""
-        # The mean over repeats of each instance of each model.
-        found: list[dict[Key, float]] = []
+        # The repeats of each instance of each model, also those that failed.
+        sides: list[dict[Key, list[InstanceScore]]] = []
         for answers in scores:
-            values: dict[Key, list[float]] = defaultdict(list)
+            questions: dict[Key, list[InstanceScore]] = defaultdict(list)
             for answer in answers:
-                if answer.score is not None:
-                    if not 0 <= answer.score <= 1:
-                        raise InputError(
-                            f"run: stop_when needs scores between 0 and 1, but {answer.task} has {answer.score:g}"
-                        )
-                    values[answer.task, answer.group, answer.instance].append(answer.score)
-            found.append({key: fmean(repeats) for key, repeats in values.items()})
-        self.asked = len({key for means in found for key in means})
+                if answer.score is not None and not 0 <= answer.score <= 1:
+                    raise InputError(
+                        f"run: stop_when needs scores between 0 and 1, but {answer.task} has {answer.score:g}"
+                    )
+                questions[answer.task, answer.group, answer.instance].append(answer)
+            sides.append(questions)
+        means = [_mean_scores(questions) for questions in sides]
+        self.asked = len({key for side in means for key in side})
         tasks: dict[str, list[Key]] = defaultdict(list)
-        for key in found[0]:
-            if all(key in means for means in found):
+        for key in means[0]:
+            if all(key in side for side in means):
                 tasks[key[0]].append(key)
         # Of one model, the difference to a score of 0 is the score.
-        first = found[0]
-        second = found[1] if len(found) > 1 else defaultdict(float)
+        first = means[0]
+        second = means[1] if len(means) > 1 else defaultdict(float)
         self._pairs = [
             Pairs(
-                [first[key] for key in keys],
-                [second[key] for key in keys],
-                [key[1] for key in keys],
-                1 / len(tasks),
+                a=[first[key] for key in keys],
+                b=[second[key] for key in keys],
+                groups=[key[1] for key in keys],
+                weight=1 / len(tasks),
+                asked=_find_questions(sides, task),
             )
-            for keys in tasks.values()
+            for task, keys in tasks.items()
         ]
         if size := sum(map(len, tasks.values())):
             self._now = next_looks(self.looks, size)
@@ -125,5 +127,26 @@ class Question:
         # This is how `compare` decides, so that both agree.
         found = compare_parts(self._pairs, self._now)
         better, worse = self._models if found.effect.mean > 0 else reversed(self._models)
-        text = f"{better} is better than {worse}" if found.p_value < SIGNIFICANCE else ""
+        is_different = found.decisive_p_value < SIGNIFICANCE
+        text = f"{better} is better than {worse}" if is_different else ""
         return Verdict(text, found.effect)
+
+
+def _mean_scores(questions: Mapping[Key, Sequence[InstanceScore]]) -> dict[Key, float]:
+    """Return the mean over repeats of the questions that have an answer."""
+    return {
+        key: mean_of(repeats)
+        for key, repeats in questions.items()
+        if any(answer.score is not None for answer in repeats)
+    }
+
+
+def _find_questions(
+    sides: Sequence[Mapping[Key, Sequence[InstanceScore]]], task: str
+) -> AskedPairs | None:
+    """Return the questions of a task that were put to both models; nothing for one model or without failures."""
+    if len(sides) < 2:
+        return None
+    one, other = sides
+    keys = [key for key in one if key[0] == task and key in other]
+    return pair_questions([one[key] for key in keys], [other[key] for key in keys])

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from helm_longctx.results.statistics.comparison import (
     _EQUAL,
+    FAILURES_DECIDE,
+    AskedPairs,
     Comparison,
     Pairs,
     compare_intervals,
+    compare_intervals_with_failures,
     compare_pairs,
     compare_parts,
+    decide_all,
     find_differences,
     holm,
 )
-from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.intervals import Floats, Interval
 from tests.results.statistics.simulation import (
     KINDS,
     Case,
@@ -244,3 +250,53 @@ def test_few_clusters_limit_the_statistic() -> None:
     others = Pairs([1.0] * 100, [0.0] * 100, [*map(str, range(100))], 0.5)
     limit = 1 / math.sqrt(0.5**2 + 100 * 0.005**2)
     assert compare_parts([book, others]).p_value == pytest.approx(2 * norm.sf(limit))
+
+
+RULES: dict[str, Callable[[Floats, Floats], NDArray[np.bool_]]] = {
+    "wrong answers": lambda right, draws: (right == 0) & (draws < 0.9),
+    "right answers": lambda right, draws: (right == 1) & (draws < 0.9),
+    "some right answers": lambda right, draws: (right == 1) & (draws < 0.1),
+    "at random": lambda right, draws: draws < 0.3,
+    "a part of the questions": lambda right, draws: np.arange(len(draws)) % 3 == 0,
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_rule_of_failing_makes_one_of_two_equal_models_better(rule: str) -> None:
+    """Whatever decides which questions of one model fail, equal models are called different in about 5 % at most."""
+    random = np.random.default_rng(1)
+    different = 0
+    groups = list(range(150))
+    for _ in range(200):
+        scores = (random.random((2, 150)) < 0.6).astype(float)
+        failed = RULES[rule](scores[1], random.random(150))
+        answers = np.where(failed, math.nan, scores[1])
+        asked = AskedPairs(
+            a=list(scores[0]),
+            b=list(answers),
+            a_failed=[0.0] * 150,
+            b_failed=list(failed.astype(float)),
+            groups=groups,
+        )
+        pairs = Pairs(
+            a=scores[0][~failed],
+            b=scores[1][~failed],
+            groups=list(np.flatnonzero(~failed)),
+            weight=1.0,
+            asked=asked,
+        )
+        different += decide_all([compare_parts([pairs])])[0].is_different
+    assert different / 200 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+
+
+def test_means_with_failures_hold_in_each_case() -> None:
+    """Published and own means differ only if failures as wrong and as right would not change that."""
+    own = Interval(0.9, 0.85, 0.94, 200)
+    other = Interval(0.7, 0.63, 0.76, 200)
+    assert (
+        decide_all([compare_intervals_with_failures(own, other, 0.0, 0.0)])[0].verdict == "better"
+    )
+    found = compare_intervals_with_failures(own, other, 0.25, 0.0)
+    assert found.failures is not None
+    assert found.failures.as_wrong.effect.mean == pytest.approx(0.9 * 0.75 - 0.7)
+    assert decide_all([found])[0].verdict == FAILURES_DECIDE

@@ -26,7 +26,7 @@ def rate(
         for answer in row:
             if test.is_above:
                 break
-            test.add(float(answer) - threshold, -threshold)
+            test.add(float(answer) - threshold)
         found += test.is_above
         counts += test.count
     return found / rounds, counts / rounds
@@ -57,7 +57,7 @@ def test_a_wrong_expectation_costs_no_certainty() -> None:
     for row in graded:
         test = DeadlineTest(expected, -0.3, MOST, ERROR)
         for score in row:
-            test.add(float(score) - 0.3, -0.3)
+            test.add(float(score) - 0.3)
         found += test.is_above
     assert found / 400 <= ERROR + 0.025
 
@@ -69,7 +69,7 @@ def test_the_wealth_is_never_negative_and_a_decision_stays(values: list[float]) 
     test = DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR)
     was_above = False
     for value in values:
-        test.add(value, -0.3)
+        test.add(value)
         assert test.share >= 0
         assert test.is_above or not was_above
         was_above = test.is_above
@@ -80,15 +80,15 @@ def test_the_soonest_decision() -> None:
     """The number of further values that can decide is right, and counting changes nothing."""
     test = DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR)
     share = test.share
-    needed = test.count_until_sure(0.7, -0.3, MOST)
+    needed = test.count_until_sure(0.7, MOST)
     assert (test.share, test.count) == (share, 0)
     for number in range(needed):
         assert not test.is_above, number
-        test.add(0.7, -0.3)
+        test.add(0.7)
     assert test.is_above
     assert (
         DeadlineTest(collect_outcomes([0.7, -0.3], [0.5, 0.5]), -0.3, MOST, ERROR).count_until_sure(
-            0, -0.3, 9
+            0, 9
         )
         == 9
     )

@@ -82,3 +82,17 @@ def test_groups_count_once() -> None:
     copied = pool({"a": np.tile(a, 6), "b": np.tile(b, 6)}, list(range(40)) * 6)
     widths = [found.strengths["a"].high - found.strengths["a"].low for found in (once, copied)]
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
+
+
+def test_failures_of_wrong_answers_give_no_rank() -> None:
+    """Of two equal models, the one whose wrong answers fail seems stronger, but no rank is certain, and the pair is named."""
+    random = np.random.default_rng(3)
+    one = (random.random(300) < 0.5).astype(float)
+    other = np.where(random.random(300) < 0.5, 1.0, np.nan)
+    scores = {"one": one, "other": other}
+    groups = list(range(300))
+    assert pool(scores, groups).ranks["other"].high == 1
+    failed = {"one": np.zeros(300, bool), "other": np.isnan(other)}
+    found = pool(scores, groups, failed)
+    assert found.ranks["other"].high == 2
+    assert found.open_pairs == (("one", "other"),)

@@ -62,6 +62,11 @@ class Reply:
     prompt: str = ""
     answer: str = ""
 
+    @property
+    def is_failed(self) -> bool:
+        """Whether there is no answer for another reason than the length of the prompt."""
+        return self.score is None and not self.refused
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields that have a value."""
         return {

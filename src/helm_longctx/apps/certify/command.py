@@ -21,6 +21,7 @@ from helm_longctx.apps.certify.search import (
     NO_TEXT,
     SEEDS,
     Design,
+    PairedAnswer,
     plan_tests,
 )
 from helm_longctx.config.load import load_config, read_options, split_names, takes_options
@@ -72,7 +73,10 @@ def plan_lengths(
     kinds = len(budgets)
     first = design.first
     above, _ = plan_tests(
-        [[(1.0, 1.0)] * first * design.texts] * kinds, design.loss, design.most, design.error
+        [[PairedAnswer(1.0, 1.0, 0)] * first * design.texts] * kinds,
+        design.loss,
+        design.most,
+        design.error,
     )
     # A kind of which more questions are drawn has more of them at the shortest length, too.
     counts = {
@@ -82,7 +86,7 @@ def plan_lengths(
             (first * (kinds - 1) + design.most) * design.texts,
         ),
         design.claim: (
-            above.count_until_sure(design.loss, design.loss - 1, design.most),
+            above.count_until_sure(design.loss, design.most),
             design.most,
         ),
     }

@@ -136,6 +136,19 @@ def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) 
     if refused:
         text = f"The server refuses prompts of {length_label(refused)}."
         findings.append(Finding("refuses", text))
+    failing = min(
+        (length for each in searches for length, cell in each.cells.items() if cell.failure_count),
+        default=0,
+    )
+    if failing:
+        cells = [each.cells[failing] for each in searches if failing in each.cells]
+        failed = sum(cell.failure_count for cell in cells)
+        asked = sum(len(cell.replies) for cell in cells)
+        text = (
+            f"{failed} of {asked} requests of {length_label(failing)} have no answer. They count as"
+            " wrong for an effective length, and as right for one that is not."
+        )
+        findings.append(Finding("fails", text))
     found = []
     for search in searches:
         usual = token_ratio(search.base.replies)
@@ -206,6 +219,8 @@ def _record_test(test: LengthTest) -> dict[str, Any]:
         "high": loss.high if loss.n > 1 else None,
         "decision": test.decision.value,
         "asked": test.asked,
+        "failed": test.failed,
+        "has_too_many_failures": test.has_too_many_failures,
     }
 
 

@@ -8,13 +8,13 @@ a bisection, as long as the tokens last.
 """
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 from statistics import fmean
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -59,6 +59,10 @@ FEWEST = 20
 MOST_SPARED = 3
 """Largest number of questions that are left out at the claim, to spare the tokens of further questions at the shortest
 length. So a claim of 1m costs at most 60 million tokens, and short claims are still decided."""
+
+MOST_FAILED = 0.1
+"""Above this share of requests without an answer at a length, it is not called effective, and a kind with more at the
+shortest length is not measured."""
 
 FIRST = 6
 """With fewer questions at the shortest length no kind can be measured, as its interval is over questions."""
@@ -138,6 +142,16 @@ class Cell:
         return [reply.score for reply in self.replies if reply.score is not None]
 
     @property
+    def failure_count(self) -> int:
+        """Number of requests without an answer, apart from refused prompts."""
+        return sum(reply.is_failed for reply in self.replies)
+
+    def scores_with(self, failure: float) -> list[float]:
+        """Return the scores in the order of the questions, in which a request without an answer has a given score."""
+        scores = [failure if reply.is_failed else reply.score for reply in self.replies]
+        return [score for score in scores if score is not None]
+
+    @property
     def is_refused(self) -> bool:
         """Whether the server refused a prompt because of its length."""
         return any(reply.refused for reply in self.replies)
@@ -149,9 +163,12 @@ class Cell:
             return Decision.BELOW
         if not all(self.errors):
             return Decision.OPEN
-        if decide(self.scores, self.lowest, self.errors[1]) is Decision.BELOW:
+        # Requests need not fail at random, so those that failed count against each decision.
+        if decide(self.scores_with(1.0), self.lowest, self.errors[1]) is Decision.BELOW:
             return Decision.BELOW
-        is_above = decide(self.scores, self.highest, self.errors[0]) is Decision.ABOVE
+        lowest_scores = self.scores_with(0.0)
+        is_above = decide(lowest_scores, self.highest, self.errors[0]) is Decision.ABOVE
+        is_above = is_above and self.failure_count <= MOST_FAILED * len(self.replies)
         return Decision.ABOVE if is_above else Decision.OPEN
 
     @property
@@ -234,9 +251,15 @@ class KindAnswers:
         )
         return parts.between / whole if is_real and whole else 0.0
 
-    def expect(self, seed: int) -> float:
-        """Return the score of a question without a loss: the kind's mean, moved to its own at the shortest length."""
+    def expect(self, seed: int, is_paired: bool = True) -> float:
+        """Return the score of a question without a loss.
+
+        Args:
+            is_paired: whether the kind's mean is moved to the question's own mean at the shortest length.
+        """
         mean = self.base_interval.mean
+        if not is_paired or not self.pairing:
+            return mean
         own = [each for each in self.base.answered if each.block.seed == seed]
         scores = [reply.score for each in own for reply in each.replies if reply.score is not None]
         return mean + self.pairing * (fmean(scores) - mean) if scores else mean
@@ -271,6 +294,7 @@ class KindAnswers:
         interval = self.base_interval
         return (
             interval.n > 0
+            and self.base.failure_count <= MOST_FAILED * len(self.base.replies)
             and interval.mean > self.least
             and interval.low > self.floor + self.design.loss
         )
@@ -292,6 +316,50 @@ class KindAnswers:
         )
 
 
+class PairedAnswer(NamedTuple):
+    """An answer at the shortest length.
+
+    Args:
+        expected: the expected score of the question.
+        question: the question's seed. Its answers in several texts are not independent.
+    """
+
+    expected: float
+    score: float
+    question: int
+
+
+class Expectation:
+    """The scores of questions without a loss, as the answers at the shortest length let one expect.
+
+    Args:
+        kinds: the kinds that can be measured.
+        shifts: what is added to the expected scores of each kind.
+        is_paired: whether a question is compared with itself, or with the mean of its kind.
+    """
+
+    def __init__(self, kinds: Sequence[KindAnswers], shifts: Mapping[str, float], is_paired: bool):
+        self._kinds = {each.kind: each for each in kinds}
+        self._shifts = shifts
+        self._is_paired = is_paired
+
+    def score(self, kind: str, seed: int) -> float:
+        """Return the expected score of a question."""
+        return self._kinds[kind].expect(seed, self._is_paired) + self._shifts[kind]
+
+    def answers_of(self, kind: KindAnswers) -> list[PairedAnswer]:
+        """Return the answers of a kind at the shortest length."""
+        answers = []
+        for each in kind.base.answered:
+            expected = self.score(kind.kind, each.block.seed)
+            answers += [
+                PairedAnswer(expected=expected, score=reply.score, question=each.block.seed)
+                for reply in each.replies
+                if reply.score is not None
+            ]
+        return answers
+
+
 class LengthTest:
     """The tests of the mean loss over the kinds at one length.
 
@@ -302,6 +370,8 @@ class LengthTest:
     Attributes:
         losses: the loss of each question, in the order of the answers: the expected score less the score.
         asked: number of questions that were asked.
+        failed: number of those without an answer, apart from refused prompts. The first test takes them for wrong
+            answers, and the second one for right ones, because requests need not fail at random.
         tests: the tests whether the mean loss is less than allowed, and whether there is any.
     """
 
@@ -311,11 +381,24 @@ class LengthTest:
         self.most = most
         self.losses: list[float] = []
         self.asked = 0
+        self.failed = 0
         self._loss = design.loss
         error = design.error_at(length)
-        self._shifts = find_shifts(kinds)
-        pairs = [_list_pairs(each, self._shifts[each.kind]) for each in kinds]
-        self.tests = plan_tests(pairs, design.loss, most, error)
+        shifts = find_shifts(kinds)
+        self._paired = Expectation(kinds, shifts, is_paired=True)
+        plans = [self._paired]
+        if any(each.pairing for each in kinds):
+            plans.append(Expectation(kinds, shifts, is_paired=False))
+        planned = []
+        for expectation in plans:
+            answers = [expectation.answers_of(each) for each in kinds]
+            planned.append(plan_tests(answers, design.loss, most, error))
+        # Pairs have a smaller variance, but their bounds are wider. Each test uses what has the larger power. Only
+        # answers at the shortest length choose, so the error stays.
+        powers = np.array([[test.power for test in pair] for pair in planned])
+        retention, loss = powers.argmax(axis=0)
+        self._expectations = (plans[retention], plans[loss])
+        self.tests = (planned[retention][0], planned[loss][1])
         self._is_refused = False
         self._next_count: int | None = None
 
@@ -325,18 +408,25 @@ class LengthTest:
         self._next_count = None
         self._is_refused |= reply.refused
         if reply.score is not None:
-            above, below = self.values(reply.score, kind, seed)
-            self.losses.append(below[0])
-            self.tests[0].add(*above)
-            self.tests[1].add(*below)
+            self.losses.append(self._paired.score(kind, seed) - reply.score)
+        elif reply.is_failed:
+            self.failed += 1
+        else:
+            return
+        above, _ = self.values(0.0 if reply.score is None else reply.score, kind, seed)
+        _, below = self.values(1.0 if reply.score is None else reply.score, kind, seed)
+        self.tests[0].add(above)
+        self.tests[1].add(below)
 
-    def values(self, score: T, kind: str, seed: int) -> tuple[tuple[T, float], tuple[T, float]]:
-        """Return for each test the value of a score, or of several scores, and the least one that is possible."""
-        expected = self.kinds[kind].expect(seed) + self._shifts[kind]
-        return (score - expected + self._loss, self._loss - expected), (
-            expected - score,
-            expected - 1,
-        )
+    @property
+    def has_too_many_failures(self) -> bool:
+        """Whether so many requests failed that the length cannot be called effective."""
+        return self.failed > MOST_FAILED * self.asked
+
+    def values(self, score: T, kind: str, seed: int) -> tuple[T, T]:
+        """Return the value of a score, or of several scores, for each test."""
+        above, below = (expectation.score(kind, seed) for expectation in self._expectations)
+        return score - above + self._loss, below - score
 
     @property
     def decision(self) -> Decision:
@@ -347,17 +437,12 @@ class LengthTest:
         if self._is_refused or any(cell.decision is Decision.BELOW for cell in cells):
             return Decision.BELOW
         above, below = self.tests
-        if above.is_above == below.is_above:
-            # If both decide, the one that needed fewer answers was first.
-            is_open = not above.is_above or above.count == below.count
-            return (
-                Decision.OPEN
-                if is_open
-                else Decision.ABOVE
-                if above.count < below.count
-                else Decision.BELOW
-            )
-        return Decision.ABOVE if above.is_above else Decision.BELOW
+        # If both decide, the one that needed fewer answers was first.
+        is_below = below.is_above and (not above.is_above or below.count < above.count)
+        is_above = above.is_above and (not below.is_above or above.count < below.count)
+        if is_below:
+            return Decision.BELOW
+        return Decision.ABOVE if is_above and not self.has_too_many_failures else Decision.OPEN
 
     @property
     def next_count(self) -> int:
@@ -365,11 +450,15 @@ class LengthTest:
         if self._next_count is None:
             self._next_count = 0
             left = self.most - self.asked
-            if left > 0 and self.decision is Decision.OPEN:
+            if left > 0 and self.tests[0].is_above and self.has_too_many_failures:
+                # Only more answers make the share of failures small enough.
+                missing = math.ceil(self.failed / MOST_FAILED) - self.asked
+                self._next_count = missing if missing <= left else 0
+            elif left > 0 and self.decision is Decision.OPEN:
                 mean = fmean(kind.base_interval.mean for kind in self.kinds.values())
                 above, below = self.tests
-                right = above.count_until_sure(1 - mean + self._loss, self._loss - mean, left)
-                self._next_count = below.count_until_sure(mean, mean - 1, right)
+                right = above.count_until_sure(1 - mean + self._loss, left)
+                self._next_count = below.count_until_sure(mean, right)
         return self._next_count
 
     @property
@@ -555,12 +644,8 @@ def find_shifts(kinds: Sequence[KindAnswers]) -> dict[str, float]:
     return {kind: fmean(means.values()) - mean for kind, mean in means.items()}
 
 
-Pairs = Sequence[tuple[float, float]]
-"""The expected score and the score of answers at the shortest length."""
-
-
 def plan_tests(
-    kinds: Sequence[Pairs], loss: float, most: int, error: float
+    kinds: Sequence[Sequence[PairedAnswer]], loss: float, most: int, error: float
 ) -> tuple[DeadlineTest, DeadlineTest]:
     """Return the tests whether the mean loss is less than `loss`, and whether there is any.
 
@@ -572,22 +657,33 @@ def plan_tests(
         most: largest number of questions.
         error: largest probability of a wrong decision.
     """
-    rows = np.array([(*pair, 1 / len(pairs)) for pairs in kinds for pair in pairs])
-    expected, scores, weights = rows.T
+    expected = np.array([answer.expected for answers in kinds for answer in answers])
+    scores = np.array([answer.score for answers in kinds for answer in answers])
+    weights = np.array([1 / len(answers) for answers in kinds for _ in answers])
     lost = min(loss / max(float(np.average(scores, weights=weights)), loss), 1.0)
     thinned = collect_outcomes(
         np.concatenate([expected - scores, expected]),
         np.concatenate([(1 - lost) * weights, lost * weights]),
     )
     kept = collect_outcomes(scores - expected + loss, weights)
-    mean = float(np.average(expected, weights=weights))
     # The expected scores are means of answers. They add the same variance to a mean of differences in each test.
-    errors = [np.subtract(*np.transpose(pairs)) for pairs in kinds]
-    noise = float(np.mean([np.var(each) / len(each) for each in errors])) / len(kinds)
+    noise = fmean(_variance_of_mean(answers) for answers in kinds) / len(kinds)
     ratio = most * noise / max(min(_variance(kept), _variance(thinned)), 1e-9)
-    above = DeadlineTest(kept, loss - mean, most, _adjust(error, ratio))
-    below = DeadlineTest(thinned, mean - 1, most, _adjust(error * (1 - KIND_SHARE), ratio))
+    # Questions are drawn, so the hypothesis says something about their mean only. A bound that depends on the question
+    # that was drawn would change the stakes, and with them the mean: all questions have one bound.
+    above = DeadlineTest(kept, loss - float(expected.max()), most, _adjust(error, ratio))
+    below_error = _adjust(error * (1 - KIND_SHARE), ratio)
+    below = DeadlineTest(thinned, float(expected.min()) - 1, most, below_error)
     return above, below
+
+
+def _variance_of_mean(answers: Sequence[PairedAnswer]) -> float:
+    """Return the variance of the mean difference of expected scores and scores, over questions."""
+    differences: dict[int, list[float]] = defaultdict(list)
+    for answer in answers:
+        differences[answer.question].append(answer.expected - answer.score)
+    means = [fmean(values) for values in differences.values()]
+    return float(np.var(means)) / len(means)
 
 
 def _adjust(error: float, ratio: float) -> float:
@@ -607,12 +703,3 @@ def _adjust(error: float, ratio: float) -> float:
 def _variance(outcomes: Outcomes) -> float:
     values, chances = map(np.asarray, outcomes)
     return float(chances @ values**2 - (chances @ values) ** 2)
-
-
-def _list_pairs(kind: KindAnswers, shift: float) -> list[tuple[float, float]]:
-    """Return the expected score and the score of each answer of a kind at the shortest length."""
-    pairs = []
-    for each in kind.base.answered:
-        expected = kind.expect(each.block.seed) + shift
-        pairs += [(expected, reply.score) for reply in each.replies if reply.score is not None]
-    return pairs

@@ -139,6 +139,11 @@ def _describe_open(record: Record) -> str:
         return f"no kind can be measured at {shortest}, where {why}. Scores: {scores}{failed}"
     if not tests or not tests[0]["n"]:
         return "no question at this length has an answer"
+    if tests[0]["has_too_many_failures"]:
+        return (
+            f"{tests[0]['failed']} of {tests[0]['asked']} requests of this length have no answer, more"
+            f" than a tenth, and {_describe_loss(tests[0])} in the others"
+        )
     return f"{_describe_loss(tests[0])} after {tests[0]['n']} answers, which decides nothing"
 
 

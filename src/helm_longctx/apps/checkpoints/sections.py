@@ -29,6 +29,7 @@ from helm_longctx.results.boards import OVERALL, Board, label, read_suite
 from helm_longctx.results.cells import plot_row, score_cell
 from helm_longctx.results.comparison import Pairing, SharedTable
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -77,6 +78,8 @@ class Curve:
         """Whether the score still rises at the end: `rises`, `falls`, `cannot tell`, or empty without a comparison."""
         if self.trend is None:
             return ""
+        if self.trend.decision.is_left_to_failures:
+            return FAILURES_DECIDE
         if not self.trend.decision.is_different:
             return "cannot tell"
         return "rises" if self.trend.comparison.effect.mean > 0 else "falls"

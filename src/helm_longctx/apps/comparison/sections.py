@@ -51,12 +51,18 @@ from helm_longctx.results.comparison import (
     SharedTable,
     Standing,
     add_reverses,
+    describe_failures,
     find_differences,
     find_ranks,
 )
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.comparison import SIGNIFICANCE, Decision
+from helm_longctx.results.statistics.comparison import (
+    FAILURES_DECIDE,
+    SIGNIFICANCE,
+    Decision,
+    SideFailures,
+)
 from helm_longctx.results.statistics.ranking import (
     borda,
     interquartile_mean,
@@ -66,6 +72,7 @@ from helm_longctx.results.statistics.ranking import (
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import PLAIN
 
 
 @for_each_length
@@ -112,9 +119,12 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
         found = each.comparison
         effect = each.comparison.effect
         counts = f"{found.wins} wins, {found.losses} losses, {found.ties} ties"
+        failures = describe_failures(one, other, found)
         rows.append(
             {
                 **{"row": names[one], "column": names[other], "tied": not each.is_different},
+                "open": each.is_left_to_failures,
+                "failures": failures or "none",
                 **{
                     "difference": round(effect.mean, 6),
                     "low": round(effect.low, 6),
@@ -131,10 +141,12 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
         " statistical tie. In the tooltip, the interval and p are of this pair alone, and the adjusted p, which decides"
         " on ties, is for all pairs of its family."
     )
-    text = "(datum.tied ? '= ' : '') + format(100 * datum.difference, '+.1f')"
+    if any(row["open"] for row in rows):
+        about += " A question mark: failures decide, so it cannot be told."
+    text = "(datum.open ? '? ' : datum.tied ? '= ' : '') + format(100 * datum.difference, '+.1f')"
     shares = dict.fromkeys(("difference", "low", "high"), "+.1%")
     p_values = dict.fromkeys(("p", "adjusted p"), ".2~g")
-    formats = {**shares, **p_values, "instances": None}
+    formats = {**shares, **p_values, "instances": None, "failures": None}
     spec = matrix(list(names.values()), "difference", largest, text, formats, "+.0%")
     return Figure(f"{name}-matrix", "Who is better than whom", about, spec, rows)
 
@@ -288,19 +300,26 @@ def shared_blocks(
     both_ways = add_reverses(every)
 
     def show_difference(decision: Decision | None) -> str:
-        mean = signed_percent(decision.comparison.effect.mean) if decision else ""
-        return f"= ({mean})" if decision and not decision.is_different else mean
+        if decision is None:
+            return ""
+        mean = signed_percent(decision.comparison.effect.mean)
+        if decision.is_left_to_failures:
+            return f"? ({mean})"
+        return mean if decision.is_different else f"= ({mean})"
 
+    is_open = any(decision.is_left_to_failures for decision in every.values())
+    open_mark = f"; ?: {FAILURES_DECIDE}" if is_open else ""
     matrix = text_table(
-        f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie)",
+        f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie{open_mark})",
         ["", *models],
         [
             [one, *(show_difference(both_ways.get((one, other))) for other in models)]
             for one in models
         ],
     )
+    failures = _failure_tables(pairings)
     if len(models) > 2:
-        return [ranking, matrix]
+        return [ranking, matrix, *failures]
     columns = ["by", "part", "difference in % (95 %)", "p", "adjusted p", "wins", "losses", "ties"]
     parts = [
         (
@@ -318,7 +337,48 @@ def shared_blocks(
         ranking,
         matrix,
         text_table(f"{pairings[0].one} minus {pairings[0].other}", columns, parts),
+        *failures,
     ]
+
+
+def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
+    """Return a table of the questions without an answer, by pair and part; nothing if all have answers."""
+    columns = [
+        *("pair", "by", "part", "questions", "no answer %", "p"),
+        *("score of the other there %", "failures as wrong (95 %)", "failures as right (95 %)"),
+        "verdict",
+    ]
+    rows = []
+    for pairing in pairings:
+        failures = pairing.comparison.failures
+        if failures is None:
+            continue
+        sides = (failures.one, failures.other)
+        rows.append(
+            [
+                f"{pairing.one} minus {pairing.other}",
+                pairing.by,
+                pairing.part,
+                str(failures.asked),
+                " and ".join(percent(side.share) for side in sides),
+                p_text(failures.p_value),
+                " and ".join(_show_other_score(side) for side in sides),
+                interval_text(failures.as_wrong.effect, signed_percent),
+                interval_text(failures.as_right.effect, signed_percent),
+                pairing.decision.verdict,
+            ]
+        )
+    title = (
+        "Questions without an answer (the difference is also given with them as wrong and as right)"
+    )
+    return [text_table(title, columns, rows)] if rows else []
+
+
+def _show_other_score(side: SideFailures) -> str:
+    """Return the score of the other model where one failed, and of how many questions."""
+    if not side.other_n:
+        return "–"
+    return f"{percent(side.other_score)} of {side.other_n}"
 
 
 def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
@@ -334,6 +394,7 @@ def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
             ),
             interval_text(each.comparison.effect, signed_percent),
             *map(p_text, (each.comparison.p_value, each.adjusted)),
+            each.verdict,
         )
         for name, each in zip(names, gains, strict=True)
     ]
@@ -346,7 +407,7 @@ def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
         ]
         for name, each in zip(names, gains, strict=True)
     ]
-    columns = ["method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p"]
+    columns = ["method", "questions", "score %", "gain in % (95 %)", "p", "adjusted p", "verdict"]
     per = ["tokens per question", "dollars per question", "tokens per point", "dollars per point"]
     return [
         text_table(
@@ -443,6 +504,10 @@ def _show_methods(gains: Sequence[Gain]) -> dict[str, Any]:
     for model in dict.fromkeys(gain.model for gain in gains):
         of_model = [gain for gain in gains if gain.model == model]
         print_blocks(gain_blocks(of_model))
+        for gain in of_model:
+            if gain.comparison.failures:
+                failures = describe_failures(gain.method, PLAIN, gain.comparison)
+                print(f"{gain.method}: {failures}")
         for line in dict.fromkeys(line for gain in of_model for line in gain.not_compared):
             print(line)
     return {"gains": [asdict(gain) for gain in gains]}
@@ -477,7 +542,10 @@ def _show(table: SharedTable, instances: int, address: str) -> dict[str, list[di
         print(*(f"  {link}" for link in contrast.links), sep="\n")
     return {
         "standings": [asdict(standing) for standing in standings],
-        "pairings": [{**asdict(pairing), "better": pairing.better} for pairing in pairings],
+        "pairings": [
+            {**asdict(pairing), "better": pairing.better, "verdict": pairing.decision.verdict}
+            for pairing in pairings
+        ],
         "differences": [
             {**contrast._asdict(), "item": contrast.item._asdict()} for contrast in contrasts
         ],

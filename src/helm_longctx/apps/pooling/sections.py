@@ -7,7 +7,7 @@ fitted to the pairs of these orders. Its code (`analysis/elo.py` at 9c31edb) fit
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 from typing import NamedTuple
@@ -38,9 +38,16 @@ from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, show_model
 from helm_longctx.results.cells import interval_row, rank_cell
-from helm_longctx.results.comparison import by_instance, mean_of
+from helm_longctx.results.comparison import by_instance, by_question, mean_of
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.comparison import Comparison, find_differences, two_sided
+from helm_longctx.results.statistics.comparison import (
+    FAILURES_DECIDE,
+    Comparison,
+    Failures,
+    SideFailures,
+    find_differences,
+    two_sided,
+)
 from helm_longctx.results.statistics.intervals import (
     Floats,
     Interval,
@@ -63,17 +70,23 @@ class Pooling:
         strengths: the strength of each model with its 95 % interval. Their mean is 0. A model of strength a beats one
             of strength b with the probability 1 / (1 + exp(b - a)) on an instance on which they differ.
         ranks: the rank by the strength, with the range that all pairs allow.
+        open_pairs: the pairs that differ in their answers, but not with failures as wrong or as right.
     """
 
     strengths: Mapping[str, Interval]
     ranks: Mapping[str, Rank]
+    open_pairs: tuple[tuple[str, str], ...] = ()
 
     def agreement(self, means: Mapping[str, float]) -> Correlation:
         """Return the rank correlation with other scores of the same models, such as their means."""
         return spearman([self.strengths[model].mean for model in means], list(means.values()))
 
 
-def pool(scores: Mapping[str, ArrayLike], groups: Sequence[object]) -> Pooling:
+def pool(
+    scores: Mapping[str, ArrayLike],
+    groups: Sequence[object],
+    failed: Mapping[str, ArrayLike] | None = None,
+) -> Pooling:
     """Rank models by the instances on which they differ.
 
     The intervals are from the sandwich estimate of the variance over groups, which is at least the variance of
@@ -82,23 +95,80 @@ def pool(scores: Mapping[str, ArrayLike], groups: Sequence[object]) -> Pooling:
     Args:
         scores: for each of two or more models shape (n,): its score on each instance; NaN if it has none.
         groups: the group of each instance.
+        failed: for each model shape (n,): whether it was asked and has no answer. A pair is decided only if it is
+            decided with failures as the worst and as the best answers, too.
 
     Raises:
         InputError: the package choix is not installed.
         ValueError: a model differs from no other model on any instance.
     """
+    names = list(scores)
+    table = np.array([np.asarray(score, dtype=float) for score in scores.values()])
+    codes = group_codes(groups, table.shape[1])
+    strengths, errors, comparisons = _fit(table, codes, names)
+    if failed is not None and any(np.any(rows) for rows in failed.values()):
+        is_failed = np.array([np.asarray(failed[name], dtype=bool) for name in names])
+        worst, best = (
+            _fit(np.where(is_failed, value, table), codes, names)[2]
+            for value in (-math.inf, math.inf)
+        )
+        comparisons = {
+            pair: _add_failures(pair, comparison, worst[pair], best[pair], failed)
+            for pair, comparison in comparisons.items()
+        }
+    decisions = find_differences(comparisons)
+    ranks = rank_ranges(dict(zip(names, strengths, strict=True)), decisions)
+    counts = (~np.isnan(table)).sum(axis=1)
+    rows = zip(names, strengths, normal_quantile() * errors, counts, strict=True)
+    return Pooling(
+        strengths={
+            name: Interval(float(s), float(s - h), float(s + h), int(n)) for name, s, h, n in rows
+        },
+        ranks=ranks,
+        open_pairs=tuple(
+            pair for pair, decision in decisions.items() if decision.is_left_to_failures
+        ),
+    )
+
+
+def _add_failures(
+    pair: tuple[str, str],
+    comparison: Comparison,
+    as_wrong: Comparison,
+    as_right: Comparison,
+    failed: Mapping[str, ArrayLike],
+) -> Comparison:
+    shares = [float(np.mean(np.asarray(failed[model], dtype=bool))) for model in pair]
+    if not any(shares):
+        return comparison
+    failures = Failures(
+        asked=comparison.effect.n,
+        one=SideFailures(shares[0]),
+        other=SideFailures(shares[1]),
+        p_value=math.nan,
+        as_wrong=as_wrong,
+        as_right=as_right,
+    )
+    return replace(comparison, failures=failures)
+
+
+def _fit(
+    table: Floats, codes: NDArray[np.intp], names: Sequence[str]
+) -> tuple[Floats, Floats, dict[tuple[str, str], Comparison]]:
+    """Return the strengths of models, their standard errors, and the comparisons of all pairs.
+
+    Args:
+        table: shape (models, instances).
+    """
     require("pooling", "the ranking over all instances")
     from choix import ilsr_pairwise_dense
 
-    names = list(scores)
-    table = np.array([np.asarray(score, dtype=float) for score in scores.values()])
     wins = np.array([(row > table).sum(axis=1) for row in table], dtype=float)
     compared = wins + wins.T
     if not compared.sum(axis=1).all():
         raise ValueError("a model differs from no other model on any instance")
     prior = PRIOR / (len(names) - 1) * (1 - np.eye(len(names)))
     strengths = np.asarray(ilsr_pairwise_dense(wins + prior), dtype=float)
-    codes = group_codes(groups, table.shape[1])
     covariances = _covariances(table, compared + 2 * prior, strengths, codes)
     comparisons = {}
     for i, j in combinations(range(len(names)), 2):
@@ -107,14 +177,8 @@ def pool(scores: Mapping[str, ArrayLike], groups: Sequence[object]) -> Pooling:
         half = normal_quantile() * error
         interval = Interval(difference, difference - half, difference + half, 0)
         comparisons[names[i], names[j]] = Comparison(interval, two_sided(abs(difference) / error))
-    ranks = rank_ranges(dict(zip(names, strengths, strict=True)), find_differences(comparisons))
     errors = np.sqrt(np.max([np.diag(covariance) for covariance in covariances], axis=0))
-    counts = (~np.isnan(table)).sum(axis=1)
-    rows = zip(names, strengths, normal_quantile() * errors, counts, strict=True)
-    return Pooling(
-        {name: Interval(float(s), float(s - h), float(s + h), int(n)) for name, s, h, n in rows},
-        ranks,
-    )
+    return strengths, errors, comparisons
 
 
 def _covariances(
@@ -190,11 +254,16 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
     # The group of each instance, and the score of each model on it.
     groups: dict[tuple[Place, str], str] = {}
     found: dict[str, dict[tuple[Place, str], float]] = defaultdict(dict)
+    failed: dict[str, set[tuple[Place, str]]] = defaultdict(set)
     for model, cells in results.items():
         for cell, result in cells.items():
-            for name, repeats in by_instance(result.answers).items():
+            answered = by_instance(result.answers)
+            for name, repeats in by_question(result.answers).items():
                 groups[cell, name] = f"{cell.board} {repeats[0].group}"
-                found[model][cell, name] = mean_of(repeats)
+                if name in answered:
+                    found[model][cell, name] = mean_of(answered[name])
+                else:
+                    failed[model].add((cell, name))
     table = {
         model: np.array([scores.get(key, math.nan) for key in groups])
         for model, scores in found.items()
@@ -209,7 +278,11 @@ def pool_boards(boards: Iterable[Board]) -> PooledRanking | None:
         return None
     shared = np.sum([~np.isnan(table[model]) for model in table], axis=0) > 1
     return PooledRanking(
-        pool({model: table[model] for model in models}, list(groups.values())),
+        pool(
+            {model: table[model] for model in models},
+            list(groups.values()),
+            {model: [key in failed[model] for key in groups] for model in models},
+        ),
         {model: fmean(each.interval.mean for each in results[model].values()) for model in models},
         {model: len(results[model]) for model in models},
         len({cell[:3] for model in models for cell in results[model]}),
@@ -271,6 +344,10 @@ def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
         "leave it no other rank" if is_sure else f"also leave it the ranks up to {ranks[best].high}"
     )
     certainty = f"The comparisons of all pairs {others}."
+    if open_pairs := found.pooling.open_pairs:
+        pairs = ", ".join(" and ".join(map(show_model, pair)) for pair in open_pairs[:4])
+        more = f" and {len(open_pairs) - 4} more" if len(open_pairs) > 4 else ""
+        certainty += f" {FAILURES_DECIDE.capitalize()} about {pairs}{more}."
     left_out = ", ".join(map(show_model, found.left_out))
     note = (
         f"Not ranked, because they differ from no other model on any instance: {left_out}."

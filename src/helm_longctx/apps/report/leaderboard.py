@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 from helm_longctx.apps.app import for_each_length
+from helm_longctx.apps.report.links import link_unread
 from helm_longctx.documents.document import (
     Answer,
     Cell,
@@ -45,6 +46,7 @@ from helm_longctx.results.comparison import (
     find_ranks,
 )
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
 from helm_longctx.results.statistics.ranking import Rank
 
 UNRANKED = "unranked"
@@ -149,13 +151,18 @@ def _certainty(ranking: Sequence[Result], own: Sequence[Result], differences: Di
         score = _score_text(first)
         texts += [f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."]
     if published:
-        decisions = [differences[best.model, each.model] for each in published]
-        signs = [
-            decision.is_different * (1 if decision.comparison.effect.mean > 0 else -1)
-            for decision in decisions
+        verdicts = [differences[best.model, each.model].verdict for each in published]
+        outcomes = {
+            "better": "better than",
+            "tie": "in a statistical tie with",
+            "worse": "worse than",
+            FAILURES_DECIDE: "by its failures not comparable with",
+        }
+        counts = [
+            f"{outcome} {verdicts.count(verdict)}"
+            for verdict, outcome in outcomes.items()
+            if verdict in verdicts
         ]
-        outcomes = (("better than", 1), ("in a statistical tie with", 0), ("worse than", -1))
-        counts = [f"{outcome} {signs.count(sign)}" for outcome, sign in outcomes if sign in signs]
         texts += [
             f"{show_model(best.model)} is {', '.join(counts)} of the {len(published)} published models."
         ]
@@ -224,7 +231,14 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
     lines = _lines(board, part, length, ranks)
     floors = board.floors(part, length)
     columns = list(
-        score_columns(board, length, parts, [line[1:] for line in lines], ranked_by=part)
+        score_columns(
+            board,
+            length,
+            parts,
+            [line[1:] for line in lines],
+            ranked_by=part,
+            link_unread=link_unread,
+        )
     )
     rows = []
     for (name_cell, model, context), *cells in zip(

@@ -9,9 +9,11 @@ n₁ and n₂ instances (Lan and DeMets 1983). The bets of `sequential.py` need 
 approximation, but more instances for the same power (docs/statistics.md).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -154,6 +156,9 @@ def _step(looks: Looks) -> tuple[float, float]:
 SIGNIFICANCE = 0.05
 """Two models are tied if the p-value, corrected for the number of tests, is not below this."""
 
+FAILURES_DECIDE = "cannot tell: failures decide"
+"""What is said if the answers show a difference that failures could explain."""
+
 _EQUAL = 1e-9
 """Scores that differ by less are equal."""
 
@@ -177,6 +182,7 @@ class Comparison:
             if there is no instance, or if a score has no interval.
         wins, losses, ties: numbers of instances on which the first model is better, worse, equal; 0 if only the means
             were compared.
+        failures: the questions without an answer; None if both models answered everything.
     """
 
     effect: Interval
@@ -184,20 +190,122 @@ class Comparison:
     wins: int = 0
     losses: int = 0
     ties: int = 0
+    failures: Failures | None = None
+
+    @property
+    def decisive_p_value(self) -> float:
+        """The largest p-value of the cases in which a difference must hold; 1 if their signs differ.
+
+        Questions need not fail at random. The cases are the questions that both answered, and all questions with
+        failures as wrong. If the shares of failures differ, failures as right are a case, too.
+        """
+        if self.failures is None:
+            return self.p_value
+        bounds = [self.failures.as_wrong]
+        if self.failures.is_uneven:
+            bounds.append(self.failures.as_right)
+        if any(bound.effect.mean * self.effect.mean <= 0 for bound in bounds):
+            return 1.0
+        return max(self.p_value, *(bound.p_value for bound in bounds))
+
+
+@dataclass(frozen=True)
+class SideFailures:
+    """The questions that one of two models did not answer.
+
+    Args:
+        share: the share of the questions that were put to both, 0 to 1.
+        other_score: the mean score of the other model on these questions; NaN if it answered none of them.
+        other_n: the number of these questions that the other model answered.
+    """
+
+    share: float
+    other_score: float = math.nan
+    other_n: int = 0
+
+
+@dataclass(frozen=True)
+class Failures:
+    """What is known about the questions that two models did not answer.
+
+    Args:
+        asked: number of questions that were put to both.
+        one, other: the failures of each model.
+        p_value: the two-sided p-value of the sign test whether one model fails on more clusters; NaN if only shares are
+            known.
+        as_wrong, as_right: the comparison on all questions, where failures have the lowest or the highest score.
+    """
+
+    asked: int
+    one: SideFailures
+    other: SideFailures
+    p_value: float
+    as_wrong: Comparison
+    as_right: Comparison
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether one model fails more often than the other, or that is not known."""
+        # NaN must be uneven, so the condition is not `<`.
+        return not self.p_value >= SIGNIFICANCE
+
+    def reverse(self) -> Failures:
+        """Return the failures with the models in the other order."""
+        return Failures(
+            asked=self.asked,
+            one=self.other,
+            other=self.one,
+            p_value=self.p_value,
+            as_wrong=reverse_comparison(self.as_wrong),
+            as_right=reverse_comparison(self.as_right),
+        )
+
+
+def reverse_comparison(comparison: Comparison) -> Comparison:
+    """Return the comparison of the second model with the first one."""
+    effect = comparison.effect
+    return Comparison(
+        effect=Interval(-effect.mean, -effect.high, -effect.low, effect.n),
+        p_value=comparison.p_value,
+        wins=comparison.losses,
+        losses=comparison.wins,
+        ties=comparison.ties,
+        failures=comparison.failures and comparison.failures.reverse(),
+    )
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether two models differ, if many are compared."""
+    """Whether two models differ, if many are compared.
+
+    Args:
+        adjusted: the adjusted p-value of the questions that both answered.
+        adjusted_with_failures: the adjusted `Comparison.decisive_p_value`.
+    """
 
     comparison: Comparison
     adjusted: float
+    adjusted_with_failures: float = 0.0
 
     @property
     def is_different(self) -> bool:
         """Whether one model is better; otherwise they are tied."""
-        # NaN must be a tie, so the condition is not `>=`.
-        return self.adjusted < SIGNIFICANCE
+        # NaN must be a tie, so the conditions are not `>=`.
+        return self.adjusted < SIGNIFICANCE and self.adjusted_with_failures < SIGNIFICANCE
+
+    @property
+    def is_left_to_failures(self) -> bool:
+        """Whether the answers show a difference that failures could explain."""
+        return self.adjusted < SIGNIFICANCE and not self.is_different
+
+    @property
+    def verdict(self) -> str:
+        """Whether the first model is `better` or `worse`, there is a `tie`, or `FAILURES_DECIDE`."""
+        if self.is_left_to_failures:
+            return FAILURES_DECIDE
+        if not self.is_different:
+            return "tie"
+        return "better" if self.comparison.effect.mean > 0 else "worse"
 
 
 def compare_pairs(a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = None) -> Comparison:
@@ -220,30 +328,113 @@ def compare_pairs(a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = 
 
 
 @dataclass(frozen=True)
+class AskedPairs:
+    """All questions of a part that were put to both models, if one of them did not answer all of them.
+
+    Args:
+        a, b: shape (n,): the scores of both; NaN without an answer.
+        a_failed, b_failed: shape (n,): the share of the repeats of each question without an answer.
+        groups: the group of each question.
+    """
+
+    a: Sequence[float]
+    b: Sequence[float]
+    a_failed: Sequence[float]
+    b_failed: Sequence[float]
+    groups: Sequence[object]
+
+
+@dataclass(frozen=True)
 class Pairs:
     """The scores of two models on the same instances of a part, such as a task.
 
     Args:
-        a, b: shape (n,), with n at least 1: the scores of both, in the same order.
+        a, b: shape (n,): the scores of both, in the same order. If n is 0, `asked` has questions.
         groups: the group of each instance; parts can share groups.
         weight: the part's share in the whole; the weights of all parts have the sum 1.
+        asked: all questions that were put to both; None if both answered all of them.
     """
 
     a: ArrayLike
     b: ArrayLike
     groups: Sequence[object]
     weight: float
+    asked: AskedPairs | None = None
+
+    def with_failures_as(self, value: float) -> Pairs:
+        """Return the scores on all questions, where each failure has a value."""
+        if self.asked is None:
+            return self
+        sides = []
+        for scores, failed in (
+            (self.asked.a, self.asked.a_failed),
+            (self.asked.b, self.asked.b_failed),
+        ):
+            shares = np.asarray(failed, dtype=float)
+            sides.append(np.nan_to_num(scores) * (1 - shares) + shares * value)
+        return Pairs(a=sides[0], b=sides[1], groups=self.asked.groups, weight=self.weight)
 
 
 def compare_parts(parts: Sequence[Pairs], looks: Looks = ()) -> Comparison:
     """Compare two models by the weighted mean of the parts' mean differences; see `compare_pairs`.
 
     Args:
-        parts: at least one part.
+        parts: at least one part in which both models answered an instance.
         looks: the sizes of the sample at which somebody looked and could stop, with the size now; empty if the size was
             fixed. The p-value and the interval are then right at all looks together.
+
+    Returns:
+        The comparison on the instances that both answered, with the `Failures` if there are others.
     """
-    return _compare(*join_pairs(parts), looks)
+    answered = [part for part in parts if len(part.groups)]
+    found = _compare(*join_pairs(answered), looks)
+    if all(part.asked is None for part in parts):
+        return found
+    return replace(found, failures=_compare_failures(parts, looks))
+
+
+def _compare_failures(parts: Sequence[Pairs], looks: Looks) -> Failures:
+    scores = np.concatenate([np.ravel([part.a, part.b]) for part in parts])
+    asked = [part.asked for part in parts if part.asked is not None]
+    scores = np.concatenate([scores, *(np.ravel([each.a, each.b]) for each in asked)])
+    # Scores of other metrics, such as log-probabilities, are outside 0…1.
+    lowest = min(0.0, float(np.nanmin(scores)))
+    highest = max(1.0, float(np.nanmax(scores)))
+    as_wrong, as_right = (
+        _compare(*join_pairs([part.with_failures_as(value) for part in parts]), looks)
+        for value in (lowest, highest)
+    )
+    one_failed = np.concatenate([each.a_failed for each in asked])
+    other_failed = np.concatenate([each.b_failed for each in asked])
+    groups = [group for each in asked for group in each.groups]
+    more = cluster_sums(one_failed - other_failed, group_codes(groups, len(groups)))
+    signs = (int((more > _EQUAL).sum()), int((more < -_EQUAL).sum()))
+    count = sum(len(part.asked.groups if part.asked else part.groups) for part in parts)
+    other_scores = np.concatenate([each.b for each in asked])
+    one_scores = np.concatenate([each.a for each in asked])
+    return Failures(
+        asked=count,
+        one=_describe_side(one_failed, other_scores, count),
+        other=_describe_side(other_failed, one_scores, count),
+        p_value=min(1.0, 2 * sign_test(max(signs), min(signs))),
+        as_wrong=as_wrong,
+        as_right=as_right,
+    )
+
+
+def _describe_side(failed: Floats, scores: Floats, count: int) -> SideFailures:
+    """Return the failures of a model.
+
+    Args:
+        failed: shape (n,): the share of the repeats without an answer.
+        scores: shape (n,): the scores of the other model; NaN without an answer.
+        count: the number of all questions.
+    """
+    rivals = scores[(failed > 0) & ~np.isnan(scores)]
+    score = float(rivals.mean()) if rivals.size else math.nan
+    return SideFailures(
+        share=float(failed.sum()) / count, other_score=score, other_n=int(rivals.size)
+    )
 
 
 def join_pairs(parts: Sequence[Pairs]) -> tuple[Floats, Floats, NDArray[np.intp]]:
@@ -281,6 +472,42 @@ def compare_intervals(one: Interval, other: Interval) -> Comparison:
     return Comparison(effect, two_sided(z))
 
 
+def compare_intervals_with_failures(
+    one: Interval, other: Interval, one_share: float, other_share: float
+) -> Comparison:
+    """Compare two independent means, also with failures as wrong and as right; see `compare_intervals`.
+
+    Args:
+        one_share, other_share: the share of the questions of each that have no answer, 0 to 1.
+    """
+    found = compare_intervals(one, other)
+    if not one_share and not other_share:
+        return found
+    as_wrong, as_right = (
+        compare_intervals(
+            mix_failures(one, one_share, value), mix_failures(other, other_share, value)
+        )
+        for value in (0.0, 1.0)
+    )
+    failures = Failures(
+        asked=min(one.n, other.n),
+        one=SideFailures(one_share),
+        other=SideFailures(other_share),
+        p_value=math.nan,
+        as_wrong=as_wrong,
+        as_right=as_right,
+    )
+    return replace(found, failures=failures)
+
+
+def mix_failures(interval: Interval, share: float, value: float) -> Interval:
+    """Return a mean with its interval, in which a share of the questions has a value instead of no answer."""
+    mean, low, high = (
+        end * (1 - share) + value * share for end in (interval.mean, interval.low, interval.high)
+    )
+    return Interval(mean, low, high, interval.n)
+
+
 def find_differences(comparisons: Mapping[Pair, Comparison]) -> dict[Pair, Decision]:
     """Decide which models differ, with Holm's correction over all comparisons.
 
@@ -293,11 +520,23 @@ def find_differences(comparisons: Mapping[Pair, Comparison]) -> dict[Pair, Decis
     Returns:
         The decisions by the same names.
     """
-    adjusted = holm([comparison.p_value for comparison in comparisons.values()])
-    return {
-        pair: Decision(comparisons[pair], p_value)
-        for pair, p_value in zip(comparisons, adjusted, strict=True)
-    }
+    return dict(zip(comparisons, decide_all(list(comparisons.values())), strict=True))
+
+
+def decide_all(comparisons: Sequence[Comparison]) -> list[Decision]:
+    """Return the decisions about a family of comparisons, in the same order; see `find_differences`."""
+    adjusted = holm([comparison.p_value for comparison in comparisons])
+    with_failures = holm([comparison.decisive_p_value for comparison in comparisons])
+    return [
+        Decision(
+            comparison=comparison,
+            adjusted=p_value,
+            adjusted_with_failures=decisive_p_value,
+        )
+        for comparison, p_value, decisive_p_value in zip(
+            comparisons, adjusted, with_failures, strict=True
+        )
+    ]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

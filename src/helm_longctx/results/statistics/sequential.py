@@ -230,20 +230,22 @@ class DeadlineTest:
 
     Args:
         expected: how the values are distributed if their mean is above 0, as far as one knows.
-        least: about the least possible value, below 0.
+        least: the least possible value of all questions, below 0. It must not depend on the question that was drawn:
+            the hypothesis is about the mean over questions, and a bound for each question would weight them.
         most: the largest number of values.
         error: the probability that the test says so although the mean is not above 0.
 
     Attributes:
         share: the wealth as a share of the goal.
         count: the number of values so far.
+        least: the least possible value.
     """
 
     def __init__(self, expected: Outcomes, least: float, most: int, error: float):
         self._expected = expected
-        self._least = min(least, -0.01)
+        self.least = min(least, -0.01)
         self._most = most
-        self._tables = _solve(expected, self._least, most)
+        self._tables = _solve(expected, self.least, most)
         self.share = error
         self.count = 0
 
@@ -257,40 +259,34 @@ class DeadlineTest:
         """The probability to find a mean above 0 if the values are as expected, less the price of the values."""
         return float(_look_up(self._tables[self.count], np.array([self.share]))[0])
 
-    def add(self, value: float, least: float) -> None:
-        """Take the next value; nothing changes after the decision or after the last value.
-
-        Args:
-            least: the least value that was possible. It may depend on what was known before the value, not on it.
-        """
+    def add(self, value: float) -> None:
+        """Take the next value; nothing changes after the decision or after the last value."""
         if self.is_above or self.count >= self._most:
             return
-        self.share = float(self.next_shares(np.array([self.share]), self.count, value, least)[0])
+        self.share = float(self.next_shares(np.array([self.share]), self.count, value)[0])
         self.count += 1
 
-    def next_shares(self, shares: Floats, count: int, values: ArrayLike, least: float) -> Floats:
+    def next_shares(self, shares: Floats, count: int, values: ArrayLike) -> Floats:
         """Return the wealth after the next value, of tests that differ only in their values.
 
         Args:
             shares: shape (tests,): the wealth as shares of the goal.
             count: the number of values so far.
-            values: shape (tests,), or one for all.
-            least: the least value that was possible.
+            values: shape (tests,), or one for all. None is below `least`.
         """
-        stakes = _stakes(shares, self._least, self._expected)
+        stakes = _stakes(shares, self.least, self._expected)
         gains = _expect(self._tables[count + 1], shares[:, None], stakes, self._expected)
         stake = stakes[np.arange(len(shares)), gains.argmax(axis=1)]
-        # No stake may lose more than there is, and the goal ends the test.
-        largest = shares / -least if least < 0 else math.inf
-        found = np.maximum(0.0, shares + np.minimum(stake, largest) * np.asarray(values))
+        # No stake loses more than there is, because its largest loss is the whole share. Rounding may.
+        found = np.maximum(0.0, shares + stake * np.asarray(values))
         return np.asarray(np.where(shares >= 1 - 1e-9, shares, found))
 
-    def count_until_sure(self, value: float, least: float, most: int) -> int:
+    def count_until_sure(self, value: float, most: int) -> int:
         """Return how many further values decide at the soonest, if all are as large as this one; at most `most`."""
         share = self.share
         count = self.count
         while not self.is_above and self.count < min(self._most, count + most):
-            self.add(value, least)
+            self.add(value)
         needed = self.count - count if self.is_above else most
         self.share = share
         self.count = count
