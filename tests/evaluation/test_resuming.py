@@ -15,6 +15,7 @@ import pytest
 
 import helm_longctx as lc
 from helm_longctx.evaluation.identities import describe_function, digest_weights, find_changes
+from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.runs.files import MODEL
 from helm_longctx.runs.journal import NAME
 from tests.evaluation.calls import call, look_up
@@ -191,3 +192,12 @@ def test_a_refused_call_keeps_earlier_results() -> None:
     with pytest.raises(lc.InputError, match="judges"):
         call(look_up, judge=["none", "auto"])
     assert (result.suite / result.results[0].run.path.name / "stats.json").is_file()
+
+
+def test_names_of_other_scripts() -> None:
+    """Names in other scripts, and very long ones, do not fall together, and are names of folders."""
+    names = ["模-1", "型-1", "模", "型", "x" * 300, "x" * 301, "my model", "my_model"]
+    safe = [make_safe_name(name) for name in names]
+    assert len(set(safe)) == len(names)
+    assert safe[-2:] == ["my-model", "my_model"]
+    assert all(len(name) <= 80 and name.isascii() for name in safe)

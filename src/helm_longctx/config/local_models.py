@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from helm_longctx.models.endpoints.registration import (
 )
 from helm_longctx.models.local.folders import count_tensors, digest_folder
 from helm_longctx.models.local.steps import find_step
+from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.lengths import parse_length
 
@@ -33,7 +33,6 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 
 
 class ModelFacts(NamedTuple):
@@ -140,18 +139,16 @@ def find_missing(folder: Path) -> str:
 
 
 def _make_name(model: LocalModel, path: str, revision: str | None, many: bool) -> str:
-    parts = (
-        [_NOT_IN_NAMES.sub("-", part) for part in Path(path).resolve().parts]
-        if Path(path).is_dir()
-        else []
-    )
-    parts = parts or [_NOT_IN_NAMES.sub("-", part) for part in path.split("/")]
+    is_folder = Path(path).is_dir()
+    # The first part of an absolute path is its root, which is no name.
+    whole = Path(path).resolve().parts[1:] if is_folder else path.split("/")
+    parts = [make_safe_name(part) for part in whole[-2:]]
     last = "-".join(filter(None, (parts[-1], revision[:12] if revision else "")))
-    organization = parts[-2].strip("/-") if len(parts) > 1 else ""
+    organization = parts[-2] if len(parts) > 1 else ""
     if model.name is None:
         return f"{organization or 'local'}/{last}"
     name = model.name if "/" in model.name else f"local/{model.name}"
-    return f"{name}-{last if len(parts) and Path(path).is_dir() else revision}" if many else name
+    return f"{name}-{last if is_folder else revision}" if many else name
 
 
 def read_facts(model: LocalModel) -> ModelFacts:

@@ -31,6 +31,7 @@ from helm_longctx.models.endpoints.registration import describe_model, load_toke
 from helm_longctx.models.engines import Engine, EngineFunction
 from helm_longctx.models.local.folders import digest_folder
 from helm_longctx.models.objects import OBJECTS, Function
+from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runner.sending import find_versions
@@ -205,11 +206,7 @@ def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: 
 
 def _object_name(name: str) -> str:
     """Return a name that run entries and folders can have."""
-    return (
-        name
-        if "/" in name
-        else f"{ORGANIZATION}/{_NOT_IN_NAMES.sub('-', name).strip('-') or 'model'}"
-    )
+    return name if "/" in name else f"{ORGANIZATION}/{make_safe_name(name)}"
 
 
 def _identify(model: Any, facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,6 +62,10 @@ FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "reque
 
 OTHER_FAILURES = "request_failed"
 
+MOST_SCORED = 1 << 19
+"""Characters of an answer that are scored, eight times the longest output of a benchmark. Some metrics take time that
+grows with the square of the length, so an answer of 50 MB would stop a run."""
+
 
 class LongContextMetric(Metric):
     """Scores answers with the task that the instance's sub-split names.
@@ -201,6 +205,8 @@ class LongContextMetric(Metric):
                 float(suspects_reasoning(state.result, references(state))),
             )
             yield "answer_repeats", float(is_repeating(state.result))
+            is_long = len(answer_of(state.result).answer) > MOST_SCORED
+            yield "answer_scored_in_part", float(is_long)
             if usage := usage_of(state.result):
                 yield (
                     "prompt_cut_by_server",
@@ -414,10 +420,11 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
     split = answer_of(state.result)
     # As in the official code, the prefix comes before the reasoning, which is removed with it.
     has_reasoning = split.reasoning is not None and not split.is_open
+    prediction = split.answer if has_reasoning else prefix + split.answer
     return {
         **sample.record,
         **(state.annotations or {}),
-        "prediction": split.answer if has_reasoning else prefix + split.answer,
+        "prediction": prediction[:MOST_SCORED],
         "references": references(state),
     }
 

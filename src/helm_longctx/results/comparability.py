@@ -44,6 +44,7 @@ SHARES = {
     "prompt_cut_by_server": "prompts that the server cut",
     "other_model": "answers of another model",
     "answer_repeats": "answers that the server ended because they repeat themselves",
+    "answer_scored_in_part": "answers of which only the first 524,288 characters were scored",
     EMPTY: "empty answers",
     IN_REASONING: "answers in the reasoning field",
     SUSPECTED: "answers may contain reasoning",

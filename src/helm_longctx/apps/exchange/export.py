@@ -367,6 +367,7 @@ def answer_record(answer: Answer) -> str:
     sample = answer.sample
     annotations = answer.state.get("annotations")
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
+    scores_prefix = scores_prefix and not answer.reasoning  # see `scored_record`
     prefix = (
         {"answer_prefix": sample.answer_prefix}
         if sample and scores_prefix and sample.answer_prefix

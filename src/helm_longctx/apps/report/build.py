@@ -232,8 +232,7 @@ def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> 
     if prompt not in prompts:
         prompts.append(prompt)
     values = score.values if score else {}
-    thinking = (answer.completion.get("thinking") or {}).get("text") or ""
-    texts = {"text": answer.text, "thinking": thinking, "error": answer.error}
+    texts = {"text": answer.text, "thinking": answer.reasoning, "error": answer.error}
     instances[answer.key].answers[number] = {
         "score": None if score is None or score.score is None else round(score.score, 4),
         "flags": [flag for flag in FLAGS if values.get(flag)],

@@ -42,7 +42,7 @@ from helm_longctx.tasks.words import english_words, f1, make_rouge
 _LETTERS = "ABCD"
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_LISTED = re.compile(r"\s*[A-Z](?=[\s.)])")
+_LISTED = re.compile(r"[A-Z](?=[\s.)])")
 _MATH = re.compile(r"The answer is (\S+)")
 _SPACE = re.compile(r"\s+")
 _CODE = ((",", ""), ("'", ""), ("\\", ""), (".0", ""), ("] [", "]["), ("[ [", "[["), ("] ]", "]]"))
