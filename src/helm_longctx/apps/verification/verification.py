@@ -22,7 +22,6 @@ from helm_longctx.tasks.proofs import (
     is_printed_as,
 )
 
-
 MOST_NAMES = 3
 """Number of missing files that an error names."""
 
