@@ -47,8 +47,10 @@ test-long: $(VENV)/installed-dev browser sandbox
 coverage: $(VENV)/installed-dev browser sandbox
 	$(PYTEST) --cov --cov-report term
 
-# Gives commands under random faults, kills and restarts. CHAOS_SECONDS= sets the duration (600), CHAOS_SEED= the first seed.
+# Attacks each surface and counts what held, then gives commands under random faults, kills and restarts.
+# CHAOS_SECONDS= sets the duration (600), CHAOS_SEED= the first seed.
 chaos: $(VENV)/installed-dev
+	$(BIN)/python -m tests.attacks
 	$(BIN)/python -m tests.chaos
 
 # Runs a quick part of the tests on the lowest and the newest Python. PYTHONS='python3.11 python3.12' tests others, and

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
@@ -69,12 +70,33 @@ def page_address(page: str) -> str:
     return f"{folder / name}.md{mark}{anchor}"
 
 
+_given: dict[str, str] = {}
+"""The settings of the call of `evaluate` that is in progress. They come before environment variables."""
+
+
+@contextmanager
+def give_settings(values: Mapping[str, str]) -> Iterator[None]:
+    """Use values instead of environment variables while the block runs, without a change of the environment."""
+    before = dict(_given)
+    _given.update(values)
+    try:
+        yield
+    finally:
+        _given.clear()
+        _given.update(before)
+
+
+def read_setting(name: str) -> str:
+    """Return what a call gives for a setting, or else the environment variable; empty if there is neither."""
+    return _given.get(name) or os.environ.get(name) or ""
+
+
 def number_setting(name: str, default: float, whole: bool = False) -> float:
     """Return the number in an environment variable, or the default if it is not set or empty.
 
     Raises an `InputError` if it is not a number above 0, or not a whole number although `whole` is set.
     """
-    value = os.environ.get(name) or str(default)
+    value = read_setting(name) or str(default)
     try:
         number = float(value)
     except ValueError:
@@ -98,7 +120,7 @@ def max_reply() -> int:
 
 def max_cost() -> float | None:
     """Return the limit in dollars, None for no limit, or raise an `InputError` if the variable has a wrong value."""
-    return number_setting(MAX_COST, 1.0) if os.environ.get(MAX_COST) else None
+    return number_setting(MAX_COST, 1.0) if read_setting(MAX_COST) else None
 
 
 def require(extra: str, purpose: str) -> None:

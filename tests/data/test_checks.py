@@ -22,6 +22,7 @@ from helm_longctx.data.web import WebFile
 from helm_longctx.errors import InputError
 from helm_longctx.tasks import data_checks
 from helm_longctx.tasks.data_checks import RepositoryState, check_repositories
+from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.data.hub_server import COMMIT, Hub, point_at, serve
 from tests.data.releases import root
@@ -288,6 +289,28 @@ def test_one_commit_for_each_repository() -> None:
                     if source.pin and source.pin.kind != "github":
                         commits.setdefault(source.pin.repo, set()).add(source.pin.commit)
     assert {repo for repo, found in commits.items() if len(found) > 1} == set()
+
+
+def test_a_source_is_compared_once(hub: Hub) -> None:
+    """Sources that several tasks share are compared once, and their rows are given to each task's loader."""
+    facts = {"dataset": "PIR", "global_sample_id": 1, "assertion/question": "q", "mixin": "m"}
+    facts |= {"label": "True", "padding_type": "a", "dispersion": "first", "ctx_size": 250}
+    hub.repos["alonj/FLenQA"] = {
+        "data/eval-00000-of-00001.parquet": rows_of({**facts, "facts": ["f"]}, 12000)
+    }
+    entries = [
+        parse_entry(BENCHMARKS, f"flenqa:task={task},length=250") for task in ("pir", "monorel")
+    ]
+    shapes = [*data_checks.check_shapes(entries)]
+    assert [shape.result for shape in shapes] == ["same", "one row"]
+    heads = [request for request in hub.requests if request.startswith("GET /api/")]
+    assert len(heads) == 3
+
+
+def rows_of(row: dict[str, Any], rows: int) -> bytes:
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row] * rows), buffer)
+    return buffer.getvalue()
 
 
 def test_a_state_names_its_fields() -> None:

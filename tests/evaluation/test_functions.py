@@ -367,3 +367,13 @@ def test_price_limits(tmp_path: Path) -> None:
     prices = tmp_path / "low.yaml"
     prices.write_text("python/nothing: {input: 0.001, output: 0.001}\n")
     assert len(call(nothing, max_cost=1, prices=prices).answers) == 4
+
+
+def test_a_very_long_answer() -> None:
+    """Of a very long answer only the start is scored, at once, and the score says so."""
+    result = call(lambda prompt: look_up(prompt) + " x" * 5_000_000, num_samples=1, lengths="4k")
+    assert result.scores.score[0] == 1
+    assert (
+        "answers of which only the first 524,288 characters were scored"
+        in (result.scores.reason[0])
+    )

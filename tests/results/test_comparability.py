@@ -72,6 +72,8 @@ def test_a_whole_run_lacks_nothing() -> None:
         ({"prompt_cut_by_server": 1.0}, {}, "prompt_cut_by_server:json_kv=1", "prompts that the server cut: 100 % (json_kv)"),
         ({"other_model": 1.0}, {}, "other_model:json_kv=1", "answers of another model: 100 % (json_kv)"),
         ({"answer_empty": 0.5, "num_instances": 100, "request_failed": 0.0}, {}, "answer_empty:json_kv=50/100", "50 of 100 answers are empty (json_kv)"),
+        ({"answer_in_reasoning": 1.0, "num_instances": 4}, {}, "answer_in_reasoning:json_kv=4/4", "4 of 4 answers have all their text in the reasoning field; check the server's reasoning parser (json_kv)"),
+        ({"reasoning_suspected": 0.25, "num_instances": 4}, {}, "reasoning_suspected:json_kv=1/4", "1 of 4 answers may contain reasoning (json_kv)"),
         ({"subsampled": 1.0}, {}, "subsampled:json_kv", "instances drawn by -m (json_kv)"),
         ({"generated_data": 1.0}, {"length": 8192}, "generated:json_kv=helmet_recall:length=8k", "generated questions, not the benchmark's own (json_kv)"),
         ({}, {"length": 9216}, "length:json_kv=9k", "9k is not a length of the benchmark (json_kv)"),

@@ -120,24 +120,21 @@ def test_functions(questions: Path) -> None:
 
 def test_imports(questions: Path, command: Command) -> None:
     """Imported answers are scored alone."""
+    # A prefix that was scored before the answer comes before the reasoning, too.
+    record = json.dumps({"answer_prefix": "Answer:", "references": [RIGHT]})
     with (questions / "answers.csv").open("w", newline="") as file:
         table = csv.writer(file)
-        table.writerow(["id", "answer", "references"])
-        table.writerows(
-            [number, output, json.dumps([RIGHT])] for number, output in enumerate(OUTPUTS)
-        )
+        table.writerow(["id", "answer", "record"])
+        table.writerows([number, output, record] for number, output in enumerate(OUTPUTS))
     name = "helmet_rag:task=nq,length=8k"
     options = ["--entry", name, "--model", "my/model", "--suite", "s", "-o", questions / "out"]
     assert command("import", questions / "answers.csv", *options) == 0, command.err
     (run,) = (questions / "out/runs/s").iterdir()
     texts = [
-        scored["prediction"]
-        for scored in (
-            {"prediction": state["result"]["completions"][0]["text"]}
-            for state in read(run, "scenario_state")["request_states"]
-        )
+        state["result"]["completions"][0]["text"]
+        for state in read(run, "scenario_state")["request_states"]
     ]
-    assert texts == OUTPUTS
+    assert texts == [f"Answer:{RIGHT}", *OUTPUTS[1:]]
     f1 = [
         stat["mean"]
         for row in read(run, "per_instance_stats")

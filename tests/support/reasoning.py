@@ -42,6 +42,8 @@ def outputs(answer: str, reasoning: str = REASONING) -> dict[str, str]:
         "Hunyuan A13B": f"{think}<answer>\n{answer}\n</answer>",
         "Ernie 4.5": f"{think}\n<response>\n{answer}\n</response>\n",
         "GLM-4.5V": f"{think}<|begin_of_box|>{answer}<|end_of_box|>",
+        "Marco-o1": f"<Thought>\n{reasoning}\n</Thought>\n<Output>\n{answer}\n</Output>",
+        "Reflection": f"<thinking>{reasoning}</thinking>\n<output>{answer}</output>",
         "R1-Zero": f"<think>{reasoning}</think> <answer>{answer}</answer>",
         "Cohere R7B": f"<|START_THINKING|>{reasoning}<|END_THINKING|><|START_RESPONSE|>{answer}<|END_RESPONSE|>",
         "Cohere 4": f"{reasoning}<|END_THINKING|><|START_TEXT|>{answer}<|END_TEXT|>",

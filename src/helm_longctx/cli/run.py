@@ -224,25 +224,25 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
 
 def find_new(folder: Path) -> Iterator[LocalModel]:
     """Yield each folder with a complete model that stays as it is, by step, and again if the model changes."""
-    from helm_longctx.config.local_models import (
-        digest_files,
+    from helm_longctx.config.local_models import (  # this imports HELM
         expand,
         find_missing,
         find_order,
-    )  # this imports HELM
+    )
+    from helm_longctx.models.local.folders import stamp_folder
 
     before: dict[Path, str] = {}
     made: dict[Path, str] = {}
     while True:
         now = {
-            each: digest_files(each)
+            each: stamp_folder(each)
             for each in sorted(folder.glob("*"))
             if each.is_dir() and not find_missing(each)
         }
         ready = [
             each
-            for each, digest in now.items()
-            if before.get(each) == digest and made.get(each) != digest
+            for each, stamp in now.items()
+            if before.get(each) == stamp and made.get(each) != stamp
         ]
         models = [model for each in ready for model in expand(LocalModel(path=str(each)))]
         for model in sorted(models, key=lambda model: find_order(str(model.name))):

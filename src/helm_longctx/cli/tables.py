@@ -285,7 +285,9 @@ def fetch(
                 continue
             official = entry.benchmark.find_official_entry(entry.name, task, entry.settings.length)
             advice = f"; {official} asks the benchmark's own" if official else ""
-            print(f"{task.name}{at} has no official data, so its questions are generated{advice}")
+            print(
+                f"{task.name}{at} has no official data, so similar examples will be generated{advice}"
+            )
 
 
 def _print_check(check: DataCheck) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,14 +12,16 @@ from typing import Any, NamedTuple
 from helm_longctx.config.places import KeyPath
 from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
 from helm_longctx.environment import require_modules
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.models.endpoints.registration import (
     ENGINE_CLIENT,
     LOCAL_CLIENT,
     describe_model,
     load_tokenizer,
 )
+from helm_longctx.models.local.folders import count_tensors, digest_folder
 from helm_longctx.models.local.steps import find_step
+from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.lengths import parse_length
 
@@ -31,7 +32,7 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 """Files of which a model has one."""
 
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
 class ModelFacts(NamedTuple):
@@ -137,26 +138,17 @@ def find_missing(folder: Path) -> str:
     return next((part for part in parts if not (folder / part).is_file()), "")
 
 
-def digest_files(folder: Path) -> str:
-    """Return a digest of the sizes and times of a model's files, which a training can replace."""
-    files = sorted(each for each in folder.iterdir() if each.suffix in (".safetensors", ".json"))
-    facts = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
-    return digest("\n".join(facts))[:16]
-
-
 def _make_name(model: LocalModel, path: str, revision: str | None, many: bool) -> str:
-    parts = (
-        [_NOT_IN_NAMES.sub("-", part) for part in Path(path).resolve().parts]
-        if Path(path).is_dir()
-        else []
-    )
-    parts = parts or [_NOT_IN_NAMES.sub("-", part) for part in path.split("/")]
+    is_folder = Path(path).is_dir()
+    # The first part of an absolute path is its root, which is no name.
+    whole = Path(path).resolve().parts[1:] if is_folder else path.split("/")
+    parts = [make_safe_name(part) for part in whole[-2:]]
     last = "-".join(filter(None, (parts[-1], revision[:12] if revision else "")))
-    organization = parts[-2].strip("/-") if len(parts) > 1 else ""
+    organization = parts[-2] if len(parts) > 1 else ""
     if model.name is None:
         return f"{organization or 'local'}/{last}"
     name = model.name if "/" in model.name else f"local/{model.name}"
-    return f"{name}-{last if len(parts) and Path(path).is_dir() else revision}" if many else name
+    return f"{name}-{last if is_folder else revision}" if many else name
 
 
 def read_facts(model: LocalModel) -> ModelFacts:
@@ -175,27 +167,90 @@ def read_facts(model: LocalModel) -> ModelFacts:
     else:
         folder = _download_settings(model)
         commit = folder.name
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-        tokenizer = folder / "tokenizer_config.json"
-        has_template = (folder / "chat_template.jinja").is_file() or bool(
-            tokenizer.is_file() and json.loads(tokenizer.read_bytes()).get("chat_template")
-        )
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"path={model.path!r}: its configuration cannot be read ({type(error).__name__})"
-        ) from None
-    needed = (config.get("auto_map") or {}).get("AutoModelForCausalLM")
+    config = _read_object(model, folder / "config.json")
+    tokenizer = folder / "tokenizer_config.json"
+    has_template = (folder / "chat_template.jinja").is_file() or bool(
+        tokenizer.is_file() and _read_object(model, tokenizer).get("chat_template")
+    )
+    if model.engine == "transformers":
+        _check_quantization(model, config)
+    if folder == Path(model.path):
+        _check_layers(model, config, folder)
+    code = config.get("auto_map")
+    needed = code.get("AutoModelForCausalLM") if isinstance(code, dict) else None
     if needed and model.engine == "transformers" and not model.remote_code:
         from transformers import CONFIG_MAPPING
 
         if config.get("model_type") not in CONFIG_MAPPING:
             advice = "give remote_code: true, with a name on the hub and a commit of 40 hexadecimal digits as revision"
             raise InputError(f"path={model.path!r} needs code of its own ({needed}); {advice}")
-    places = [config, config.get("text_config") or {}]
-    windows = (place.get(key) for place in places for key in _WINDOWS)
-    window = parse_length(model.context) if model.context else next(filter(None, windows), None)
+    window = parse_length(model.context) if model.context else _find_window(model, config)
     return ModelFacts(path, folder, commit, window, has_template)
+
+
+def _read_object(model: LocalModel, path: Path) -> dict[str, Any]:
+    """Read a JSON file of a model that has an object, or raise an `InputError`."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:  # the last for JSON that is too deep
+        raise InputError(
+            f"path={model.path!r}: {path.name} cannot be read ({type(error).__name__})"
+        ) from None
+    if not isinstance(content, dict):
+        raise InputError(f"path={model.path!r}: {path.name} has no JSON object")
+    return content
+
+
+def _parts_of_config(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a configuration and its part about texts, if it has one."""
+    return [part for part in (config, config.get("text_config")) if isinstance(part, dict)]
+
+
+def _find_window(model: LocalModel, config: dict[str, Any]) -> int | None:
+    """Return the window that a configuration says; None if it says none. Raises an `InputError` if it is no number."""
+    for part in _parts_of_config(config):
+        for key in _WINDOWS:
+            window = part.get(key)
+            if window is None:
+                continue
+            if not isinstance(window, int) or isinstance(window, bool) or window < 1:
+                raise InputError(
+                    f"path={model.path!r}: config.json has {key}={shorten(window)}; it must be a whole number from 1"
+                )
+            return window
+    return None
+
+
+def _check_layers(model: LocalModel, config: dict[str, Any], folder: Path) -> None:
+    """Raise an `InputError` if a configuration has more layers than its weights have tensors.
+
+    transformers makes all layers before it looks at the weights, which takes hours for a million of them.
+    """
+    tensors = count_tensors(folder)
+    for part in _parts_of_config(config):
+        for key in _LAYERS:
+            layers = part.get(key)
+            if isinstance(layers, int) and tensors is not None and layers > tensors:
+                raise InputError(
+                    f"path={model.path!r}: config.json has {key}={layers}, and the weights have only {tensors} tensors"
+                )
+
+
+def _check_quantization(model: LocalModel, config: dict[str, Any]) -> None:
+    """Raise an `InputError` if a model has a quantization that transformers does not know, and would ignore."""
+    named = config.get("quantization_config")
+    if named is None:
+        return
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    method = named.get("quant_method") if isinstance(named, dict) else None
+    # The methods of bitsandbytes have names of their own without the method (transformers/quantizers/auto.py).
+    has_own_name = isinstance(named, dict) and ("load_in_4bit" in named or "load_in_8bit" in named)
+    if method not in AUTO_QUANTIZATION_CONFIG_MAPPING and not has_own_name:
+        raise InputError(
+            f"path={model.path!r}: config.json has the quantization {shorten(method)}, which this version of"
+            " transformers does not know"
+        )
 
 
 def _download_settings(model: LocalModel) -> Path:
@@ -260,6 +315,15 @@ def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
     return found
 
 
+def _digest_files(model: LocalModel, facts: ModelFacts) -> str:
+    """Return a digest of the files of a model and of its adapter that are in folders; empty if none are."""
+    folders = [] if facts.commit else [facts.folder]
+    if model.adapter is not None and Path(model.adapter).is_dir():
+        folders.append(Path(model.adapter))
+    digests = [digest_folder(folder) for folder in folders]
+    return digests[0] if len(digests) == 1 else digest(" ".join(digests))[:16] if digests else ""
+
+
 def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
     """Return the entry in each of HELM's YAML files of a model that `expand` returned, or raise an `InputError`."""
     from helm_longctx.models.local.packaged import MODELS  # this imports transformers
@@ -279,8 +343,8 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
         **{key: value for key, value in loading.items() if value not in (None, False, {})},
         "batch": model.batch_size,
     }
-    if facts.commit is None:
-        arguments["digest"] = digest_files(facts.folder)
+    if identity := _digest_files(model, facts):
+        arguments["digest"] = identity
     client = LOCAL_CLIENT
     if model.engine != "transformers":
         client = ENGINE_CLIENT
@@ -297,7 +361,7 @@ def make_files(model: LocalModel) -> dict[str, dict[str, Any]]:
             "name": name, "model_name": name, "tokenizer_name": name, **limits, "client_spec": spec,
         },
         "model_metadata.yaml": describe_model(name, f"The model in {facts.path}", facts.has_template),
-        "tokenizer_configs.yaml": load_tokenizer(str(facts.folder)).config(name) or {},
+        "tokenizer_configs.yaml": load_tokenizer(str(facts.folder.resolve())).config(name) or {},
     }  # fmt: skip
 
 

@@ -159,6 +159,11 @@ def make_runner(config: RunConfig) -> LongContextRunner:
     return runner
 
 
+def read_limits(config: RunConfig) -> dict[str, str]:
+    """Return the values of a configuration's limits under the names of their environment variables."""
+    return _settings(config)
+
+
 @contextmanager
 def use_settings(config: RunConfig) -> Iterator[None]:
     """Set the variables for limits and judges' keys in the block, or raise an `InputError` if one is missing."""

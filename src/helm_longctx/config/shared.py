@@ -89,8 +89,9 @@ def fill_registries(local_path: Path) -> None:
     from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
 
     import helm_longctx.plugin  # noqa: F401
-    from helm_longctx.helm.patches import load_with_libyaml, yaml_reader
+    from helm_longctx.helm.patches import load_with_libyaml, log_what_helm_prints, yaml_reader
 
+    log_what_helm_prints()
     with yaml_reader(load_with_libyaml):
         register_builtin_configs_from_helm_package()
     # The user's files last, so that they replace deployments of the same name, as in `helm-run`.

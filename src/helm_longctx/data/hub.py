@@ -157,7 +157,7 @@ class HubDataset(Source):
     def pin(self) -> Pin:
         """The commit, the names or their starts, and the digests that are checked."""
         named = [name for names in self.files.values() for name in names]
-        starts = [f"{self.config or 'data'}/{split}-" for split in self.splits]
+        starts = [f"{self._own_folder}/{split}-" for split in self.splits]
         files = tuple(named or starts)
         return Pin(self.repo_id, "dataset", self.commit, files, self.sha256)
 
@@ -213,12 +213,18 @@ class HubDataset(Source):
         converted = {split: self._converted_files(split, available) for split in self.splits}
         return ParquetFiles(commit, converted, is_conversion=True)
 
+    @property
+    def _own_folder(self) -> str:
+        """The folder of the repository's own parquet files."""
+        is_named = self.parquet != "default"
+        return self.config or (self.parquet if is_named else "data")
+
     def _own_files(self, split: str, available: Sequence[str]) -> list[str]:
         """Return the names of a split's parquet files in the repository itself."""
         if names := self.files.get(split):
             # A split without one of its files is not the split.
             return [*names] if {*names} <= {*available} else []
-        folder = re.escape(self.config or "data")
+        folder = re.escape(self._own_folder)
         numbered = re.compile(rf"{folder}/{re.escape(split)}-\d+-of-\d+\.parquet")
         return [name for name in available if numbered.fullmatch(name)]
 

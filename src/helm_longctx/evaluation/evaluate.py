@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal
 
 from helm_longctx.errors import InputError, bad_argument, shorten
+
+ANYWAY: Literal["anyway"] = "anyway"
+"""The value of `resume` that goes on with another version of a model."""
 
 if TYPE_CHECKING:
     from helm_longctx.config.load import Options
@@ -33,7 +36,7 @@ def evaluate(
     judge: str | Sequence[str] | None = None,
     max_cost: float | None = None,
     prices: str | PathLike[str] | None = None,
-    resume: bool = False,
+    resume: bool | Literal["anyway"] = False,
     quiet: bool = False,
     verbose: bool = False,
     output_path: str | PathLike[str] = "benchmark_output",
@@ -66,7 +69,8 @@ def evaluate(
         max_cost: most dollars for all requests.
         prices: YAML file with prices of deployments.
         resume: whether to go on with the journal of a call that was interrupted, and to keep complete runs. Otherwise
-            an object is asked again.
+            an object is asked again. `True` refuses an object that has changed, by its code or its weights; `"anyway"`
+            goes on with it, and its scores have a mark.
         quiet, verbose: whether to log only errors, or everything.
         output_path: HELM's output folder.
         local_path: folder with HELM's YAML files and credentials.
@@ -74,15 +78,20 @@ def evaluate(
     Raises:
         InputError: an argument is wrong, a task or a model is unknown, a function returned something else than a text,
             or a run could not be made. Answers that arrived are kept.
+        KeyboardInterrupt: of Ctrl-C, and of SIGTERM if the caller does not handle it. Answers are kept, too.
     """
     given_arguments = dict(locals())
     # HELM is imported when a function is called, so that `import helm_longctx` stays fast.
     from helm_longctx.config.shared import set_log_levels, show_log
+    from helm_longctx.evaluation.turns import take_turn
 
-    given = _describe_models(model, name, tokenizer, context, batch_size)
-    options = _read_options(given_arguments, given)
-    with show_log(), set_log_levels(quiet, verbose) as prints:
-        return _make_runs(options, given, resume, prints)
+    if resume not in (True, False, ANYWAY):
+        raise bad_argument("evaluate", "resume", resume, ("True", "False", repr(ANYWAY)))
+    with take_turn():
+        given = _describe_models(model, name, tokenizer, context, batch_size)
+        options = _read_options(given_arguments, given)
+        with show_log(), set_log_levels(quiet, verbose):
+            return _make_runs(options, given, resume)
 
 
 def _describe_models(
@@ -176,18 +185,15 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
 
 
 def _make_runs(
-    options: Options, given: Sequence[GivenModel], resume: bool, prints: TextIO
+    options: Options, given: Sequence[GivenModel], resume: bool | str
 ) -> EvaluationResult:
-    """Make the runs, and return their results.
-
-    Args:
-        prints: the stream for what HELM prints while it gets ready. What functions print goes to the user.
-    """
+    """Make the runs, and return their results."""
     from helm.benchmark.runner import RunnerError
 
     from helm_longctx.config.load import load_config
-    from helm_longctx.config.plan import make_plan, use_settings
+    from helm_longctx.config.plan import make_plan, read_limits
     from helm_longctx.config.shared import fill_registries
+    from helm_longctx.environment import give_settings
     from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult
     from helm_longctx.results.reading import read_results
@@ -197,24 +203,24 @@ def _make_runs(
 
     config = load_config(None, options)
     objects = {each.name: each for each in given if each.answer is not None}
-    with use_settings(config), tempfile.TemporaryDirectory() as folder, ExitStack() as registered:
-        with redirect_stdout(prints):
-            fill_registries(config.local_path)
-            for each in objects.values():
-                registered.enter_context(register(each, Path(folder)))
-            specs = list(make_plan(config).specs)
-            runner = LongContextRunner(
-                **runner_arguments(
-                    config.output_path,
-                    config.suite,
-                    config.local_path,
-                    config.parallelism,
-                    skip_completed_runs=True,
-                ),
-                strategy=AskObjects(
-                    {name: each.identity for name, each in objects.items()}, resume
-                ),
-            )
+    with ExitStack() as stack:
+        stack.enter_context(give_settings(read_limits(config)))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        fill_registries(config.local_path)
+        for each in objects.values():
+            stack.enter_context(register(each, folder))
+        specs = list(make_plan(config).specs)
+        runner = LongContextRunner(
+            **runner_arguments(
+                config.output_path,
+                config.suite,
+                config.local_path,
+                config.parallelism,
+                skip_completed_runs=True,
+            ),
+            strategy=AskObjects({name: each.identity for name, each in objects.items()}, resume),
+        )
+        runner.owns_process = False
         runner.logs_scores = False
         try:
             runner.run_all(specs)

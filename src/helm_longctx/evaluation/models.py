@@ -10,20 +10,28 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import orjson
 from helm.benchmark.config_registry import register_configs_from_directory
 from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED,
 )
 from helm.benchmark.model_metadata_registry import get_all_models
 from helm.benchmark.run_spec import RunSpec
-from helm.common.hierarchical_logger import hlog
+from helm.common.hierarchical_logger import hlog, hwarn
 
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.evaluation.identities import (
+    RESUMED,
+    describe_function,
+    describe_loaded,
+    describe_tokenizer,
+    find_changes,
+)
 from helm_longctx.models.endpoints.files import add_entries
 from helm_longctx.models.endpoints.registration import describe_model, load_tokenizer
 from helm_longctx.models.engines import Engine, EngineFunction
+from helm_longctx.models.local.folders import digest_folder
 from helm_longctx.models.objects import OBJECTS, Function
+from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runner.sending import find_versions
@@ -113,7 +121,10 @@ def describe_given(
         engine = Engine.find(model)
         batch = batch_size or _BATCH
         name = _object_name(name or Path(engine.path).name)
-        identity = _identify(model, {"path": engine.path})
+        facts: dict[str, Any] = {"path": engine.path}
+        if Path(engine.path).is_dir():
+            facts["files"] = digest_folder(Path(engine.path))
+        identity = _identify(model, facts)
         tokenizer = tokenizer or engine.tokenizer
         answer = EngineFunction(engine, batch)
         given = GivenModel(name, name, batch, answer, _ENGINE, identity, tokenizer, engine.window)
@@ -122,7 +133,8 @@ def describe_given(
             type(model).__call__
         )
         name = _object_name(name or getattr(model, "__name__", None) or type(model).__name__)
-        identity = _identify(model, {"qualname": getattr(model, "__qualname__", None)})
+        facts = {"qualname": getattr(model, "__qualname__", None), **describe_function(model)}
+        identity = _identify(model, facts | describe_tokenizer(tokenizer))
         batch = batch_size or (_CONCURRENT if is_async else 1)
         given = GivenModel(
             name, name, batch, Function(model, batch_size), _FUNCTION, identity, tokenizer
@@ -185,6 +197,7 @@ def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: 
     facts["adapters"] = {
         each: str(config) for each, config in getattr(model, "peft_config", {}).items()
     }
+    facts |= describe_loaded(model, tokenizer)
     name = _object_name(name or Path(loaded.path).name)
     return GivenModel(
         name, name, batch, loaded, _TRANSFORMERS, _identify(model, facts), tokenizer, loaded.window
@@ -193,11 +206,7 @@ def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: 
 
 def _object_name(name: str) -> str:
     """Return a name that run entries and folders can have."""
-    return (
-        name
-        if "/" in name
-        else f"{ORGANIZATION}/{_NOT_IN_NAMES.sub('-', name).strip('-') or 'model'}"
-    )
+    return name if "/" in name else f"{ORGANIZATION}/{make_safe_name(name)}"
 
 
 def _identify(model: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,7 +262,8 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
         yield
     finally:
         # The process need not keep the weights of a model that the user drops.
-        OBJECTS.pop(given.name).close()
+        if given_object := OBJECTS.pop(given.name, None):
+            given_object.close()
 
 
 class AskObjects(Strategy):
@@ -261,10 +271,10 @@ class AskObjects(Strategy):
 
     Args:
         identities: what identifies each object, by the name of its deployment.
-        resumes: whether complete runs are kept and unfinished ones go on.
+        resumes: whether complete runs are kept and unfinished ones go on; `anyway` also if the model has changed.
     """
 
-    def __init__(self, identities: Mapping[str, Mapping[str, Any]], resumes: bool):
+    def __init__(self, identities: Mapping[str, Mapping[str, Any]], resumes: bool | str):
         self._identities = identities
         self._resumes = resumes
 
@@ -279,12 +289,12 @@ class AskObjects(Strategy):
             if not self._resumes:
                 return False
             before = read_model(runner.run_path(spec))
-            now = orjson.loads(orjson.dumps(identity, default=str))
-            if changed := [key for key in now if before and now[key] != before.get(key)]:
+            changed = find_changes(before, identity)
+            if changed and self._resumes is True:
                 key = changed[0]
                 raise InputError(
-                    f"resume=True: the earlier call had another model ({key}: {before.get(key)}, now {now[key]}); give"
-                    " resume=False to ask again, or another name="
+                    f"resume=True: the earlier call had another model ({key}: {before.get(key)}, now"
+                    f" {identity.get(key)}); give resume=False to ask again, resume='anyway' to go on, or another name="
                 )
         return super().skips(runner, spec)
 
@@ -302,7 +312,11 @@ class AskObjects(Strategy):
         identity = self._identities.get(run.spec.adapter_spec.model_deployment)
         if identity is not None:
             run.journal.advice = "call evaluate again with resume=True"
-            write_model(run.path, identity)
+            before = read_model(run.path) if self._resumes else {}
+            changed = sorted({*find_changes(before, identity), *before.get(RESUMED, ())})
+            write_model(run.path, {**identity, **({RESUMED: changed} if changed else {})})
+            if changed:
+                hwarn(f"{run.spec.name} goes on with another model: changed {', '.join(changed)}")
             if self._resumes:
                 hlog(f"{run.spec.name} goes on with {len(run.journal)} answers of an earlier call")
         else:

@@ -55,12 +55,16 @@ from helm_longctx.tasks.metric_names import (
 )
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
-from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, Record
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, UNREAD, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
 """Failures that have their own counts, because they depend on the model and repeat."""
 
 OTHER_FAILURES = "request_failed"
+
+MOST_SCORED = 1 << 19
+"""Characters of an answer that are scored, eight times the longest output of a benchmark. Some metrics take time that
+grows with the square of the length, so an answer of 50 MB would stop a run."""
 
 
 class LongContextMetric(Metric):
@@ -201,6 +205,8 @@ class LongContextMetric(Metric):
                 float(suspects_reasoning(state.result, references(state))),
             )
             yield "answer_repeats", float(is_repeating(state.result))
+            is_long = len(answer_of(state.result).answer) > MOST_SCORED
+            yield "answer_scored_in_part", float(is_long)
             if usage := usage_of(state.result):
                 yield (
                     "prompt_cut_by_server",
@@ -239,8 +245,13 @@ class LongContextMetric(Metric):
 
     def _scores(self, state: RequestState, sample: Sample) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
+        assert state.result
         task = self.benchmark.task(state.instance.sub_split)
-        scores = task.scores(scored_record(state, sample))
+        record = scored_record(state, sample)
+        # A scored answer prefix would be the text of an empty answer.
+        is_empty_text = not state.result.completions[0].text.strip()
+        yield UNREAD, float(is_empty_text or not task.can_read(record))
+        scores = task.scores(record)
         score = scores.pop(MAIN_METRIC, None)
         # A score of several metrics is the mean of their means (`derive_stats`), which can be over different instances.
         if score is not None and len(task.headline) == 1:
@@ -409,10 +420,11 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
     split = answer_of(state.result)
     # As in the official code, the prefix comes before the reasoning, which is removed with it.
     has_reasoning = split.reasoning is not None and not split.is_open
+    prediction = split.answer if has_reasoning else prefix + split.answer
     return {
         **sample.record,
         **(state.annotations or {}),
-        "prediction": split.answer if has_reasoning else prefix + split.answer,
+        "prediction": prediction[:MOST_SCORED],
         "references": references(state),
     }
 

@@ -22,13 +22,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
+import helm.common.general
 import helm.common.request
 import yaml
 from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
     ModelDeployment,
 )
-from helm.common.hierarchical_logger import herror, hwarn
+from helm.common.hierarchical_logger import herror, hlog, hwarn
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import request_timeout
@@ -436,6 +437,11 @@ def apply_patches() -> None:
             register_arguments(deployment.client_spec.args)
     if not isinstance(helm.common.request.time, SteadyClock):
         helm.common.request.time = SteadyClock()
+
+
+def log_what_helm_prints() -> None:
+    """Make HELM's look-up of credentials log what it prints. Then nobody need redirect a process's standard output."""
+    helm.common.general.print = hlog
 
 
 def apply_seed_patch() -> None:

@@ -28,6 +28,7 @@ from helm_longctx.environment import (
 )
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
+from helm_longctx.models.local.folders import digest_folder
 from helm_longctx.tasks.judge_scores import TRUE_NLI
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class HubModel:
         # The version is determined without the weights: if a cache has all results under this name, no model need be
         # loaded.
         return (
-            digest_folder(self._folder)
+            f"local-{digest_folder(self._folder)}"
             if self._folder
             else find_commit(self._model, self._revision)
         )
@@ -255,14 +256,6 @@ def find_commit(model: str, revision: str) -> str | None:
         return Path(hf_hub_download(model, "config.json", revision=revision or None)).parent.name
     except Exception:  # loading the model fails for the same reason and reports it
         return None
-
-
-def digest_folder(folder: Path) -> str:
-    """Return a version for a local model, which changes when a file of its folder changes."""
-    files = sorted(
-        (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.iterdir()
-    )
-    return "local-" + hashlib.sha256(repr(files).encode()).hexdigest()[:12]
 
 
 def _entailment_label(name: str, config: Any) -> int | None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -27,6 +28,9 @@ Answer = TypeVar("Answer")
 
 OBJECTS: dict[str, Any] = {}
 """The `Function` or the `TransformersModel` of each deployment that a call of `evaluate` has registered."""
+
+IS_ASKED: ContextVar[bool] = ContextVar("IS_ASKED", default=False)
+"""Whether the code that runs is a function that a call of `evaluate` asks."""
 
 _SECONDS = 0.05
 """Seconds for which a batch that is not full waits for further items."""
@@ -210,6 +214,7 @@ class Function:
         self._loop.close()
 
     def _call(self, argument: Any) -> Any:
+        IS_ASKED.set(True)  # this thread, or its task, does nothing else
         returned = self._function(argument)
         if not inspect.isawaitable(returned):
             return returned

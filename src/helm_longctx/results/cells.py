@@ -2,14 +2,21 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
 from itertools import chain, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from helm_longctx.documents.document import Cell, Column, Table, dump_json, write_csv
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Table,
+    dump_json,
+    number_cell,
+    write_csv,
+)
 from helm_longctx.documents.numbers import (
     DASH,
     MARK,
@@ -40,7 +47,7 @@ from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
 from helm_longctx.tasks.entry import fetch_line
 from helm_longctx.tasks.metric_names import MEAN_LOGPROB, SCORE_NAMES
-from helm_longctx.tasks.task import PERPLEXITY
+from helm_longctx.tasks.task import PERPLEXITY, UNREAD
 
 
 def score_rows(board: Board) -> Iterator[dict[str, Any]]:
@@ -49,8 +56,8 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
     `metric` is `score`, `likelihood` or `token probability`; `part` is a task, a run entry, or `overall`; `length` is None
     without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
     `n` counts instances. `lacking` has the codes of `Caveat`: why the score is not comparable, or why there is
-    none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`. `perplexity` is None
-    except for tasks with `metric=perplexity`.
+    none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`, and `unread_share`
+    `unread`. `perplexity` is None except for tasks with `metric=perplexity`.
     """
     for place, result in board.results.items():
         interval = result.interval
@@ -71,6 +78,7 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "published": result.is_published,
             "floor": board.is_floor(place.model),
             **score_numbers(result),
+            "unread": unread_share(result),
             "perplexity": perplexity.mean if perplexity else None,
         }
 
@@ -95,19 +103,19 @@ def own_scores(board: Board) -> list[Result]:
 
 
 def score_notes(result: Result) -> list[str]:
-    """Return a sentence each about cut answers and about known errors, if they matter."""
-    cut = find_wide_bounds(result)
-    right = without_errors(result)
-    notes = [cut.text] if cut else []
-    return (
-        [*notes, f"{percent(right.mean)} without questions with known errors (n = {right.n})"]
-        if right
-        else notes
-    )
+    """Return a sentence each about unread and cut answers, and about known errors, if they matter."""
+    notes = []
+    if share := unread_share(result):
+        notes.append(f"{amount(100 * share)} % of the answers are unread")
+    if cut := find_wide_bounds(result):
+        notes.append(cut.text)
+    if right := without_errors(result):
+        notes.append(f"{percent(right.mean)} without questions with known errors (n = {right.n})")
+    return notes
 
 
 def score_numbers(result: Result) -> dict[str, Any]:
-    """Return the same for programs, in 0 to 1.
+    """Return for programs, in 0 to 1, what `score_notes` says about cut answers and known errors.
 
     `cut_wrong`, `cut_left_out` and `cut_best` are the score if cut answers are wrong, left out, or right; None if it is
     not known which were cut. `without_errors` is the score without questions that have known errors; None without any.
@@ -120,6 +128,22 @@ def score_numbers(result: Result) -> dict[str, Any]:
     }
     values["without_errors"] = right.mean if right else math.nan
     return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+def unread_share(result: Result) -> float | None:
+    """Return the share of answers, 0 to 1, in which the scorer found nothing that it could read.
+
+    Of a mean it is the mean of its parts' shares.
+
+    Returns:
+        None if it is not known: of published scores, likelihoods, HELM's own scenarios, and runs of versions without
+        this statistic.
+    """
+    if not result.parts:
+        return result.statistics[UNREAD].interval.mean if UNREAD in result.statistics else None
+    shares = [unread_share(part) for part in result.parts if part.has_score]
+    known = [share for share in shares if share is not None]
+    return fmean(known) if known and len(known) == len(shares) else None
 
 
 @dataclass(frozen=True)
@@ -258,6 +282,7 @@ def score_columns(
     lines: Iterable[tuple[str, str]],
     ranked_by: str = "",
     with_errata: bool = False,
+    link_unread: Callable[[Result], str] = lambda result: "",
 ) -> Iterator[ScoreColumn]:
     """Yield the columns of scores in a table of models, which the terminal and the report show alike.
 
@@ -266,6 +291,7 @@ def score_columns(
         lines: the model and the context of each row.
         ranked_by: the part by which the rows are ranked.
         with_errata: whether scores without known errors have columns. On pages the notes of cells tell them.
+        link_unread: returns the address of the unread answers of a score; an empty text without a page.
     """
     lines = list(lines)
     for part in parts:
@@ -286,6 +312,17 @@ def score_columns(
                 for each, (_, context) in pairs
             ]
             yield ScoreColumn(head, cells, [score.interval if score else None for score in scores])
+        shares = [unread_share(score) if score else None for score in scores]
+        if any(shares):
+            head = Column(
+                f"{title}\nunread",
+                "Share of answers in which the scorer found nothing that it could read.",
+            )
+            cells = []
+            for score, share in zip(scores, shares, strict=True):
+                address = link_unread(score) if score and share else ""
+                cells.append(replace(number_cell(share), link=address))
+            yield ScoreColumn(head, cells)
         perplexities = [find_perplexity(score) if score else None for score in scores]
         if any(perplexities):
             cells = [perplexity_cell(perplexity) for perplexity in perplexities]
@@ -507,6 +544,11 @@ def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
                     name: right.mean
                     for name, score in found.items()
                     if (right := without_errors(score))
+                },
+                "unread": {
+                    name: share
+                    for name, score in found.items()
+                    if (share := unread_share(score)) is not None
                 },
                 "notes": _notes(found),
             }

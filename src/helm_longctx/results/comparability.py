@@ -44,6 +44,7 @@ SHARES = {
     "prompt_cut_by_server": "prompts that the server cut",
     "other_model": "answers of another model",
     "answer_repeats": "answers that the server ended because they repeat themselves",
+    "answer_scored_in_part": "answers of which only the first 524,288 characters were scored",
     EMPTY: "empty answers",
     IN_REASONING: "answers in the reasoning field",
     SUSPECTED: "answers may contain reasoning",
@@ -62,15 +63,15 @@ class Caveat(NamedTuple):
             the official one), `judges` (several in the place of an official one), `generated` (this package made the
             questions in place of the benchmark's own), `files` (the user's own files have
             changed since the run), `data` (the questions were read from another version of a publisher's file than the
-            pinned one), `remote_code` (the model's code is from the hub), `imported` (without its answers), or the name
-            of a statistic in `SHARES`.
+            pinned one), `remote_code` (the model's code is from the hub), `resumed` (the model has changed between the
+            answers), `imported` (without its answers), or the name of a statistic in `SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `length` its label, for `generated` the run entry that asks the benchmark's own questions, if there
             is one, for `num_samples` the number and the official number, if there is one, for
             `chats`, `method`, `scorer`, `judge` and `judges` the names, for `sampling` its arguments, for `retry_cut`
             the factor, for `imported` the file, for `data` the file with both digests, for `remote_code` the model and
-            its commit, for a statistic in `COUNTED` the numbers of these answers and of all
-            answers, for another statistic its value.
+            its commit, for `resumed` what had changed, for a statistic in `COUNTED` the numbers of these answers and of
+            all answers, for another statistic its value.
     """
 
     kind: str
@@ -120,6 +121,7 @@ class Caveat(NamedTuple):
             GENERATED: "generated questions, not the benchmark's own",
             "imported": f"imported from {self.detail}, without answers",
             "remote_code": f"the model runs code of {self.detail}",
+            "resumed": f"answers of several versions of the model, which differ in {self.detail}",
             "files": "your files have changed since this run",
             "data": f"another version of the data: {self.detail}",
         }[self.kind]

@@ -487,6 +487,8 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             first.context,
         )
         caveats = [Caveat("remote_code", name, code)] if model.get("remote_code") else []
+        if changed := model.get("resumed"):
+            caveats.append(Caveat("resumed", name, ", ".join(changed)))
         if outcome and task:
             caveats += task_caveats(outcome, task)
             caveats += data_caveats(task, outcome.settings.length, digests)

@@ -119,6 +119,11 @@ def ask_all(
         # Answers that arrive now are written to the journal by their threads.
         calls.settle(SETTLE)
         raise InputError(f"{error}; {asking.journal.summary()}") from error
+    except KeyboardInterrupt:
+        asking.sender.stop()
+        # Here, too: what is in flight is paid for. A second Ctrl-C ends the wait.
+        calls.settle(SETTLE)
+        raise
     finally:
         asking.sender.stop()
         calls.close()

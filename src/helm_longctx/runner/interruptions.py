@@ -2,6 +2,7 @@
 
 import atexit
 import errno
+import logging
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from types import FrameType
 from typing import Any
 
 from helm_longctx.errors import InputError
+
+_log = logging.getLogger(__name__)
 
 GRACE = 1.0
 """Seconds that the process has to close its files before it is ended by force."""
@@ -68,6 +71,34 @@ def stoppable(summary: Callable[[], str], unwinds: bool = True) -> Iterator[None
         for number in handled:
             if signal.getsignal(number) is stop:
                 signal.signal(number, _DEFAULTS[number])
+
+
+@contextmanager
+def interruptible(summary: Callable[[], str]) -> Iterator[None]:
+    """Make SIGTERM raise `KeyboardInterrupt` in the block, as Ctrl-C does, and log what is kept.
+
+    This is for a process that belongs to the caller, whose `finally` blocks must run. The process is never ended, and
+    a handler of the caller stays.
+
+    Args:
+        summary: says what is kept; it ends the logged line.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    is_handled = is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    try:
+        if is_handled:
+            signal.signal(signal.SIGTERM, stop)
+        yield
+    except KeyboardInterrupt:
+        _log.warning("interrupted: %s", summary())
+        raise
+    finally:
+        if is_handled and signal.getsignal(signal.SIGTERM) is stop:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _exit_now(status: int) -> None:

@@ -42,7 +42,7 @@ from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.cache import server_digest, with_digest_cache
-from helm_longctx.runner.interruptions import explain_full_disk, stoppable
+from helm_longctx.runner.interruptions import explain_full_disk, interruptible, stoppable
 from helm_longctx.runner.prepared import Answers, PreparedRun, WindowError, check_window, may_exceed
 from helm_longctx.runner.resuming import is_complete, is_made, retry_cut, retry_factor
 from helm_longctx.runner.score_log import log_scores
@@ -181,6 +181,9 @@ class LongContextRunner(Runner):
 
     logs_scores = True
     """Whether the log ends with the scores of the runs, if they are complete."""
+
+    owns_process = True
+    """Whether Ctrl-C and SIGTERM end the process. Otherwise they raise `KeyboardInterrupt`."""
 
     def __init__(
         self,
@@ -397,7 +400,8 @@ class LongContextRunner(Runner):
         if "metric" in arguments_of_method(run_spec.adapter_spec.method):
             check_scoring(sender.client, deployment)
         journal = self.open_journal(run_spec, path)
-        with journal, stoppable(journal.summary), Spool(path) as spool:
+        stops = stoppable if self.owns_process else interruptible
+        with journal, stops(journal.summary), Spool(path) as spool:
             # This comes before the data is read, because a limit needs prices.
             spending = Spending(deployment, self.limit)
             requests = self.adapt(run_spec, scenario, spool)

@@ -127,6 +127,11 @@ class DurableLines:
         return json.loads(line)
 
     def _write(self, lines: Sequence[bytes]) -> None:
+        if self._file is not None and self._file.closed:
+            # An answer came after the run was interrupted. A run that is complete has no such file any more.
+            if not self.path.exists():
+                return
+            self._file = None
         self._file = self._file or self.path.open("ab")
         if self._torn_at is not None:
             # The torn line is cut off here and not in `read`, because another process that only reads must not do it.

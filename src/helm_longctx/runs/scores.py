@@ -342,8 +342,14 @@ class Answer(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The answer; empty if there is none."""
-        return str(self.completion.get("text") or "")
+        """The answer, as it is scored after reasoning in a field of its own; empty if there is none."""
+        text = str(self.completion.get("text") or "")
+        return text.strip() if self.reasoning else text
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning in a field of its own; empty if there is none."""
+        return (self.completion.get("thinking") or {}).get("text") or ""
 
     @property
     def error(self) -> str:

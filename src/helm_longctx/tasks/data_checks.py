@@ -182,6 +182,8 @@ def _find_sources(entries: Iterable[Entry]) -> list[Source]:
 def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
     """Read a row of each source of run entries over the network, and give it to the loaders."""
     seen: set[tuple[str, ...]] = set()
+    # Many tasks can name a source, whose digests and numbers of rows are compared once.
+    compared: dict[tuple[str, ...], Finding] = {}
     for entry in entries:
         for task in entry.tasks:
             every = task.all_sources(entry.settings.length)
@@ -192,7 +194,12 @@ def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
             seen.add(key)
             with tempfile.TemporaryDirectory() as folder:
                 root = Path(folder)
-                shapes = [_peek(f"{entry.name}:{task.name}", source, root) for source in sources]
+                shapes = []
+                for source in sources:
+                    paths = tuple(source.paths)
+                    if paths not in compared:
+                        compared[paths] = _compare(source, root)
+                    shapes.append(_peek(f"{entry.name}:{task.name}", source, root, compared[paths]))
                 if all(shape.result == "same" for shape in shapes):
                     result, why = _load_first(entry, task, root)
                     shapes = [shape._replace(result=result, why=why) for shape in shapes]
@@ -210,20 +217,41 @@ def _load_first(entry: Entry, task: Any, root: Path) -> tuple[Result, str]:
     return "same", ""
 
 
-def _peek(entry: str, source: Source, root: Path) -> Shape:
-    """Write the first rows of a source into a data root, and compare what is known of the source."""
+class Finding(NamedTuple):
+    """What is wrong with a source: a result other than "same", and why; "same" if nothing is."""
+
+    result: Result
+    why: str = ""
+
+
+def _compare(source: Source, root: Path) -> Finding:
+    """Compare what is known of a source with what its server has."""
+    try:
+        differences = source.find_differences()
+    except Exception as error:  # of huggingface_hub, requests and pyarrow
+        return _find_reason(source, root, error)
+    return Finding("differs", "; ".join(differences)) if differences else Finding("same")
+
+
+def _find_reason(source: Source, root: Path, error: Exception) -> Finding:
+    """Say what an error means for a source."""
+    if isinstance(error, ShapeError):
+        return Finding("differs", str(error))
+    why = explain_failure(error, root, source.refusal, source.remedy)
+    return Finding(_classify(error), why)
+
+
+def _peek(entry: str, source: Source, root: Path, compared: Finding) -> Shape:
+    """Write the first rows of a source into a data root, unless something is wrong with it already."""
     nothing = "no row of it can be read without the whole file"
     shape = Shape(entry=entry, source=source.label, columns="", result="not read", why=nothing)
+    if compared.result != "same":
+        return shape._replace(result=compared.result, why=compared.why)
     try:
         files = source.first_rows()
-        differences = source.find_differences()
-    except ShapeError as error:
-        return shape._replace(result="differs", why=str(error))
     except Exception as error:  # of huggingface_hub, requests and pyarrow
-        why = explain_failure(error, root, source.refusal, source.remedy)
-        return shape._replace(result=_classify(error), why=why)
-    if differences:
-        return shape._replace(result="differs", why="; ".join(differences))
+        finding = _find_reason(source, root, error)
+        return shape._replace(result=finding.result, why=finding.why)
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)

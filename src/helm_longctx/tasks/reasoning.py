@@ -43,7 +43,8 @@ THINK = Marks(
     family="DeepSeek, Qwen, GLM, Nemotron, EXAONE 4, Ernie, Step, MiniMax M1 and M2, Kimi K2, Granite 3.3, OLMo 3",
     opening="<think>",
     closing="</think>",
-    source=f"HELMET eval.py:105; {_VLLM}deepseek_r1_reasoning_parser.py; {_SGLANG}DeepSeekR1Detector",
+    # HELMET's eval.py:105 knows these marks, too.
+    source=f"{_VLLM}deepseek_r1_reasoning_parser.py; {_SGLANG}DeepSeekR1Detector",
     is_prefilled=True,
 )
 """The only marks that the official code of a benchmark knows: the last closing mark counts, wherever it is."""
@@ -146,6 +147,34 @@ TABLE = (
         closing="<|end_of_box|>",
         source="model card of zai-org/GLM-4.1V-9B-Thinking",
         part="answer",
+    ),
+    Marks(
+        family="Marco-o1",
+        opening="<Thought>",
+        closing="</Thought>",
+        source="template of AIDC-AI/Marco-o1",
+    ),
+    Marks(
+        family="Marco-o1",
+        opening="<Output>",
+        closing="</Output>",
+        source="template of AIDC-AI/Marco-o1",
+        part="answer",
+        is_markup=True,
+    ),
+    Marks(
+        family="Reflection",
+        opening="<output>",
+        closing="</output>",
+        source="system prompt of mattshumer/Reflection-Llama-3.1-70B",
+        part="answer",
+        is_markup=True,
+    ),
+    Marks(
+        family="s1",
+        opening="<|im_start|>think",
+        closing="<|im_start|>answer",
+        source="simplescaling/s1: README.md",
     ),
     Marks(
         family="PLaMo 3",

@@ -13,7 +13,9 @@ No other module has facts about a task.
 - `scorer`, if the run entry names one of the task's `scorers`.
 
 `helm-longctx score` reads such records from a file. A scorer returns the official metrics by name, without those that
-have no value for this record. It reads only the record, and accepts every `prediction`.
+have no value for this record. It reads only the record, and accepts every `prediction`. Beside it stands
+`Task.can_read`, which says whether the scorer found in the prediction what it compares: the statistic `unread` counts
+the answers in which it did not.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -299,6 +301,16 @@ Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
 """(task, settings, data root) → the examples. It raises an `InputError` if data is missing or malformed, or does not
 suffice for the settings, or if a package or tokenizer that it needs is missing."""
 Scorer = Callable[[Record], Scores]
+Reads = Callable[[Record], bool]
+"""(record) → whether the scorer finds in the prediction what it compares, such as a letter or the required line."""
+
+UNREAD = "unread"
+"""The statistic that is 1 for an answer in which the scorer found nothing that it could read."""
+
+
+def has_text(record: Record) -> bool:
+    """Whether a prediction has a text, which is all that a scorer of whole texts needs."""
+    return bool(record["prediction"].strip())
 
 
 @dataclass(frozen=True)
@@ -311,6 +323,8 @@ class Task:
         load: loads examples in the official order. It reads files and uses no HELM type.
         score: computes the official metrics of a scored record, by name, mostly in 0…1. It is a pure function. The
             docstring of this module lists the fields of the record.
+        can_read: whether the scorer finds in the prediction of a scored record what it compares. A prediction without
+            it nearly always scores 0, whether the answer is right or not. By default every text can be read.
         headline: the official metrics whose mean is `longctx_score`, nearly always one. Empty if the official headline
             metric is not computed here; `unscored` then says why.
         max_tokens: output budget in tokens, for all lengths or by length; the largest one if examples have their own.
@@ -401,6 +415,7 @@ class Task:
     reasoning: Reasoning | None = None
     question_only: Template | None = None
     metric: MetricArgument = "score"
+    can_read: Reads = has_text
     generated: Generation = "never"
     official_task: str = ""
     scorers: Mapping[str, Scorer] = field(default_factory=dict)

@@ -241,3 +241,39 @@ def best_character_f1(output: str, answers: Sequence[str]) -> float:
 def rouge_l_sum(output: str, answers: Sequence[str]) -> float:
     """Return the F1 of ROUGE-Lsum with the best answer, without stemming."""
     return float(make_rouge("rougeLsum").score_multi(answers, output)["rougeLsum"].fmeasure)
+
+
+_MARKUP = re.compile(r"[*_`]")
+
+
+@cache
+def _letter_patterns(letters: str) -> tuple[re.Pattern[str], ...]:
+    """Return the plain forms in which an answer names one of some capital letters, the clearest form first.
+
+    After a word such as "answer", a letter counts only if no word follows it: "the answer is A dog" names none.
+    """
+    letter = f"([{letters}])"
+    return (
+        re.compile(rf"\\boxed\{{\s*(?:\\text\{{\s*)?\(?{letter}\b"),
+        re.compile(
+            rf"(?i:\b(?:answer|option|choice)\b[^\n.:]{{0,20}}?[:\s])\s*\(?{letter}(?=\s*(?:$|[\n).:,;\]]))"
+        ),
+        re.compile(rf"^\s*\(?{letter}\s*(?:[).:,]|$)", re.MULTILINE),
+        re.compile(rf"\({letter}\)"),
+    )
+
+
+def find_plain_letter(output: str, letters: str) -> str | None:
+    """Return the option that an answer names in a plain form; None if it names none.
+
+    The forms are a box, `answer: B`, a line that starts with `B` and a mark, and `(B)`. The last place of the clearest
+    form counts. Marks of Markdown are ignored. Lenient metrics use it beside the official parsers.
+
+    Args:
+        letters: the capital letters of the options, such as `ABCD`.
+    """
+    text = _MARKUP.sub("", output)
+    for pattern in _letter_patterns(letters):
+        if found := pattern.findall(text):
+            return str(found[-1])
+    return None

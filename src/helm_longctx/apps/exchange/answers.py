@@ -12,6 +12,7 @@ from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.outputs import Output, OutputRun
+from helm_longctx.tasks.reasoning import split_reasoning
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import TEXTS, Task, is_whole
 
@@ -98,9 +99,15 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
         # A sample that a program did not reach has no references.
         is_missing = answer.text is None and not fields.keys() & {*_REFERENCES}
         references = [] if is_missing else _find_references(fields, answer.place)
+    text = answer.text
+    if text is not None:
+        split = split_reasoning(text)
+        # As in a run, the prefix comes before the reasoning, which is removed with it.
+        has_reasoning = split.reasoning is not None and not split.is_open
+        text = text if has_reasoning else f"{prefix}{text}"
     return replace(
         answer.output,
-        prediction=None if answer.text is None else f"{prefix}{answer.text}",
+        prediction=text,
         references=references,
         record=record,
         notes=notes,

@@ -27,12 +27,12 @@ from helm_longctx.apps.exchange.export import (
     question_source,
     task_results,
 )
-from helm_longctx.documents.numbers import range_text
+from helm_longctx.documents.numbers import amount, range_text
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite, label
-from helm_longctx.results.cells import score_numbers
+from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.intervals import LEVEL
@@ -212,11 +212,8 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
         details["not_comparable"] = result.lacking
         details["not_comparable_because"] = "; ".join(describe(result.result.caveats))
     if metric.name == MAIN_METRIC:
-        details |= {
-            name: f"{value:.6g}"
-            for name, value in score_numbers(result.result).items()
-            if value is not None
-        }
+        numbers = {**score_numbers(result.result), "unread": unread_share(result.result)}
+        details |= {name: f"{value:.6g}" for name, value in numbers.items() if value is not None}
     return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
 
 
@@ -292,7 +289,9 @@ def write_eval_results(
                     if result.is_generated
                     else []
                 )
-                notes = "; ".join([ends, *questions, *describe(result.caveats)])
+                share = unread_share(result)
+                unread = [f"{amount(100 * share)} % of the answers unread"] if share else []
+                notes = "; ".join([ends, *unread, *questions, *describe(result.caveats)])
                 entries.append(
                     EvalResultEntry(
                         dataset_id=GENERATED_DATASET if result.is_generated else dataset,

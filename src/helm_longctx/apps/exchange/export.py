@@ -14,7 +14,7 @@ from helm_longctx.documents.plots import Spec, curves
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import FLOORS, Board, Suite, label
-from helm_longctx.results.cells import score_numbers
+from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.reading import Result, Run, Statistic, is_published_name, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
@@ -65,6 +65,7 @@ class Score(NamedTuple):
     task: str
     length: str
     context: str
+    questions: str
     metric: str
     score: float
     instances: int | None
@@ -78,7 +79,6 @@ class Score(NamedTuple):
     failed: int | None = None
     folder: str = ""
     counts: bool = True
-    questions: str = ""
 
 
 class Average(NamedTuple):
@@ -97,6 +97,8 @@ class Average(NamedTuple):
             the table of scores, as statistics.
         without_errors: the mean without questions that have known errors; None if there are none.
         questions: where the questions are from; see `question_source`.
+        unread: the share of answers that the scorer could not read; None if it is not known. Of a task it is in the
+            table of scores, as a statistic.
     """
 
     model: str
@@ -117,6 +119,7 @@ class Average(NamedTuple):
     cut_left_out: float | None = None
     cut_best: float | None = None
     without_errors: float | None = None
+    unread: float | None = None
     questions: str = ""
 
 
@@ -158,7 +161,7 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
                     task=AVERAGE,
                     length=label(category.length),
                 )
-                yield about._replace(**score_numbers(category))
+                yield about._replace(unread=unread_share(category), **score_numbers(category))
         groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
         for each in board.tasks:
             if each.has_score and each.length is not None:
@@ -364,6 +367,7 @@ def answer_record(answer: Answer) -> str:
     sample = answer.sample
     annotations = answer.state.get("annotations")
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
+    scores_prefix = scores_prefix and not answer.reasoning  # see `scored_record`
     prefix = (
         {"answer_prefix": sample.answer_prefix}
         if sample and scores_prefix and sample.answer_prefix

@@ -20,7 +20,7 @@ from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
-from helm_longctx.results.cells import score_numbers
+from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Statistic
 from helm_longctx.runs.scores import Answer
@@ -175,6 +175,7 @@ def _config(result: TaskResult) -> dict[str, Any]:
             "not_comparable": result.lacking,
             "not_comparable_because": describe(result.result.caveats),
             **score_numbers(result.result),
+            "unread": unread_share(result.result),
             "judge": "+".join(sorted(result.result.judges)),
         },
     }

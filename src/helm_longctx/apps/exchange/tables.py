@@ -18,11 +18,11 @@ from typing import Any
 from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, make_runs
 from helm_longctx.apps.exchange.export import AnswerRow, Average, Score, answers, averages, scores
 from helm_longctx.documents.document import Cell, Column, Table, unquote_formula, write_csv
-from helm_longctx.documents.numbers import MARK, escape_markdown, escape_tex
+from helm_longctx.documents.numbers import MARK, amount, escape_markdown, escape_tex
 from helm_longctx.documents.site import latex_table, markdown_table
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
-from helm_longctx.results.cells import score_cell
+from helm_longctx.results.cells import score_cell, unread_share
 from helm_longctx.results.reading import PUBLISHED, Result, is_published_name
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
@@ -291,7 +291,8 @@ READER = OutputReader(
 
 ABOUT = (
     "Scores in percent, with 95 % intervals in parentheses. † marks a score that is not comparable. Requests without "
-    "an answer are in no score; their number follows as “n failed”."
+    "an answer are in no score; their number follows as “n failed”. “n % unread” is the share of answers in which the "
+    "scorer found nothing that it could read."
 )
 
 
@@ -327,7 +328,10 @@ def _table(wide: Wide) -> Table:
             # Such a cell is `41.2 † (3 failed)`, with the interval before the number of failed requests.
             cell = score_cell(score)
             failed = f"{score.failed} failed" if score and score.failed else ""
-            cells.append(replace(cell, detail=", ".join(filter(None, (cell.detail, failed)))))
+            share = unread_share(score) if score and score.has_score else None
+            unread = f"{amount(100 * share)} % unread" if share else ""
+            details = ", ".join(filter(None, (cell.detail, failed, unread)))
+            cells.append(replace(cell, detail=details))
         rows.append(cells)
     return Table("scores", wide.title, heads, rows, _list_reasons(wide))
 

@@ -4,7 +4,6 @@ Prompts are shown elided. What a list needs is in one file, and the texts are in
 when an instance is opened. They are scripts, since without a server a browser reads no other files.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -18,6 +17,7 @@ import typer
 from helm_longctx._version import VERSION
 from helm_longctx.apps.app import ReportPage, find_apps
 from helm_longctx.apps.report.leaderboard import first_models
+from helm_longctx.apps.report.links import link_unread, page_name
 from helm_longctx.config.shared import OutputPath, complete_suite
 from helm_longctx.documents.document import (
     Cell,
@@ -34,7 +34,6 @@ from helm_longctx.documents.numbers import MARK, count, decimals, percent
 from helm_longctx.documents.site import safe_json, write_document, write_page, write_site
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import (
     FLOORS,
     Board,
@@ -59,6 +58,7 @@ from helm_longctx.runs.scores import Answer, Key, read_answers, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, PLAIN_NUMBERS
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import UNREAD
 
 CHUNK = 25
 """Number of instances whose texts are in one file."""
@@ -73,6 +73,7 @@ FLAGS = {
     "prompt_cut": "prompt cut",
     "prompt_cut_by_server": "prompt cut by the server",
     "answer_empty": "empty",
+    UNREAD: "unread",
     "answer_in_reasoning": "answer in the reasoning field",
     "reasoning_suspected": "may contain reasoning",
     "output_truncated": "output cut",
@@ -99,14 +100,6 @@ class Instance:
     depth: float | None
     prompts: list[list[tuple[str, str]]] = field(default_factory=list)
     answers: dict[int, dict[str, Any]] = field(default_factory=dict)
-
-
-def page_name(run: Run) -> str:
-    """Return the file of the page with a run's instances, which the runs of one entry share."""
-    entry = run.entry
-    # The name alone is not unique, because characters are replaced and its end can be cut.
-    readable = re.sub(r"[^A-Za-z0-9]+", "-", entry).strip("-")[:80]
-    return f"instances-{readable}-{digest(entry)[:6]}.html"
 
 
 def helm_page(server: str, run: Run, instance: str = "") -> str:
@@ -239,8 +232,7 @@ def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> 
     if prompt not in prompts:
         prompts.append(prompt)
     values = score.values if score else {}
-    thinking = (answer.completion.get("thinking") or {}).get("text") or ""
-    texts = {"text": answer.text, "thinking": thinking, "error": answer.error}
+    texts = {"text": answer.text, "thinking": answer.reasoning, "error": answer.error}
     instances[answer.key].answers[number] = {
         "score": None if score is None or score.score is None else round(score.score, 4),
         "flags": [flag for flag in FLAGS if values.get(flag)],
@@ -318,7 +310,9 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -
     for name in names:
         value = total if name == "cost" else _mean(results, name)
         show = decimals if name in PLAIN_NUMBERS else percent
-        numbers.append(number_cell(value, count if name.endswith("_tokens") else show))
+        cell = number_cell(value, count if name.endswith("_tokens") else show)
+        is_linked = name == UNREAD and bool(value)
+        numbers.append(replace(cell, link=link_unread(first)) if is_linked else cell)
     return [
         Cell(first.model),
         Cell(

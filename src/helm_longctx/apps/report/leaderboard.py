@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import product
 
 from helm_longctx.apps.app import for_each_length
+from helm_longctx.apps.report.links import link_unread
 from helm_longctx.documents.document import (
     Answer,
     Cell,
@@ -230,7 +231,14 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
     lines = _lines(board, part, length, ranks)
     floors = board.floors(part, length)
     columns = list(
-        score_columns(board, length, parts, [line[1:] for line in lines], ranked_by=part)
+        score_columns(
+            board,
+            length,
+            parts,
+            [line[1:] for line in lines],
+            ranked_by=part,
+            link_unread=link_unread,
+        )
     )
     rows = []
     for (name_cell, model, context), *cells in zip(

@@ -4,6 +4,6 @@ from helm_longctx.apps.app import App, Command
 
 APP = App(
     commands=[
-        Command("verify", f"{__name__}.command:verify", "Results", example="infinite_bench"),
+        Command("verify", f"{__name__}.command:verify", "Results", example="all"),
     ]
 )

@@ -18,12 +18,12 @@ MOST_NAMES = 6
 INTRODUCTION = """# Proof with published outputs
 
 Some authors publish the outputs of real models beside the table that they made of them. `helm-longctx verify BENCHMARK`
-fetches both at a pinned commit, scores the outputs with this package's scorers, and prints the table cell by cell:
+fetches both at a pinned commit, scores the outputs with this package's scorers, and prints the table cell by cell. This
+command writes this page:
 
-    helm-longctx verify infinite_bench
     helm-longctx verify all --page docs/proof.md
 
-The second command writes this page. A cell is *equal* if the score of the outputs rounds to the printed digits. It is
+A cell is *equal* if the score of the outputs rounds to the printed digits. It is
 *explained* if it differs for a known reason; where a reason says how the printed score was made, the command computes
 it in that way and requires the printed digits. Any other difference ends the command with status 1.
 

@@ -36,6 +36,7 @@ from helm_longctx.tasks.task import (
     Task,
     Variant,
     are_all,
+    has_text,
     is_whole,
 )
 
@@ -121,6 +122,10 @@ def find_designation(answer: str, count: int) -> str | None:
     return None
 
 
+NO_ORDER = [0, 0, 0, 0]
+"""The order of an answer without one."""
+
+
 def find_order(answer: str) -> Any:
     """Return the JSON value after the first `Answer:`, or else the only order whose digits occur in sequence.
 
@@ -136,7 +141,20 @@ def find_order(answer: str) -> Any:
             for order in ORDERS
             if all(digit in rest for rest in [iter(text)] for digit in order)
         ]
-    return [int(digit) for digit in found[0]] if len(found) == 1 else [0, 0, 0, 0]
+    return [int(digit) for digit in found[0]] if len(found) == 1 else NO_ORDER
+
+
+def can_read_designation(record: Record) -> bool:
+    """Whether an answer contains a designation."""
+    count = record.get("num_choice")
+    if count is None:
+        return has_text(record)
+    return find_designation(record["prediction"], count) is not None
+
+
+def can_read_order(record: Record) -> bool:
+    """Whether an answer has a value in JSON, or exactly one order of four."""
+    return find_order(record["prediction"]) != NO_ORDER
 
 
 def score_designation(record: Record) -> Scores:
@@ -237,6 +255,7 @@ BEST_ANSWER = _task(
     template=_QUESTION,
     load=load_questions,
     score=score_designation,
+    can_read=can_read_designation,
     record_shapes={"num_choice": CHOICES},
     baseline=Baseline(choose_answer, "Answer: A1"),
 )
@@ -247,6 +266,7 @@ TSORT = _task(
     template=Template("{context}", "", separator=""),
     load=load_sections,
     score=score_order,
+    can_read=can_read_order,
     record_shapes={"order": ORDER},
     baseline=Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
 )

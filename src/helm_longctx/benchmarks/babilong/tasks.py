@@ -103,6 +103,19 @@ _ENDS = (".", "<context>", "<example>")
 """The scored part of an output ends before these texts."""
 
 
+def _find_labels(output: str, labels: Collection[str]) -> set[str]:
+    """Return the labels in the scored part of an output."""
+    text = output.lower()
+    for end in _ENDS:
+        text = text.partition(end)[0]
+    return {label for label in labels if label in text}
+
+
+def can_read(record: Record, labels: Collection[str]) -> bool:
+    """Whether the scored part of an output has a label of the task."""
+    return bool(_find_labels(record["prediction"], labels))
+
+
 def score_label(record: Record, labels: Collection[str]) -> Scores:
     """Return whether the output has exactly the labels of the target.
 
@@ -113,10 +126,7 @@ def score_label(record: Record, labels: Collection[str]) -> Scores:
         return {}
     target = next(iter(record["references"]), "").lower()
     asked = {label for label in labels if label in record["question"].lower()}
-    output = record["prediction"].lower()
-    for end in _ENDS:
-        output = output.partition(end)[0]
-    named = {label for label in labels if label in output} - asked
+    named = _find_labels(record["prediction"], labels) - asked
     parts = target.split(",") if "," in target and len(target) > len("n,e") else [target]
     return {"accuracy": float(len(named) == len(parts) and named.issuperset(parts))}
 
@@ -185,6 +195,7 @@ def _task(name: str, part: str = "") -> Task:
         template=template,
         load=partial(load, name=name),
         score=partial(score_label, labels=LABELS[name]),
+        can_read=partial(can_read, labels=LABELS[name]),
         sizes=sizes,
         num_samples={length: count_samples(name, length_label(length)) for length in sizes},
         shots=0 if part else prompts.EXAMPLES[name].count("<example>"),

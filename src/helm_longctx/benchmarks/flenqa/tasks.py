@@ -76,12 +76,17 @@ def normalize(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower()).split())
 
 
+def _find_word(output: str) -> str | None:
+    """Return the last `true` or `false` of an answer; None if it has neither."""
+    answer = normalize(normalize(output)).replace("not true", "false")
+    places = {word: answer.rfind(word) for word in ("true", "false")}
+    return max(places, key=places.__getitem__) if max(places.values()) >= 0 else None
+
+
 def score(record: Record, reasoned: bool) -> Scores:
     """Return whether the last `true` or `false` of an answer is right, and for reasoning how it uses the facts."""
     text = normalize(record["prediction"])
-    answer = normalize(text).replace("not true", "false")
-    places = {word: answer.rfind(word) for word in ("true", "false")}
-    named = max(places, key=places.__getitem__) if max(places.values()) >= 0 else None
+    named = _find_word(record["prediction"])
     right = float(
         named is not None and any(named in label.lower() for label in record["references"])
     )
@@ -116,6 +121,7 @@ def _task(name: str, dataset: str, reasoned: bool) -> Task:
         template=template,
         load=partial(load, dataset=dataset),
         score=partial(score, reasoned=reasoned),
+        can_read=lambda record: _find_word(record["prediction"]) is not None,
         metrics=(
             "accuracy",
             "accuracy_random",

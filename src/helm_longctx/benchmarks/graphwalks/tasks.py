@@ -256,6 +256,9 @@ def generate(
 
 
 _LIST = re.compile(r"Final Answer:\s*\[(.*)\]")
+_LATE_LIST = re.compile(r"final answer\W*?\[([^\]]*)\]", re.IGNORECASE)
+_ANY_LIST = re.compile(r"\[([^\]]*)\]")
+_MARKUP = re.compile(r"[*`\"']")
 _CARD_LIST = re.compile(r"Final Answer: ?\[.*\]")
 _CARD_2026_LIST = re.compile(r"\[.*\]")
 
@@ -263,9 +266,12 @@ _CARD_2026_LIST = re.compile(r"\[.*\]")
 def score(record: Record) -> Scores:
     """Compute F1 of the nodes in the last line that is not empty, and F1 as the card's two codes do."""
     expected = {*record["references"]}
-    answer = _LIST.search(record["prediction"].strip().split("\n")[-1])
-    found = _nodes(answer[1]) if answer else set()
+    answer = find_list(record["prediction"])
+    found = _nodes(answer) if answer is not None else set()
     are_empty = answer is not None and not found | expected
+    plain = find_plain_list(record["prediction"])
+    plain_found = _nodes(plain) if plain is not None else set()
+    are_plainly_empty = plain is not None and not plain_found | expected
     # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
     # list as a part of the first node, and gives 1 if no node is shared.
     line = record["prediction"].split("\n")[-1]
@@ -280,7 +286,24 @@ def score(record: Record) -> Scores:
         "f1": 1.0 if are_empty else f1(found, expected),
         "f1_card": card_f1 if card else 0.0,
         "f1_card_2026": card_2026_f1 if card_2026 else 0.0,
+        "f1_lenient": 1.0 if are_plainly_empty else f1(plain_found, expected),
     }
+
+
+def find_list(output: str) -> str | None:
+    """Return what stands in the list of the last line that is not empty; None if that line has no list."""
+    match = _LIST.search(output.strip().split("\n")[-1])
+    return match[1] if match else None
+
+
+def find_plain_list(output: str) -> str | None:
+    """Return what stands in the last list after "Final Answer" on any line, or else in the last list; None for none.
+
+    Marks of Markdown and quotation marks are ignored, and the list can have several lines.
+    """
+    text = _MARKUP.sub("", output)
+    lists = _LATE_LIST.findall(text) or _ANY_LIST.findall(text)
+    return lists[-1] if lists else None
 
 
 def _nodes(text: str) -> set[str]:
@@ -296,6 +319,7 @@ _task = partial(
     Task,
     template=NO_TEMPLATE,
     score=score,
+    can_read=lambda record: find_list(record["prediction"]) is not None,
     baseline=Baseline(solve, "Final Answer: []"),
     **task_fields(__package__),
 )

@@ -293,6 +293,7 @@ def _hub_task(name: str) -> Task:
         template=NO_TEMPLATE,
         load=load,
         score=score_number,
+        can_read=lambda record: find_number(record["prediction"]) is not None,
         headline=("accuracy",),
         metrics=("accuracy",),
         sizes=LENGTHS,

@@ -76,6 +76,11 @@ def score_choice(record: Record) -> Scores:
     return scores
 
 
+def can_read_ranking(record: Record) -> bool:
+    """Whether an output has a number, as passages are named."""
+    return re.search(r"\d", record["prediction"]) is not None
+
+
 def score_rerank(record: Record) -> Scores:
     """Score the ranking with trec_eval, rounded to five digits. The record's `qrels` has a grade for each passage id.
 

@@ -248,6 +248,7 @@ RERANK = (
         unit="passages",
         load=passages.load_rerank,
         score=scoring.score_rerank,
+        can_read=scoring.can_read_ranking,
         record_shapes=scoring.RANKING,
         headline=("NDCG@10",),
         metrics=scoring.RANKING_METRICS,

@@ -35,11 +35,19 @@ from helm_longctx.tasks.task import (
     Task,
     Variant,
     are_all,
+    has_text,
     is_number,
     is_text,
     text_group,
 )
-from helm_longctx.tasks.words import english_words, f1, find_choice, follows_start, tidy
+from helm_longctx.tasks.words import (
+    english_words,
+    f1,
+    find_choice,
+    find_plain_letter,
+    follows_start,
+    tidy,
+)
 
 _WORD_ENDS = re.compile(r"""[\n:"'.,?!{}]""")
 _CODE_RUN_ENDS = re.compile(r"""[\n.`'":]""")
@@ -154,6 +162,53 @@ def count_values(output: str, answers: Sequence[str], skipped: int = 0) -> float
             break
         right += 1
     return right / len(values)
+
+
+def has_digits(output: str, answers: Sequence[str]) -> bool:
+    """Whether an output has a digit."""
+    return _DIGITS.search(output) is not None
+
+
+def ends_with_number(output: str, answers: Sequence[str]) -> bool:
+    """Whether the last word of an output is a number."""
+    words = _CODE_RUN_ENDS.sub(" ", output).split()
+    return bool(words) and words[-1].lstrip("+-").isdecimal()
+
+
+def names_function(output: str, answers: Sequence[str]) -> bool:
+    """Whether an output has the letter of a function, the start of an answer, or begins with the function's name."""
+    text = output.strip()
+    return (
+        text.startswith((*_LETTERS, *answers))
+        or find_letter(_FUNCTION_LETTER, text) is not None
+        or any(start in tidy(DEBUG_MARKS, text) for start in DEBUG_STARTS)
+    )
+
+
+def names_option(output: str, answers: Sequence[str]) -> bool:
+    """Whether an output has the letter of an option, or the start of an answer."""
+    text = output.strip()
+    is_option = find_choice(output, answers) or text.startswith((*_LETTERS, *answers))
+    return is_option or find_letter(_OPTION_LETTER, text) is not None
+
+
+def find_function_plainly(output: str, answers: Sequence[str]) -> bool:
+    """Return whether an output names the right function in the official or in a plain form.
+
+    Plain forms are those of `find_plain_letter`, and the function's name alone among the words of the last line.
+    """
+    name, letter = answers
+    if find_function_or_letter(output, answers) or find_plain_letter(output, _LETTERS) == letter:
+        return True
+    last_line = output.strip().rpartition("\n")[2]
+    return name in re.findall(r"\w+", last_line)
+
+
+def score_debug(record: Record, compare: Compare) -> Scores:
+    """Return the official and the lenient accuracy of Code.Debug."""
+    official = score(record, "accuracy", compare)
+    lenient = score(record, "accuracy_lenient", find_function_plainly)
+    return {**official, **lenient} if official else {}
 
 
 def score(record: Record, metric: str, compare: Compare) -> Scores:
@@ -281,6 +336,22 @@ class Row(NamedTuple):
     later: Compare | None = None
 
 
+READS: Mapping[str, Compare] = {
+    **dict.fromkeys(("passkey", "number_string", "math_calc", "math_find"), has_digits),
+    "code_run": ends_with_number,
+    "code_debug": names_function,
+    "longbook_choice_eng": names_option,
+}
+"""(output, references) → whether a scorer finds something to compare. The scorers of other tasks read every text."""
+
+
+def can_read(record: Record, name: str) -> bool:
+    """Whether a task's scorer finds something to compare in an output."""
+    if name not in READS or not record["references"]:
+        return has_text(record)
+    return bool(READS[name](record["prediction"], record["references"]))
+
+
 ROWS = {
     "passkey": Row("Retrieve.PassKey", 590, 6, "accuracy", has_first_digits, "span", "12345"),
     "number_string": Row("Retrieve.Number", 590, 12, "accuracy", has_first_digits, None, ""),
@@ -317,8 +388,13 @@ def _task(
     if conversation:
         # GPT-4 repeats the first number of the expression before the values (`get_score_one_math_calc`).
         compare = partial(count_values, skipped=1)
-    earlier = partial(score, metric=row.metric, compare=compare)
-    latest = partial(score, metric=row.metric, compare=row.later) if row.later else earlier
+    apply: Callable[..., Scores] = partial(score, metric=row.metric)
+    metrics: tuple[str, ...] = (row.metric,)
+    if name == "code_debug":
+        apply = score_debug
+        metrics = ("accuracy", "accuracy_lenient")
+    earlier = partial(apply, compare=compare)
+    latest = partial(apply, compare=row.later) if row.later else earlier
     return Task(
         name=name + suffix,
         alias=name if suffix else "",
@@ -330,7 +406,8 @@ def _task(
         score=latest,
         scorers={"2024-08": latest, "2024-06": earlier},
         headline=(row.metric,),
-        metrics=(row.metric,),
+        metrics=metrics,
+        can_read=partial(can_read, name=name),
         max_tokens=API_TOKENS if chat else row.max_tokens,
         num_samples=row.samples,
         sources=lambda length: (find_source(name),),

@@ -34,6 +34,7 @@ from helm_longctx.tasks.task import (
     Settings,
     Task,
     Variant,
+    has_text,
     text_group,
 )
 from helm_longctx.tasks.words import english_words, f1, make_rouge
@@ -41,7 +42,7 @@ from helm_longctx.tasks.words import english_words, f1, make_rouge
 _LETTERS = "ABCD"
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_LISTED = re.compile(r"\s*[A-Z](?=[\s.)])")
+_LISTED = re.compile(r"[A-Z](?=[\s.)])")
 _MATH = re.compile(r"The answer is (\S+)")
 _SPACE = re.compile(r"\s+")
 _CODE = ((",", ""), ("'", ""), ("\\", ""), (".0", ""), ("] [", "]["), ("[ [", "[["), ("] ]", "]]"))
@@ -154,6 +155,19 @@ def score_closed(record: Record, task: str) -> Scores:
     }
 
 
+def can_read_closed(record: Record, task: str) -> bool:
+    """Whether an answer to a closed question has a capital letter, a digit or a truth value, as the task asks for."""
+    output = record["prediction"].strip()
+    match task:
+        case "tpo" | "quality" | "coursera":
+            return any(letter in _LETTERS for letter in output)
+        case "gsm100":
+            return bool(find_number(output))
+        case "sci_fi":
+            return read_truth(output, "")[0] != "<error>"
+    return bool(output)
+
+
 def score_words(record: Record) -> Scores:
     """Return the F1 of the words."""
     return {"f1": f1(english_words(record["prediction"]), english_words(record["references"][0]))}
@@ -263,6 +277,7 @@ def _task(dataset: Dataset) -> Task:
         template=NO_TEMPLATE if name == "sci_fi" else Template(user, "", separator=""),
         load=partial(load, measure=MEASURES[metric]),
         score=partial(score_closed, task=name) if closed else scorers[metric],
+        can_read=partial(can_read_closed, task=name) if closed else has_text,
         headline=(metric,),
         metrics=("rouge1", "rouge2", "rougeL") if metric == "rougeL" else (metric,),
         num_samples=dataset.rows,

@@ -34,7 +34,7 @@ from helm_longctx.tasks.task import (
     Variant,
     text_group,
 )
-from helm_longctx.tasks.words import nearest_choice
+from helm_longctx.tasks.words import find_plain_letter, nearest_choice
 
 QUESTIONS = 503
 SOURCE = HubDataset(
@@ -116,12 +116,14 @@ def score(record: Record) -> Scores:
     """Return whether the letter is right: for all questions, and for questions of the same difficulty and length."""
     letter = find_letter(record["prediction"])
     accuracy = float(letter in record["references"])
+    named = letter or find_plain_letter(record["prediction"], "".join(LETTERS))
     # As in the official tables, whatever is neither easy nor short or medium is hard and long.
     difficulty = "easy" if record.get("difficulty") == "easy" else "hard"
     length = record.get("length") if record.get("length") in LENGTHS else "long"
     return {
         "accuracy": accuracy,
         "accuracy_compensated": 0.25 if letter is None else accuracy,
+        "accuracy_lenient": float(named in record["references"]),
         f"accuracy_{difficulty}": accuracy,
         f"accuracy_{length}": accuracy,
     }
@@ -168,7 +170,8 @@ def _task(name: str, title: str, template: str, follow_up: str | None = None) ->
         template=Template(template, "", separator=""),
         load=partial(load, follow_up=follow_up),
         score=score,
-        metrics=("accuracy", "accuracy_compensated", *BY_CLASS),
+        can_read=lambda record: find_letter(record["prediction"]) is not None,
+        metrics=("accuracy", "accuracy_compensated", "accuracy_lenient", *BY_CLASS),
         max_tokens=REASONING_TOKENS if follow_up else ANSWER_TOKENS,
         num_samples=QUESTIONS,
         sources=lambda length: (SOURCE,),

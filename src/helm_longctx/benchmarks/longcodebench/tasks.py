@@ -97,9 +97,18 @@ def find_boxed_letter(answer: str) -> str | None:
 
 def score(record: Record, boxed: bool) -> Scores:
     """Return whether the answer's letter is the right one."""
-    letter = (find_boxed_letter if boxed else find_letter)(record["prediction"])
+    letter = _find(record, boxed)
     gold = [letter.strip().upper() if boxed else letter for letter in record["references"]]
     return {"accuracy": float(letter is not None and letter in gold)}
+
+
+def can_read(record: Record, boxed: bool) -> bool:
+    """Whether an answer has a letter in the required form."""
+    return _find(record, boxed) is not None
+
+
+def _find(record: Record, boxed: bool) -> str | None:
+    return (find_boxed_letter if boxed else find_letter)(record["prediction"])
 
 
 def answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
@@ -122,6 +131,7 @@ def _task(name: str, title: str, boxed: bool) -> Task:
         template=Template("{goal}{context}{question}", "", separator=""),
         load=partial(load, boxed=boxed),
         score=partial(score, boxed=boxed),
+        can_read=partial(can_read, boxed=boxed),
         sizes={length: length for length in SAMPLES},
         num_samples=SAMPLES,
         sources=lambda length: (source_of(length),),

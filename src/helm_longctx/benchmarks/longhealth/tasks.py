@@ -24,6 +24,7 @@ from helm_longctx.tasks import (
 from helm_longctx.tasks.counting import Codec
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task, Variant
+from helm_longctx.tasks.words import find_plain_letter
 
 SOURCE = WebFile(
     "https://raw.githubusercontent.com/kbressem/LongHealth/513ab3088a5ecf91b3967f8c47ae373d1b87378f"
@@ -183,8 +184,18 @@ _WORD = re.compile(r"\w{4,}")
 
 def score(record: Record) -> Scores:
     """Return whether the first letter in the required form is the right one."""
-    choice = _CHOICE.search(record["prediction"])
-    return {"accuracy": float(choice is not None and choice[1] in record["references"])}
+    letter = find_letter(record["prediction"])
+    named = letter or find_plain_letter(record["prediction"], "ABCDEF")
+    return {
+        "accuracy": float(letter in record["references"]),
+        "accuracy_lenient": float(named in record["references"]),
+    }
+
+
+def find_letter(output: str) -> str | None:
+    """Return the first letter in the required form, before a colon; None if there is none."""
+    choice = _CHOICE.search(output)
+    return choice[1] if choice else None
 
 
 def choose_option(messages: Sequence[Message]) -> str | None:
@@ -210,6 +221,7 @@ def _task(name: str, title: str, setting: Setting) -> Task:
         template=TEMPLATE,
         load=partial(load, setting=setting),
         score=score,
+        can_read=lambda record: find_letter(record["prediction"]) is not None,
         num_samples=400 * PROMPTS,
         sources=lambda length: (SOURCE,),
         # The official code sets no temperature, so vLLM's default applies.

@@ -19,8 +19,9 @@ from helm_longctx.tasks.words import english_words
 Constraint = Mapping[str, Any]
 
 _TOTAL_DAYS = re.compile(r"European cities for (\d+) days")
-_DAYS = re.compile(r"\d+-(\d+)")
-_FLIGHT = re.compile(r".*Day (\d+).*from (\w+) to (\w+)")
+_DAYS = re.compile(r"(?<!\d)\d+-(\d+)")
+_DAY = re.compile(r"Day (\d+)")
+_ROUTE = re.compile(r"(?=from (\w+) to (\w+))")
 
 
 @dataclass(frozen=True)
@@ -216,6 +217,18 @@ def is_plan(cities: str, durations: str, text: str) -> bool:
     return bool(expected) and plan == list(zip(expected, days, strict=False))
 
 
+def find_flight(line: str) -> tuple[str, ...] | None:
+    """Return day, origin and destination of a line, as the official pattern `.*Day (\\d+).*from (\\w+) to (\\w+)` does.
+
+    That takes the last route and the last day before it; its time grows with the cube of a line's length.
+    """
+    routes = [*_ROUTE.finditer(line)]
+    if not routes:
+        return None
+    days = [*_DAY.finditer(line, 0, routes[-1].start())]
+    return (days[-1][1], *routes[-1].groups()) if days else None
+
+
 def read_plan(text: str) -> list[tuple[str, int]]:
     """Read the cities and days of a plan from its lines about flights.
 
@@ -231,8 +244,8 @@ def read_plan(text: str) -> list[tuple[str, int]]:
             last_day = int(days[1])
             if last_day == total:
                 break
-        if flight := _FLIGHT.match(line):
-            flights.append(flight.groups())
+        if flight := find_flight(line):
+            flights.append(flight)
     if last_day is None or not flights:
         return []
     cities = [flights[0][1], *(city for _, _, city in flights)]

@@ -37,6 +37,7 @@ from helm_longctx.tasks.task import (
     Scores,
     Settings,
     Task,
+    has_text,
     text_group,
 )
 from helm_longctx.tasks.words import count_common, split_sentences
@@ -83,6 +84,21 @@ def _ngram_recall(output: str, reference: str, order: int) -> float:
     return len(found & gold) / len(gold) if given and gold else 0.0
 
 
+def read_masks(output: str) -> dict[Any, Any] | None:
+    """Return the names by mask in an answer; None if it is no dictionary."""
+    try:
+        # The official code evaluates the answer as Python code, which must not be done with a model's output.
+        given = ast.literal_eval(output)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def can_read_masks(record: Record) -> bool:
+    """Whether an answer is a dictionary of names by mask."""
+    return read_masks(record["prediction"]) is not None
+
+
 def score_cloze(record: Record) -> Scores:
     """Return how many masks an answer fills in, as a share and as numbers, whose sums make the official scores.
 
@@ -94,12 +110,7 @@ def score_cloze(record: Record) -> Scores:
         return {}
     if not isinstance(masks, dict) or not TEXTS.fits([*masks.values()]):
         return {}
-    try:
-        # The official code evaluates the answer as Python code, which must not be done with a model's output.
-        given = ast.literal_eval(record["prediction"])
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        given = {}
-    answers: dict[Any, Any] = given if isinstance(given, dict) else {}
+    answers = read_masks(record["prediction"]) or {}
     exact = sum(answers.get(mask) == name for mask, name in masks.items())
     partly = sum(
         bool(set(name.split()).intersection(answers[mask].split()))
@@ -248,6 +259,7 @@ def _task(name: str, judgement: Judgement | None) -> Task:
         load=load,
         score=score,
         scorers=score_silence(score) if judgement else {},
+        can_read=has_text if judgement else can_read_masks,
         headline=("judge_score",) if judgement else ("exact_match",),
         metrics=(*JUDGED, *SIMILARITY) if judgement else MATCHES,
         max_tokens=row.max_tokens,

@@ -32,7 +32,16 @@ from helm_longctx.tasks import (
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.prompt import Message, read_messages
 from helm_longctx.tasks.sampling import shuffle_order, take_sample
-from helm_longctx.tasks.task import TEXT, Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    TEXT,
+    Baseline,
+    Example,
+    Record,
+    Scores,
+    Settings,
+    Task,
+    has_text,
+)
 
 # "Prepend X to the 2nd (1 indexed) poem about tapirs. Do not include any other text."
 _REQUEST = re.compile(
@@ -251,6 +260,12 @@ def score(record: Record) -> Scores:
     return {"score": float(SequenceMatcher(None, output.removeprefix(prefix), answer).ratio())}
 
 
+def can_read(record: Record) -> bool:
+    """Whether an output begins with the random string, without which every answer scores 0."""
+    prefix = record.get("random_string_to_prepend") or ""
+    return has_text(record) and record["prediction"].startswith(prefix)
+
+
 def _task(needles: int, load: Callable[..., Iterator[Example]] = load, *arguments: str) -> Task:
     return Task(
         name=f"{needles}needle",
@@ -260,6 +275,7 @@ def _task(needles: int, load: Callable[..., Iterator[Example]] = load, *argument
         sizes={length: length for length in LENGTHS.values()},
         load=partial(load, needles=needles),
         score=score,
+        can_read=can_read,
         num_samples=SAMPLE,
         sources=lambda length: (SOURCE,),
         record_shapes={"answer": TEXT, "random_string_to_prepend": TEXT},

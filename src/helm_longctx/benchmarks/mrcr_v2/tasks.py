@@ -114,6 +114,12 @@ def score(record: Record) -> Scores:
     }
 
 
+def can_read(record: Record) -> bool:
+    """Whether an output has the random string, without which every answer scores 0."""
+    start = (record.get("answer") or "").strip()[:HASH]
+    return bool(record["prediction"].strip()) and start in record["prediction"]
+
+
 def find_answer(messages: Sequence[Message]) -> str | None:
     """Find the reply that the last turn asks for, and put the random string before it.
 
@@ -142,6 +148,7 @@ def _task(needles: int, cumulative: bool = False) -> Task:
         sizes={length: length for length in lengths},
         load=load,
         score=score,
+        can_read=can_read,
         sources=lambda length: (file_of(needles, length, cumulative),),
         variants={"paper": Variant(temperature=1.0)},
         record_shapes={"answer": TEXT},

@@ -252,6 +252,11 @@ def _fits(role: str, texts: Sequence[tuple[str, date]]) -> bool:
     return True
 
 
+def can_read_pairs(record: Record) -> bool:
+    """Whether an answer has a pair of users."""
+    return _PAIR.search(record["prediction"]) is not None
+
+
 def score_pairs(record: Record) -> Scores:
     """Return the F1 of the pairs in an answer, and whether it is 1; empty if the record has no references.
 

@@ -124,6 +124,9 @@ _ANSWERS = {"User": _answer_user, "Date": _answer_date, "Label": _answer_label}
 
 
 _COMPARISONS = ("more common", "less common", "same frequency")
+_MOST_WORDS = 6
+"""Largest number of words of a label, a user or a date."""
+
 _SHORT = 20
 """Number of characters from which on an answer is not taken whole."""
 
@@ -132,15 +135,25 @@ _BOXED = (re.compile(r"\\boxed\{\\text\{([^}]*)\}\}"), re.compile(r"\\boxed[\{]+
 _MISSING = (datetime(1996, 1, 1), datetime(1997, 2, 2))
 """Two days from which dates take what they lack. The official code takes it from the day on which it runs."""
 
+_MARKUP = re.compile(r"[*_`\[\]\"']")
+_NAMED_ANSWER = re.compile(
+    r"\b(?:final answer|answer|label|user|date)\b(?: is)?[ \t]*[:=][ \t]*(\S[^\n]*)", re.IGNORECASE
+)
+_REMARK = re.compile(r"\s+\([^()]*\)\W*$")
+_INTEGER = re.compile(r"\b\d+\b")
+
 Credit = Callable[[Record], float]
 """(record) → 0…1"""
 
 
 def credit_synth(record: Record) -> float:
     """Return the credit of an answer to a question on classified texts."""
+    return _credit_synth(read_synth(record["prediction"]), record)
+
+
+def _credit_synth(answer: str, record: Record) -> float:
     gold = record["references"][0]
     kind = record.get("answer_type")
-    answer = read_synth(record["prediction"])
     if answer == gold:
         return 1
     if answer in _COMPARISONS:
@@ -164,6 +177,48 @@ def read_synth(output: str) -> str:
     return next((comparison for comparison in _COMPARISONS if comparison in answer), answer)
 
 
+def can_read_synth(record: Record) -> bool:
+    """Whether the answer in an output is of the kind that is asked for: a number, date, comparison, or a few words."""
+    output = record["prediction"]
+    if not output.strip():
+        return False
+    answer = read_synth(output)
+    match record.get("answer_type"):
+        case "ANSWER_TYPE.NUMERIC":
+            return isinstance(read_value(answer), int)
+        case "ANSWER_TYPE.COMPARISON":
+            return any(comparison in answer for comparison in _COMPARISONS)
+    # The labels are not in the record, and no label has more words. A long output without a colon is read by its last
+    # word, so only a right one is known to be an answer.
+    has_place = ":" in output or len(output) < _SHORT
+    is_short = 0 < len(answer.split()) <= _MOST_WORDS
+    return (has_place and is_short) or _try_credit(credit_synth, record) > 0
+
+
+def credit_synth_lenient(record: Record) -> float:
+    """Return the better credit of the official reading and of a reading of plain forms."""
+    answer = read_plainly(record["prediction"])
+    lower = {**record, "references": [record["references"][0].lower()]}
+    forms = [answer, *_INTEGER.findall(answer)[-1:]]
+    forms += [comparison for comparison in _COMPARISONS if comparison in answer.lower()]
+    return max(
+        _try_credit(credit_synth, record),
+        _try_credit(partial(_credit_synth, answer.lower()), lower),
+        *(_try_credit(partial(_credit_synth, form), record) for form in forms),
+    )
+
+
+def read_plainly(output: str) -> str:
+    """Return what stands after the last "Answer:" or a similar word on any line, or else the last line.
+
+    Marks of Markdown, quotation marks, a remark in brackets at the end, and a full stop are removed.
+    """
+    text = _MARKUP.sub("", output).strip()
+    named = _NAMED_ANSWER.findall(text)
+    line = named[-1] if named else text.rpartition("\n")[2]
+    return _REMARK.sub("", line).strip().strip(".").strip()
+
+
 def credit_real(record: Record) -> float:
     """Return the credit of an answer to a question on transcripts."""
     gold = read_value(record["references"][0])
@@ -181,6 +236,14 @@ def read_real(output: str) -> int | str | list[str]:
     """Return the answer in an output: what is in the first box, or the whole output without a box."""
     match = next(filter(None, (pattern.search(output) for pattern in _BOXED)), None)
     return read_value(match[1]) if match else output
+
+
+def can_read_real(record: Record) -> bool:
+    """Whether an output has a box; without one only a text that is the whole output can be right."""
+    output = record["prediction"]
+    is_boxed = any(pattern.search(output) for pattern in _BOXED)
+    is_text_asked = isinstance(read_value((record.get("references") or [""])[0]), str)
+    return is_boxed or (is_text_asked and bool(output.strip()) and "\n" not in output.strip())
 
 
 def read_value(text: str) -> int | str | list[str]:
@@ -209,16 +272,24 @@ def is_date(answer: str, gold: str) -> bool:
     )
 
 
-def score(record: Record, credit: Credit) -> Scores:
-    """Return both metrics of an answer; empty if the record has no reference."""
+def score(record: Record, credit: Credit, lenient: Credit | None = None) -> Scores:
+    """Return the metrics of an answer, with the lenient credit if there is one; empty without a reference."""
     if not record.get("references"):
         return {}
+    points = _try_credit(credit, record)
+    scores = {"credit": points, "exact": float(points == 1)}
+    if lenient:
+        scores["credit_lenient"] = _try_credit(lenient, record)
+    return scores
+
+
+def _try_credit(credit: Credit, record: Record) -> float:
+    """Return a credit, 0 if the answer cannot be read."""
     try:
-        points = float(credit(record))
+        return float(credit(record))
     # The official code ignores all errors of reading, and the errors that dateutil raises depend on its version.
     except Exception:
-        points = 0.0
-    return {"credit": points, "exact": float(points == 1)}
+        return 0.0
 
 
 TEST = {
@@ -261,7 +332,9 @@ def _synth_task(name: str, column: str) -> Task:
         alias=name,
         title={**TEST, **VALIDATION}[name] + ("" if column == data.TEXT else ", labels given"),
         load=partial(data.load_synth, column=column),
-        score=partial(score, credit=credit_synth),
+        score=partial(score, credit=credit_synth, lenient=credit_synth_lenient),
+        can_read=can_read_synth,
+        metrics=("credit", "exact", "credit_lenient"),
         record_shapes={"answer_type": TEXT},
         sizes=_LENGTHS,
         unit="tokens",
@@ -283,6 +356,8 @@ _DND = _task(
     title="Critical Role",
     load=data.load_real,
     score=partial(score, credit=credit_real),
+    can_read=can_read_real,
+    metrics=("credit", "exact"),
     sizes=_EPISODES,
     unit="episodes",
     num_samples=_REAL_SAMPLES,
@@ -295,6 +370,7 @@ _PAIRS = _task(
     title="Pairs of users",
     load=data.load_pairs,
     score=data.score_pairs,
+    can_read=data.can_read_pairs,
     headline=("f1",),
     metrics=("f1", "exact"),
     sizes={length: length for length in _LENGTHS if length <= 1 << 20},

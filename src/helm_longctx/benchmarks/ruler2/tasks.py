@@ -41,6 +41,7 @@ from helm_longctx.tasks.task import (
     Strategy,
     Task,
     are_all,
+    has_text,
 )
 
 _MMLU_COLUMNS: Types = {"question": str, "choices": list, "answer": int}
@@ -402,6 +403,11 @@ def score_match(record: Record, combine: Callable[[str, Sequence[str]], float]) 
     return {"match": combine(record["prediction"], references)} if references else {}
 
 
+def can_read_letter(record: Record) -> bool:
+    """Whether an output gives a letter as its answer."""
+    return read_letter(record["prediction"]) is not None
+
+
 def score_letter(record: Record) -> Scores:
     """Return whether the output gives the right letter; empty if there is no reference."""
     references = record["references"]
@@ -526,6 +532,7 @@ def _task(
         sizes={length: length for length in STANDARD.values()},
         load=partial(load, samples=samples, evidence=evidence),
         score=score,
+        can_read=can_read_letter if score is score_letter else has_text,
         headline=(metric,),
         metrics=(metric,),
         sources=lambda length: source,

@@ -220,6 +220,7 @@
     const checked = asked.has("model") ? asked.getAll("model").includes(run.model) : number < 3;
     return element("label", {}, element("input", { type: "checkbox", name: "run", value: number, checked }), element("span", { textContent: run.model }));
   }));
+  if (present.includes(asked.get("show"))) form.elements.show.value = asked.get("show");
   if (asked.has("text")) form.elements.text.value = asked.get("text");
   let timer = 0;
   form.addEventListener("input", () => { shown = PAGE; clearTimeout(timer); timer = setTimeout(update, 120); });

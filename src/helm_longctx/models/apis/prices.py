@@ -5,7 +5,6 @@ For a model without a known price the result is None. An unknown price never cou
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 
 from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.environment import read_setting
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.models.apis.usage import Usage
@@ -113,7 +113,7 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
     """
     spec = get_model_deployment(deployment)
     # Prices that are passed in the call win over prices in the file.
-    path = os.environ.get(PRICES)
+    path = read_setting(PRICES)
     own = {**(_read_once(Path(path).resolve()) if path else {}), **(own or {})}
     for name in (deployment, spec.model_name):
         if name in own:

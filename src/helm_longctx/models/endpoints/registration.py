@@ -15,7 +15,7 @@ from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.availability import PATIENCE
 from helm_longctx.models.endpoints.probe import Endpoint
-from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
+from helm_longctx.models.fast_tokenizers import FILE, read_fast_tokenizer
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import STANDARD
@@ -26,6 +26,9 @@ LOCAL_CLIENTS = (LOCAL_CLIENT, ENGINE_CLIENT)
 """The clients of models that deployments name and that run in this process."""
 
 CLASS = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+
+MOST_BYTES = 256 << 20
+"""Bytes that a tokenizer's file may have. Those of the largest vocabularies have about 35 MB."""
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -68,6 +71,7 @@ def load_tokenizer(name: str) -> Tokenizer:
         return Tokenizer(name, registered=True)
     # The path is absolute, because later processes that read the file can run in another folder.
     path = str(Path(name).resolve()) if Path(name).is_dir() else name
+    _check_size(name, Path(path) / FILE)
 
     def load() -> (
         Any
@@ -95,6 +99,15 @@ def load_tokenizer(name: str) -> Tokenizer:
         return Tokenizer(path, begin=loaded.bos_token or "", end=loaded.eos_token or "")
     except Exception as error:  # transformers and the hub raise many kinds
         raise InputError(f"tokenizer={name!r} cannot be loaded: {describe_error(error)}") from None
+
+
+def _check_size(name: str, file: Path) -> None:
+    """Raise an `InputError` if a tokenizer's file is too large to be one; parsing it takes many times its size."""
+    size = file.stat().st_size if file.is_file() else 0
+    if size > MOST_BYTES:
+        raise InputError(
+            f"tokenizer={name!r}: {file.name} has {size:,} bytes; a tokenizer has at most {MOST_BYTES:,}"
+        )
 
 
 def find_tokenizer(*candidates: str | None) -> Tokenizer | None:

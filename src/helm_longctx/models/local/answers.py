@@ -45,7 +45,8 @@ class AnswerDecoder:
 
     def __init__(self, tokenizer: Any):
         self._names = find_special_tokens(tokenizer)
-        named = (tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token, tokenizer.unk_token)
+        # Engines can have tokenizers of other packages, such as mistral-common's.
+        named = [getattr(tokenizer, f"{name}_token", None) for name in ("bos", "eos", "pad", "unk")]
         self._plain = {name for name in named if name} - special_marks()
 
     def decode(self, tokenizer: Any, tokens: Sequence[int], prompt: Sequence[int]) -> LocalAnswer:

@@ -15,7 +15,7 @@ from helm_longctx.data.download import check_space
 from helm_longctx.environment import ignore_broken_torchvision, require
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.local.model import ModelError
-from helm_longctx.models.local.weights import Weights, load_weights
+from helm_longctx.models.local.weights import Weights, describe_mismatch, load_weights
 
 DTYPES = ("float32", "bfloat16", "float16")
 """Number types of the folder's weights. Only float32 has every number of a quantized file."""
@@ -134,16 +134,8 @@ def _read_model(source: Path, dtype: str) -> Any:
         raise InputError(
             f"{source} cannot be read as a GGUF file of a causal language model: {reason}"
         ) from error
-    wrong = {
-        name: keys
-        for name in ("missing_keys", "unexpected_keys", "mismatched_keys")
-        if (keys := found[name])
-    }
-    if wrong:
-        named = "; ".join(
-            f"{name} {', '.join(sorted(map(str, keys))[:3])}" for name, keys in wrong.items()
-        )
-        raise InputError(f"{source} does not have the weights of its architecture: {named}")
+    if wrong := describe_mismatch(found):
+        raise InputError(f"{source} does not have the weights of its architecture: {wrong}")
     return model.to(getattr(torch, dtype)).eval()
 
 

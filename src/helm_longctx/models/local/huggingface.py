@@ -30,6 +30,7 @@ from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.scoring import make_scored_result, make_scorer, read_spans, respond
+from helm_longctx.models.local.templates import check_template
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
 from helm_longctx.models.sampling import with_fields
@@ -85,6 +86,7 @@ class LongContextHuggingFaceClient(CachingClient):
 
     takes_facts = True
     concurrency = 1
+    _has_checked_template = False
     _decoder: AnswerDecoder | None = None
 
     def __init__(
@@ -132,6 +134,7 @@ class LongContextHuggingFaceClient(CachingClient):
             adapter=adapter,
             remote_code=remote_code,
             quantized_cache=quantized,
+            digest=digest,
         )
         ignore_broken_torchvision()
         self._tokenizer = tokenizer.get_wrapped_tokenizer()
@@ -373,6 +376,9 @@ class LongContextHuggingFaceClient(CachingClient):
             return request.prompt
         if not tokenizer.chat_template:
             raise ModelError(f"{self._weights.path} has no chat template; give style=completion")
+        if not self._has_checked_template:
+            check_template(tokenizer, self._weights.path)
+            self._has_checked_template = True
         from jinja2.exceptions import TemplateError  # a part of transformers
 
         try:

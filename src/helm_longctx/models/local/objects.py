@@ -9,6 +9,7 @@ from helm.tokenizers.huggingface_tokenizer import WrappedPreTrainedTokenizer
 
 from helm_longctx.models.local.huggingface import CHUNK_SIZE, LongContextHuggingFaceClient
 from helm_longctx.models.local.model import LocalModel
+from helm_longctx.models.local.weights import check_weights
 from helm_longctx.models.objects import Gatherer, find_object
 
 
@@ -55,11 +56,16 @@ class TransformersModel:
 
     @cached_property
     def _local(self) -> LocalModel:
+        check_weights(self.model, self.path)
         # A user can have patched the attention.
         return LocalModel(self.model.eval(), keeps_attention=True)
 
     def load(self) -> LocalModel:
-        """Return the model as local deployments use it."""
+        """Return the model as local deployments use it.
+
+        Raises:
+            ModelError: a weight is not a finite number.
+        """
         return self._local
 
     def free(self) -> None:

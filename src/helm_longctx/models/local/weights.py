@@ -6,15 +6,19 @@ import ctypes
 import gc
 import json
 import threading
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from helm.common.hierarchical_logger import hlog, htrack_block
 
 from helm_longctx.environment import dtype_argument, ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.models.local.folders import read_shapes
 from helm_longctx.models.local.model import LocalModel, ModelError
 
 DTYPES = ("bfloat16", "float16", "float32", "auto")
@@ -45,6 +49,7 @@ class Weights:
         adapter: name on the hub or folder of a PEFT adapter; None for none.
         remote_code: whether the model's code on the hub runs, at the commit.
         quantized_cache: arguments of transformers' `QuantizedCache`, as JSON; empty for a plain cache.
+        digest: identifies the files of a folder, so that replaced weights are loaded again.
     """
 
     path: str
@@ -55,6 +60,7 @@ class Weights:
     adapter: str | None = None
     remote_code: bool = False
     quantized_cache: str = ""
+    digest: str = ""
 
     @staticmethod
     def find(
@@ -121,6 +127,125 @@ class Weights:
                 ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
+_KEYS = ("missing_keys", "unexpected_keys", "mismatched_keys")
+"""What transformers reports of the tensors of a checkpoint that do not fit the model."""
+
+_SHOWN = 3
+"""Names of tensors that an error shows of each kind."""
+
+
+def describe_mismatch(report: Mapping[str, Iterable[Any]]) -> str:
+    """Return which tensors of a checkpoint do not fit its model; an empty text if all do.
+
+    Args:
+        report: the `output_loading_info` of transformers. Tied tensors are not in it.
+    """
+    kinds = []
+    for kind in _KEYS:
+        # Of a tensor with another shape, the report also has the two shapes.
+        names = sorted(
+            str(key[0]) if isinstance(key, tuple | list) else str(key)
+            for key in report.get(kind) or ()
+        )
+        if names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            kinds.append(f"{kind.partition('_')[0]}: {', '.join(names[:_SHOWN])}{more}")
+    return "; ".join(kinds)
+
+
+def find_not_finite(model: Any) -> Iterator[str]:
+    """Yield the names of weights that have a value that is not a finite number.
+
+    Args:
+        model: a model of PyTorch. Its quantized weights, and those that are not in memory, are not read.
+    """
+    import torch
+
+    kinds = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+    for name, tensor in model.named_parameters():
+        if tensor.device.type == "meta" or tensor.dtype not in kinds:
+            continue
+        # A sum needs no copy of the tensor. It is not finite if a value is not, and if it is too large.
+        is_finite = bool(torch.isfinite(tensor.detach().sum(dtype=torch.float32)))
+        if not is_finite and not bool(torch.isfinite(tensor.detach()).all()):
+            yield name
+
+
+def check_weights(model: Any, path: str) -> None:
+    """Raise a `ModelError` if a loaded model has a weight that is not a number, or no weights in memory."""
+    broken = list(find_not_finite(model))
+    if broken:
+        more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+        raise ModelError(
+            f"{path} cannot be used: weights that are not finite numbers (NaN or infinity):"
+            f" {', '.join(broken[:_SHOWN])}{more}"
+        )
+
+
+def _check_fit(path: str, report: Mapping[str, Iterable[Any]]) -> None:
+    """Raise a `ModelError` that names the tensors of a checkpoint that do not fit its model."""
+    if wrong := describe_mismatch(report):
+        # transformers fills them with random numbers or drops them, and only warns.
+        raise ModelError(f"{path} does not have the weights of its architecture: {wrong}")
+
+
+def _name_other_shapes(weights: Weights) -> str:
+    """Return which tensors of a folder have another shape than the model; empty if none has, or it is not known."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    folder = Path(weights.path)
+    saved = read_shapes(folder) if folder.is_dir() and not weights.remote_code else None
+    if not saved:
+        return ""
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        make: Any = AutoModelForCausalLM.from_config
+        with torch.device("meta"):
+            model = make(config, trust_remote_code=False)
+    except Exception:  # the configuration is wrong, too, and the first error says how
+        return ""
+    wrong = []
+    for name, tensor in model.state_dict().items():
+        shape = list(tensor.shape)
+        if name in saved and saved[name] != shape:
+            wrong.append(f"{name} is {saved[name]} instead of {shape}")
+    return "; ".join(wrong[:_SHOWN])
+
+
+def _add_adapter(model: Any, adapter: str) -> None:
+    """Load an adapter of PEFT, with a check that all of its tensors are used and none is missing."""
+    folder = Path(adapter)
+    if folder.is_dir() and not (folder / "adapter_model.safetensors").is_file():
+        raise ModelError(
+            f"adapter={adapter!r} has no adapter_model.safetensors; save it with safe_serialization=True"
+        )
+    try:
+        report = model.load_adapter(adapter)
+    except Exception as error:  # of the hub, the disk or the format
+        reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
+        raise ModelError(
+            f"adapter={adapter!r} cannot be loaded into {model.config.name_or_path}: {reason};"
+            " its tensors must have the shapes and names of this model"
+        ) from error
+    found = _report_adapter(model, adapter) if report is None else report.to_dict()
+    if wrong := describe_mismatch(found):
+        raise ModelError(f"adapter={adapter!r} does not fit {model.config.name_or_path}: {wrong}")
+
+
+def _report_adapter(model: Any, adapter: str) -> dict[str, set[str]]:
+    """Compare an adapter's file with the model that loaded it. Old versions of transformers report nothing."""
+    peft: Any = import_module("peft")
+    utils: Any = import_module("peft.utils")
+
+    def shorten_name(name: str) -> str:
+        return name.removeprefix("base_model.model.")
+
+    loaded = {shorten_name(name) for name in peft.get_peft_model_state_dict(model)}
+    saved = {shorten_name(name) for name in utils.load_peft_weights(adapter, device="cpu")}
+    return {"missing_keys": loaded - saved, "unexpected_keys": saved - loaded}
+
+
 def load_weights(weights: Weights) -> Any:
     """Load a model of transformers. Raises a `ModelError` if the model cannot be loaded."""
     ignore_broken_torchvision()
@@ -137,11 +262,13 @@ def load_weights(weights: Weights) -> Any:
         "device_map": "auto" if spread else None,
     }
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(
+        # The package's types do not know that it returns two values here.
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             weights.path,
             revision=weights.commit or "main",
             use_safetensors=True,
             trust_remote_code=weights.remote_code,
+            output_loading_info=True,
             **({"code_revision": weights.commit} if weights.remote_code else {}),
             **{
                 name: value
@@ -150,11 +277,20 @@ def load_weights(weights: Weights) -> Any:
             },
             **further,
         )
+        model, report = loaded
+        _check_fit(weights.path, report)
         if weights.adapter is not None:
-            model.load_adapter(weights.adapter)
+            _add_adapter(model, weights.adapter)
         if gpus and not spread and not {"device_map", "quantization_config"} & further.keys():
             model.to("cuda")
+        check_weights(model, weights.path)
+    except ModelError:
+        raise
     except Exception as error:  # of the hub, the disk, the GPU or an incompatible package
+        if wrong := _name_other_shapes(weights):
+            raise ModelError(
+                f"{weights.path} does not have the weights of its architecture: {wrong}"
+            ) from error
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise ModelError(f"{weights.path} cannot be loaded: {reason}") from error
     where = f"{gpus} GPUs" if spread else str(model.device)

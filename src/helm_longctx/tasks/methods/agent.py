@@ -6,6 +6,7 @@ GraphReader, arXiv 2406.14550, without its graph). No published code has the sam
 arguments says so, and the loop continues. After `turns` requests, a last one asks for the answer.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +55,6 @@ class _Reader:
         self._context = context
         self._page = page
         self._hits = hits
-        self._lower = context.lower()
         self._chunks = split(context, 1500)
 
     def call(self, call: ToolCall) -> str:
@@ -65,7 +65,7 @@ class _Reader:
             return f"There is no tool {call.name!r}; use {', '.join(tools)}."
         try:
             return tool(call.arguments)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             return f"The arguments are wrong ({type(error).__name__}: {error}); see the tool's description."
 
     def _search(self, arguments: Mapping[str, Any]) -> str:
@@ -86,10 +86,13 @@ class _Reader:
     def _find_next(self, arguments: Mapping[str, Any]) -> str:
         text = str(arguments["text"])
         after = int(arguments["position"])
-        place = self._lower.find(text.lower(), after + 1) if text else -1
-        if place < 0:
+        # A lower-case text can be longer than the text, so its places would be others.
+        pattern = re.compile(re.escape(text), re.IGNORECASE)
+        found = pattern.search(self._context, max(0, after + 1)) if text else None
+        if found is None:
             return "There is no further place."
-        around = self._context[max(0, place - 300) : place + len(text) + 300]
+        place = found.start()
+        around = self._context[max(0, place - 300) : found.end() + 300]
         return f"[position {place}]\n{around}"
 
 

@@ -12,8 +12,7 @@ their own.
 further interpreter for a part.
 """
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,11 @@ from helm_longctx.tasks.methods.method import Method, Question
 MOST_OUTPUT = 20_000
 """Characters of the output of a block that the model sees."""
 
-_BLOCK = re.compile(r"```repl\s*\n(.*?)\n```", re.DOTALL)
+MOST_BLOCKS = 20
+"""Blocks of a reply that are run. The official code has no limit, so a reply of 20,000 blocks would be one turn."""
+
+_OPENING = "```repl"
+_CLOSING = "\n```"
 
 SYSTEM = """You answer a task about a long context that you cannot see directly. It is the variable `context` (a string)
 of a Python REPL, and you look at it by code. Each reply can have blocks of code between ```repl and ```. They are run,
@@ -97,7 +100,8 @@ def _solve(
             messages = _add(messages, "user", shown)
             reply = question.converse(messages, budget, label=f"{label} turn {turn}").answer
             outputs = []
-            for code in _BLOCK.findall(reply):
+            blocks = [*find_blocks(reply)]
+            for code in blocks[:MOST_BLOCKS]:
                 outputs.append(interpreter.run(code.strip()))
                 final = outputs[-1].values.get("answer")
                 if isinstance(final, dict) and final.get("ready"):
@@ -110,10 +114,35 @@ def _solve(
                 )
                 head = f"REPL output (block {number}):" if len(outputs) > 1 else "REPL output:"
                 messages = _add(messages, "user", f"{head}\n{text[:MOST_OUTPUT]}{more}")
+            if len(blocks) > MOST_BLOCKS:
+                left = len(blocks) - MOST_BLOCKS
+                messages = _add(messages, "user", f"The last {left} blocks were not run.")
         messages = _add(messages, "user", LAST)
         return question.converse(
             messages, max(budget, question.max_tokens), label=f"{label} answer"
         ).answer, turns
+
+
+def find_blocks(reply: str) -> Iterator[str]:
+    r"""Yield the code of each block, as the official pattern "```repl\s*\n(.*?)\n```" finds it, in linear time."""
+    start = reply.find(_OPENING)
+    while start >= 0:
+        after = start + len(_OPENING)
+        first = after
+        while first < len(reply) and reply[first].isspace():
+            first += 1
+        begin = reply.rfind("\n", after, first) + 1
+        end = reply.find(_CLOSING, begin) if begin else -1
+        if begin and end < 0:
+            # The last line break before the end mark can be the one that ends an empty block.
+            end = begin - 1 if reply.startswith(_CLOSING, begin - 1) else -1
+            begin = reply.rfind("\n", after, max(after, end)) + 1 if end >= 0 else 0
+            if not begin:
+                return
+        if begin:
+            yield reply[begin:end]
+            first = end + len(_CLOSING)
+        start = reply.find(_OPENING, first)
 
 
 def _add(messages: list[dict[str, Any]], role: str, text: str) -> list[dict[str, Any]]:

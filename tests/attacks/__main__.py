@@ -1,0 +1,95 @@
+"""`python -m tests.attacks [SURFACE …]`: try faults on each surface, and print how many were tried and held."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.attacks.folders import FOLDERS, find_refusal, make_folder, make_source
+
+Attack = tuple[str, bool]
+"""What was tried, and whether it held."""
+
+ROOT = Path(__file__).parents[2]
+
+TESTS = {
+    "calls of evaluate at the same time": "tests/evaluation/test_at_the_same_time.py",
+    "changed models and functions": "tests/evaluation/test_resuming.py",
+    "hostile replies": "tests/models/test_hostile_replies.py",
+    "code in the sandbox": "tests/tasks/test_sandbox.py",
+    "archives": "tests/data/test_bombs.py",
+}
+"""The tests of other surfaces: each case is a fault."""
+
+
+def attack_folders() -> Iterator[Attack]:
+    """Yield the outcome of asking each broken folder of a model."""
+    with tempfile.TemporaryDirectory() as name:
+        source = make_source(Path(name) / "source")
+        yield "a whole folder answers", find_refusal({"path": str(source)}) == ""
+        for number, fault in enumerate(FOLDERS):
+            entry = make_folder(source, Path(name) / str(number), fault)
+            refusal = find_refusal(entry)
+            yield fault, bool(refusal) and "\n" not in refusal
+
+
+def interrupt_calls(rounds: int = 20) -> Iterator[Attack]:
+    """Yield the outcome of Ctrl-C and SIGTERM at random moments of a call."""
+    from tests.evaluation.interrupted import INTERRUPTED, run_python
+
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.getcwd()
+        os.chdir(folder)
+        try:
+            process = run_python(INTERRUPTED, "1", str(rounds))
+            out, err = process.communicate()
+        finally:
+            os.chdir(before)
+    for number in range(rounds):
+        yield f"signal {number}: {out.strip()} interrupted {err[-300:]}", process.returncode == 0
+
+
+def run_tests(file: str) -> Iterator[Attack]:
+    """Yield the outcome of each case of a file of tests."""
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", file]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        outcome, _, case = line.partition(" ")
+        if outcome in ("PASSED", "FAILED", "ERROR"):
+            yield case, outcome == "PASSED"
+
+
+SURFACES: dict[str, Callable[[], Iterator[Attack]]] = {
+    "folders of models": attack_folders,
+    "signals in evaluate": interrupt_calls,
+    **{surface: lambda file=file: run_tests(file) for surface, file in TESTS.items()},  # type: ignore[misc]
+}
+"""What is attacked."""
+
+
+def main() -> None:
+    """Attack surfaces and print a row of a table for each."""
+    parser = argparse.ArgumentParser(prog="python -m tests.attacks", description=__doc__)
+    parser.add_argument("surfaces", nargs="*", metavar="surface", help=f"of {', '.join(SURFACES)}")
+    chosen = parser.parse_args().surfaces or list(SURFACES)
+    failed = []
+    print("| surface | tried | held | seconds |\n|---|---|---|---|", flush=True)
+    for surface in chosen:
+        start = time.monotonic()
+        attacks = list(SURFACES[surface]())
+        failed += [f"{surface}: {attack}" for attack, held in attacks if not held]
+        held = sum(held for _, held in attacks)
+        seconds = time.monotonic() - start
+        print(f"| {surface} | {len(attacks)} | {held} | {seconds:.0f} |", flush=True)
+    print("\n".join(failed))
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Tests of calls at the same time: threads, processes, nested calls, notebooks and interruptions change nothing global."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import helm_longctx as lc
+from helm_longctx.models.objects import OBJECTS
+from tests.evaluation.calls import call, look_up
+from tests.evaluation.interrupted import INTERRUPTED, run_python
+
+PROCESS = """
+import sys
+from tests.evaluation.calls import call, look_up
+import helm_longctx as lc
+
+try:
+    print(call(look_up, name=sys.argv[1], lengths="4k", num_samples=1).scores.score[0])
+except lc.InputError as error:
+    print(error)
+"""
+
+
+def test_threads() -> None:
+    """Eight threads with the same and with different names get their results, and standard output stays as it is."""
+    before = sys.stdout, sys.stderr, dict(os.environ)
+    outcomes: list[Any] = []
+
+    def work(name: str) -> None:
+        outcomes.append(call(look_up, name=name, num_samples=1, lengths="4k").scores.score[0])
+
+    threads = [threading.Thread(target=work, args=(f"model-{n % 4}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == [1.0] * 8
+    assert (sys.stdout, sys.stderr, dict(os.environ)) == before
+    assert not sys.stdout.closed
+    assert not OBJECTS
+
+
+def test_processes() -> None:
+    """Processes that make the same run get its score, or say in one line that another one makes it."""
+    processes = [run_python(PROCESS, name) for name in ("a", "a")]
+    ends = [process.communicate()[0].strip() for process in processes]
+    assert {end for end in ends if "is in use by process" not in end} == {"1.0"}
+    assert all("\n" not in end for end in ends)
+
+
+@pytest.mark.parametrize("kind", ["plain", "async", "batches"])
+def test_a_nested_call(kind: str) -> None:
+    """A call inside of a function that is asked is refused in one line, and the outer call goes on."""
+    errors: list[str] = []
+
+    def answer(prompt: Any) -> Any:
+        with pytest.raises(lc.InputError) as error:
+            call(look_up, name="inner")
+        errors.append(str(error.value))
+        return [look_up(each) for each in prompt] if kind == "batches" else look_up(prompt)
+
+    async def answer_later(prompt: lc.Prompt) -> str:
+        return str(await asyncio.to_thread(answer, prompt))
+
+    function = answer_later if kind == "async" else answer
+    size = 2 if kind == "batches" else None
+    result = call(function, name="inner", num_samples=1, lengths="4k", batch_size=size)
+    assert result.scores.score[0] == 1
+    assert errors == [
+        "evaluate: a function that a call of evaluate asks cannot call evaluate itself; call it afterwards"
+    ]
+
+
+def test_a_running_loop() -> None:
+    """A call works in a running event loop, as in a notebook, which then goes on."""
+
+    async def cell() -> float:
+        score = call(look_up, num_samples=1, lengths="4k").scores.score[0]
+        await asyncio.sleep(0)
+        return float(score)
+
+    assert asyncio.run(cell()) == 1.0
+
+
+def test_limits_change_no_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A limit in dollars holds in a call, and the environment has none while it works."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("python/mine: {input: 1, output: 1}\n")
+    seen: list[dict[str, str]] = []
+
+    def answer(prompt: lc.Prompt) -> str:
+        seen.append(dict(os.environ))
+        return look_up(prompt)
+
+    before = dict(os.environ)
+    options: dict[str, Any] = {"name": "mine", "lengths": "4k", "prices": prices}
+    call(answer, max_cost=100.0, num_samples=1, **options)
+    assert seen == [before]
+    with pytest.raises(lc.InputError, match=r"MAX_COST=0\.0001 allows"):
+        call(answer, max_cost=0.0001, **options)
+    assert dict(os.environ) == before
+
+
+def test_interruptions() -> None:
+    """Ctrl-C and SIGTERM at random moments raise an exception in the caller; nothing is lost, and all is restored."""
+    process = run_python(INTERRUPTED, "7", "3")
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err[-2000:]
+    assert 1 <= int(out) <= 3
+
+
+def test_a_late_answer_is_kept(tmp_path: Path) -> None:
+    """An answer that comes after an interruption, while the journal is closed, is in the journal."""
+    code = """
+import os, signal, threading, time
+import helm_longctx.runner.asking as asking
+from tests.evaluation.calls import call
+
+asking.SETTLE = 0.1
+sent = threading.Event()
+
+def answer(prompt):
+    if prompt.id.endswith("-2"):
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+        time.sleep(2)
+        sent.set()
+    return "x"
+
+try:
+    call(answer, lengths="4k", num_samples=4, name="mine")
+except KeyboardInterrupt:
+    sent.wait()
+    time.sleep(1)
+"""
+    process = run_python(code)
+    assert process.wait(60) == 0, process.stderr and process.stderr.read()[-2000:]
+    (journal,) = tmp_path.glob("**/answers.jsonl") or Path().glob("**/answers.jsonl")
+    assert journal.read_bytes().count(b"\n") == 3
+
+
+def test_the_handler_of_the_caller_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that handles SIGTERM itself gets it, and the call goes on."""
+    got: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: got.append(number))
+
+    def answer(prompt: lc.Prompt) -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return look_up(prompt)
+
+    try:
+        assert call(answer, num_samples=1, lengths="4k").scores.score[0] == 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert got == [signal.SIGTERM]
