@@ -304,7 +304,7 @@ def count_found(draws: Iterator[list[Point]] | Sequence[list[Point]], margin: fl
         count = len({point.group for point in points})
         looks = (*(2 * size for size in FIRST_LOOKS if size < count), 2 * count)
         decision = decide(points, [], margin, looks)
-        found = find_differing_lengths(points, (), looks)
+        found = find_differing_lengths(points, (), looks[-1:] if margin else looks)
         worse += decision.verdict is Verdict.WORSE
         differs = differs + bool(found)
         right = right + (set(found) == {2})

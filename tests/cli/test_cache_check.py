@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import pytest
@@ -542,6 +543,38 @@ def test_a_router_with_a_worse_build(command: Command) -> None:
     assert "Several builds answer at this address, and m fp-2 is worse" in " ".join(
         command.out.split()
     )
+
+
+@pytest.mark.parametrize("copies", [1, 8])
+def test_equal_builds_behind_a_router_by_question(copies: int) -> None:
+    """If a router sends all prompts of a question to one of two equal builds, one is rarely called worse, however often
+    each question is asked; a worse build is found."""
+    chance = Random(5)
+    alarms = 0
+    found = 0
+    for _ in range(200):
+        equal = _route_questions(chance, copies, (0.8, 0.8))
+        alarms += any(build.differs for build in judge_builds(equal))
+        worse = _route_questions(chance, copies, (0.9, 0.3))
+        found += any(build.differs and build.name == "m fp-1" for build in judge_builds(worse))
+    assert alarms <= 16
+    assert found >= 180
+
+
+def _route_questions(chance: Random, copies: int, rights: tuple[float, float]) -> list[Reply]:
+    """Return cold replies of builds that answer a question always alike, each right in a share of the questions."""
+    replies = []
+    for seed in range(40):
+        build = int(chance.random() < 0.5)
+        found = (chance.random() < rights[build],)
+        for copy in range(copies):
+            for state in (COLD, CONTROL):
+                replies.append(
+                    Reply(
+                        1024, seed, state, found=found, build=f"m fp-{build}", copy=str(copy or "")
+                    )
+                )
+    return replies
 
 
 def test_builds() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.models.endpoints.stack import find_other_build, find_regular_text
+from helm_longctx.models.endpoints.probe import Endpoint
+from helm_longctx.models.endpoints.stack import Stack, find_other_build, find_regular_text
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
 from tests.support.json_http import JsonHandler, ModelServer, serve_handler
@@ -266,9 +267,10 @@ def test_a_second_build_behind_a_cache_that_rounds(
     usual = RoundingServer(counts="none")
     find_builds(command, usual)
     assert find_builds(command, server) is is_found
-    assert server.requests == usual.requests + more
+    # What looks like two builds is asked again.
+    assert server.requests == usual.requests + more + 20 * is_found
     assert (
-        len(set(server.salts)) == len(server.salts) == (21 if server.takes == "cache_salt" else 0)
+        len(set(server.salts)) == len(server.salts) == (41 if server.takes == "cache_salt" else 0)
     )
 
 
@@ -366,6 +368,23 @@ def test_noise_is_no_second_build() -> None:
             ]
         if level <= 0.01:
             assert find_other_build(answers) == [2, 7, 12, 17]
+
+
+@pytest.mark.parametrize(("repeats", "fine"), [(True, False), (False, None)])
+def test_two_groups_of_answers_are_asked_again(
+    monkeypatch: pytest.MonkeyPatch, repeats: bool, fine: bool | None
+) -> None:
+    """Two groups of answers make a server broken only if they come again; a change of the load is a note."""
+    usual = ({"a": -0.2}, {"b": -1.0})
+    other = ({"a": -0.3}, {"b": -1.1})
+    first = [usual] * 12 + [other] * 8
+    rounds = iter([first, [usual, usual, other, usual] * 5 if repeats else [other] * 20])
+    stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "small", ("chat",)))
+    monkeypatch.setattr(stack, "_ask_equal", lambda *_: (next(rounds), [""] * 20))
+    ((is_fine, text),) = stack._check_builds()
+    assert is_fine is fine
+    assert ("one build computes replies in two ways" in text) is repeats
+    assert ("a change of the load" in text) is not repeats
 
 
 def test_texts_that_differ_by_chance_are_no_second_build() -> None:

@@ -244,6 +244,14 @@ def test_a_budget_above_the_limit(message: str, lowered: int) -> None:
     assert [body["max_tokens"] for body in bodies] == [9000, lowered]
 
 
+def test_a_budget_is_lowered_once() -> None:
+    """A server that refuses the lowered budget, too, gets no third one."""
+    words = "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"
+    with send_in_turn(refusal(400, words)) as (address, bodies):
+        assert failure_of(ask(address)) is Failure.BAD_REQUEST
+    assert [body["max_tokens"] for body in bodies] == [9000, 8192]
+
+
 def test_a_budget_without_a_limit() -> None:
     """If the server does not name its limit, one line names the setting that helps."""
     with send_in_turn(refusal(400, "max_tokens is too large")) as (address, bodies):

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from helm_longctx.results.statistics.comparison import level_of_look
-from helm_longctx.results.statistics.heavy_tails import fewest_values, group_means, upper_bound
+from helm_longctx.results.statistics.heavy_tails import (
+    fewest_values,
+    group_means,
+    is_below,
+    upper_bound,
+)
 
 MARGIN = 0.05
 ERROR = 0.025
@@ -33,6 +38,16 @@ def test_values_at_the_margin_rarely_pass(spread: float | None) -> None:
 
 def _bound(values: np.ndarray, looks: tuple[int, ...]) -> float:
     return upper_bound(values, MARGIN, 10 * MARGIN, ERROR, level_of_look(looks, ERROR))
+
+
+def test_the_fast_decision_is_that_of_the_bound() -> None:
+    """A mean is below the margin if and only if its bound is."""
+    chance = np.random.default_rng(6)
+    for _ in range(60):
+        values = chance.lognormal(chance.uniform(-7, -3), chance.uniform(0.1, 2), 48)
+        expected = _bound(values, (48,)) < MARGIN
+        level = level_of_look((48,), ERROR)
+        assert is_below(values, MARGIN, 10 * MARGIN, ERROR, level) == expected
 
 
 def test_small_values_pass() -> None:

@@ -280,18 +280,51 @@ class Build(NamedTuple):
 
 
 def judge_builds(replies: Sequence[Reply]) -> list[Build]:
-    """Compare the cold answers of builds behind one address, by Fisher's exact test; empty if there is one build."""
+    """Compare the cold answers of builds behind one address; empty if there is one build.
+
+    A router can send all prompts of a question to one build, and answers to one question resemble each other, so each
+    question counts once (see `_compare_build`).
+    """
     cold = [reply for reply in replies if reply.state in (COLD, CONTROL) and not reply.failure]
-    asked = Counter(each.build for each in cold)
-    right = Counter(each.build for each in cold if all(each.found))
-    found = []
+    asked = Counter(reply.build for reply in cold)
+    right = Counter(reply.build for reply in cold if all(reply.found))
+    builds = []
     for name in asked if len(asked) > 1 else ():
-        n = asked[name]
-        good = right[name]
-        others = len(cold) - asked[name]
-        others_good = right.total() - right[name]
-        table = [[good, n - good], [others_good, others - others_good]]
-        p_value = float(fisher_exact(table, alternative="less").pvalue)
-        found.append(Build(name, n, good, others, others_good, p_value))
-    p_values = holm([each.p_value for each in found])
-    return [each._replace(p_value=p_value) for each, p_value in zip(found, p_values, strict=True)]
+        builds.append(
+            Build(
+                name=name,
+                n=asked[name],
+                right=right[name],
+                other_n=len(cold) - asked[name],
+                other_right=right.total() - right[name],
+                p_value=_compare_build(cold, name),
+            )
+        )
+    p_values = holm([build.p_value for build in builds])
+    return [
+        build._replace(p_value=p_value) for build, p_value in zip(builds, p_values, strict=True)
+    ]
+
+
+def _compare_build(replies: Sequence[Reply], name: str) -> float:
+    """Return the probability that so few answers of a build are right if all builds answer alike.
+
+    Questions that the build and others answered have a pair of first answers, and a sign test. Of all other questions
+    the first answer counts, by Fisher's exact test. The better result of both tests is corrected for their number.
+    """
+    questions: dict[tuple[int, str, int], dict[bool, bool]] = defaultdict(dict)
+    for reply in replies:
+        answers = questions[reply.length, reply.kind, reply.seed]
+        answers.setdefault(reply.build == name, all(reply.found))
+    pairs = [answers for answers in questions.values() if len(answers) == 2]
+    own = [answers[True] for answers in questions.values() if list(answers) == [True]]
+    others = [answers[False] for answers in questions.values() if list(answers) == [False]]
+    p_values = []
+    if pairs:
+        worse = sum(answers[False] > answers[True] for answers in pairs)
+        better = sum(answers[True] > answers[False] for answers in pairs)
+        p_values.append(sign_test(worse, better))
+    if own and others:
+        table = [[sum(answers), len(answers) - sum(answers)] for answers in (own, others)]
+        p_values.append(float(fisher_exact(table, alternative="less").pvalue))
+    return min(1.0, len(p_values) * min(p_values, default=1.0))

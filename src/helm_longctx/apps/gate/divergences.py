@@ -144,7 +144,8 @@ def decide(
     """
     questions = _count_questions(points, written)
     looks = looks or (max(1, sum(questions.values())),)
-    differences = find_differing_lengths(points, written, looks)
+    # As a note, it is said once, about questions that are the same at all looks.
+    differences = find_differing_lengths(points, written, looks[-1:] if margin else looks)
     noisier = _find_noisier_lengths(points, looks)
     groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:

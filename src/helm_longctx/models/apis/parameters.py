@@ -78,6 +78,9 @@ class Change:
         )
 
 
+LEAST_BUDGET = 16
+"""Smallest limit of an output budget that is taken from an error, which can also name the start of a range."""
+
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]{0,15}(?![\w-])")
 """A number that is no part of a name, such as the model's."""
 
@@ -122,6 +125,12 @@ class Parameters:
                 return True
             change = find_change(error, sent)
             if change is None or change.parameter in asked:
+                return False
+            # A budget that is refused again was not above the limit that the first error named.
+            is_limited = any(
+                known.most and known.parameter == change.parameter for known in self.changes
+            )
+            if change.most and is_limited:
                 return False
             self.changes += (change,)
         hwarn(
@@ -171,5 +180,5 @@ def _find_limit(text: str, sent: Body) -> Change | None:
         return None
     numbers = [int(digits.replace(",", "")) for digits in _NUMBER.findall(text)]
     # The error can also name the budget.
-    allowed = [number for number in numbers if 0 < number < sent[name]]
+    allowed = [number for number in numbers if LEAST_BUDGET <= number < sent[name]]
     return Change(name, most=max(allowed)) if allowed else None

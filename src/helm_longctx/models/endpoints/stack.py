@@ -272,20 +272,27 @@ class Stack:
         request = with_fields(
             AnswerRequest, self._request([_turn("user", _OPEN_QUESTION)], _OPEN_TOKENS), top=_TOP
         )
-        replies = self._send_equal(request, cold)
-        answers = [tuple(read_logprobs(reply)) for reply in replies]
-        texts = [
-            each.text
-            for reply in replies
-            for each in self.client.result(request, reply).completions
-        ]
-        has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
-        if others := find_other_build(answers) if has_logprobs else find_regular_text(texts):
-            yield (
-                False,
-                f"two builds answer: {len(others)} of {len(answers)} replies to the same chat come from another one"
-                f"{_say_period(others)}",
+        answers, texts = self._ask_equal(request, cold)
+        others, has_logprobs = find_others(answers, texts)
+        if others:
+            # A change of the load while the chats are sent looks like two builds, but only once.
+            again, _ = find_others(*self._ask_equal(request, cold))
+            said = (
+                f"{len(others)} of {len(texts)} replies to the same chat come from another one"
+                f"{_say_period(others)}"
             )
+            if again:
+                yield (
+                    False,
+                    f"two builds answer: {said}; or one build computes replies in two ways, for example by the size of"
+                    " its batches",
+                )
+            else:
+                yield (
+                    None,
+                    f"two builds may answer: {said}, but not when the chats are sent again, as after a change of the"
+                    " load or of the build",
+                )
         elif not has_logprobs:
             yield (
                 None,
@@ -293,6 +300,15 @@ class Stack:
             )
         else:
             yield True, f"{len(answers)} replies to the same chat come from one build"
+
+    def _ask_equal(
+        self, request: Request, fields: Mapping[str, Any]
+    ) -> tuple[list[Logprobs], list[str]]:
+        """Return the log-probabilities and the texts of the answers to equal requests with fields."""
+        replies = self._send_equal(request, fields)
+        answers: list[Logprobs] = [tuple(read_logprobs(reply)) for reply in replies]
+        outputs = [self.client.result(request, reply).completions for reply in replies]
+        return answers, [output.text for completions in outputs for output in completions]
 
     @contextmanager
     def _with_fields(self, fields: Mapping[str, Any]) -> Iterator[None]:
@@ -382,6 +398,12 @@ def compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
         if name not in equal:
             said = f"the server counts {theirs - added[0][0]} tokens, the tokenizer {ours}"
             yield False, f"{name}: {said}; the server divides or changes such texts in another way"
+
+
+def find_others(answers: Sequence[Logprobs], texts: Sequence[str]) -> tuple[list[int], bool]:
+    """Return the places of answers that come from another build than most, and whether log-probabilities tell them."""
+    has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
+    return find_other_build(answers) if has_logprobs else find_regular_text(texts), has_logprobs
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:

@@ -1,0 +1,273 @@
+"""The decisions of `gate --logprobs`, and of the test of builds in `cache-check`; see `decisions.py`.
+
+Divergences of questions are drawn, and decided by the functions of the commands. The candidates that are broken answer
+requests as clients do (`tests/support/broken_models.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+from simulation import Figure, figure
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.support.broken_models import make_candidates, make_questions
+
+from helm_longctx.apps.cache_check.states import COLD, CONTROL, Reply
+from helm_longctx.apps.cache_check.verdict import judge_builds
+from helm_longctx.apps.gate import distributions
+from helm_longctx.apps.gate.distributions import ANSWERS, TEXTS, Point, Way, Written, compare
+from helm_longctx.apps.gate.divergences import (
+    CAPS,
+    FIRST_LOOKS,
+    QUESTIONS,
+    Decision,
+    count_twice,
+    decide,
+    find_differing_lengths,
+)
+from helm_longctx.results.statistics.comparison import level_of_look
+from helm_longctx.results.statistics.heavy_tails import is_below
+from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
+
+Floats = NDArray[np.float64]
+
+MARGIN = 0.05
+LOOKS = 16
+GROWTH = 1.2
+
+SEEDS_OF_BROKEN = 100
+"""The most seeds of a broken candidate, because each answers hundreds of requests."""
+
+
+def rows(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield the figures of all tables."""
+    random = np.random.default_rng(seed)
+    yield from look_again(rounds, random)
+    yield from pass_good(rounds, random)
+    yield from read_under_load(rounds, random)
+    yield from compare_builds(rounds, seed)
+    yield from break_candidates(min(rounds, SEEDS_OF_BROKEN))
+
+
+def draw(
+    spread: float | None, mean: float, shape: tuple[int, ...], random: np.random.Generator
+) -> Floats:
+    """Return lognormal divergences; without a spread, a tenth of them is 1 nat and all others are 0."""
+    if spread is None:
+        return np.asarray(random.random(shape) < 0.1, dtype=np.float64)
+    values = random.lognormal(math.log(mean) - spread**2 / 2, spread, shape)
+    return np.asarray(values, dtype=np.float64)
+
+
+def look_again(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often divergences with a mean at the margin pass over 16 looks."""
+    sizes = [QUESTIONS]
+    while len(sizes) < LOOKS:
+        sizes.append(math.ceil(GROWTH * sizes[-1]))
+    levels = [level_of_look(tuple(sizes[: number + 1]), ONE_SIDED) for number in range(len(sizes))]
+    for spread in (None, 0.3, 0.6, 1.0, 1.5, 2.0):
+        passed = []
+        before = []
+        for _ in range(rounds):
+            values = draw(spread, MARGIN, (sizes[-1],), random)
+            before.append(passes_by_student(values[:8]))
+            passed.append(
+                any(
+                    _passes(values[:size], level) for size, level in zip(sizes, levels, strict=True)
+                )
+            )
+        name = (
+            "a tenth of the questions at 1 nat" if spread is None else f"lognormal, s = {spread:g}"
+        )
+        yield figure(
+            f"`gate --logprobs`, {name}, {LOOKS} looks: passes",
+            "at most 2.5 %",
+            passed,
+            f"Student's bound with 8 questions: {np.mean(before):.1%}",
+        )
+
+
+def _passes(values: Floats, level: float) -> bool:
+    return is_below(values, MARGIN, CAPS * MARGIN, ONE_SIDED, level)
+
+
+def passes_by_student(values: Floats) -> bool:
+    """Return the verdict of the rule of before: Student's bound at a single look."""
+    from scipy.stats import t
+
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    return float(values.mean() + t.isf(ONE_SIDED, len(values) - 1) * error) < MARGIN
+
+
+def pass_good(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often candidates pass whose divergence is below the margin, with the default number of questions."""
+    for mean in (0.001, 0.005, 0.01):
+        for spread in (0.5, 1.5):
+            passed = [
+                _passes(draw(spread, mean, (QUESTIONS,), random), level_of_look((1,), ONE_SIDED))
+                for _ in range(rounds)
+            ]
+            yield figure(
+                f"`gate --logprobs`, mean {mean:g} nats, lognormal, s = {spread:g}, {QUESTIONS} questions: passes",
+                "",
+                passed,
+            )
+
+
+Loads = tuple[float, float]
+"""Standard deviations of the noise of the base and of the candidate."""
+
+
+def read_with_noise(
+    questions: int, loads: Loads, rare: float, random: np.random.Generator
+) -> list[Point]:
+    """Return points of one build whose readings have noise.
+
+    Args:
+        rare: the share of the readings with noise.
+    """
+    points = []
+    for number in range(questions):
+        level = random.choice([0.01, 0.1, 1.0])
+        sides = (loads[0], loads[0], loads[1], loads[1])
+        one, again, other, other_again = (
+            side * level * random.normal(0, 1, 20) * (random.random() < rare) for side in sides
+        )
+        between = ((one - other) ** 2).mean() + ((again - other_again) ** 2).mean()
+        points.append(
+            Point(
+                length=None,
+                place="answer",
+                group=str(number),
+                divergence=between / 2,
+                same=1.0,
+                loss=0.0,
+                noise=((one - again) ** 2).mean(),
+                candidate_noise=((other - other_again) ** 2).mean(),
+            )
+        )
+    return points
+
+
+def read_under_load(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often one build differs from itself under another load, and with rare noise."""
+    for questions in (16, 32):
+        for candidate in (0.1, 0.2, 0.4):
+            decisions = [
+                decide(read_with_noise(questions, (0.1, candidate), 1.0, random), [], 0.0)
+                for _ in range(rounds)
+            ]
+            equal = np.mean([each.verdict is Verdict.NO_WORSE for each in decisions])
+            yield figure(
+                f"`--max-divergence 0`, {candidate / 0.1:g} times the noise, {questions} questions: worse",
+                "at most 2.5 %",
+                [each.verdict is Verdict.WORSE for each in decisions],
+                f"no worse {equal:.1%}",
+            )
+    looks = (8, 16, 32, 64)
+    worse = []
+    for _ in range(rounds):
+        points = read_with_noise(looks[-1], (0.1, 0.1), 1.0, random)
+        worse.append(
+            any(
+                decide(points[:size], [], 0.0, looks[: number + 1]).verdict is Verdict.WORSE
+                for number, size in enumerate(looks)
+            )
+        )
+    yield figure("`--max-divergence 0`, equal, 4 looks: worse", "at most 2.5 %", worse)
+    for rare in (0.1, 0.3):
+        notes = []
+        for _ in range(rounds):
+            points = read_with_noise(QUESTIONS, (0.1, 0.1), rare, random)
+            some = [
+                point if int(point.group) < count_twice(1) else point._replace(noise=None)
+                for point in points
+            ]
+            notes.append(bool(find_differing_lengths(some)))
+        yield figure(
+            f"the note of any difference, noise in {rare:.0%} of the readings: said",
+            "at most 2.5 %",
+            notes,
+        )
+
+
+def compare_builds(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield how often one of two equal builds is called worse."""
+    chance = Random(seed)
+    for routes_questions in (True, False):
+        for copies in (1, 8):
+            alarms = []
+            for _ in range(rounds):
+                replies = _route(chance, copies, routes_questions)
+                alarms.append(any(build.differs for build in judge_builds(replies)))
+            router = "question" if routes_questions else "request"
+            yield figure(
+                f"`cache-check`, equal builds, a router by {router}, {2 * copies} cold answers to a question: worse",
+                "at most 5 %",
+                alarms,
+            )
+
+
+def _route(chance: Random, copies: int, routes_questions: bool) -> list[Reply]:
+    replies = []
+    for number in range(40):
+        build = chance.randrange(2)
+        found = (chance.random() < 0.8,)
+        for copy in range(copies):
+            for state in (COLD, CONTROL):
+                name = build if routes_questions else chance.randrange(2)
+                replies.append(
+                    Reply(1024, number, state, found=found, build=f"m {name}", copy=str(copy or ""))
+                )
+    return replies
+
+
+def break_candidates(seeds: int) -> Iterator[Figure]:
+    """Yield how often candidates pass that are broken in a dozen ways, and an equal one."""
+    distributions.ANSWER_TOKENS = 8
+    for way, about in ((TEXTS, "texts"), (ANSWERS, "answers")):
+        for name in make_candidates(0):
+            decisions = [_compare_candidate(name, seed, way) for seed in range(seeds)]
+            asked = np.mean([decision.looks[-1] for decision in decisions])
+            worse = np.mean([decision.verdict is Verdict.WORSE for decision in decisions])
+            yield figure(
+                f"`gate --logprobs` by {about}, {name}: passes",
+                "every one" if name == "twin" else "none",
+                [decision.verdict is Verdict.NO_WORSE for decision in decisions],
+                f"worse {worse:.0%}, {asked:.0f} questions",
+            )
+
+
+def _compare_candidate(name: str, seed: int, way: Way) -> Decision:
+    candidates = make_candidates(seed)
+    questions = make_questions(seed, QUESTIONS)
+    points: list[Point] = []
+    written: list[Written] = []
+    sizes = (*FIRST_LOOKS, QUESTIONS)
+    done = 0
+    for look, size in enumerate(sizes):
+        for number in range(done, size):
+            asked = questions[number]._replace(messages=() if way is ANSWERS else None)
+            compared = compare(
+                asked,
+                (candidates["twin"], candidates[name]),
+                ("base", "candidate"),
+                way,
+                number < count_twice(1),
+                is_base_first=number % 2 == 0,
+            )
+            points += compared.points
+            written += compared.written
+        done = size
+        decision = decide(points, written, MARGIN, sizes[: look + 1])
+        if decision.verdict is Verdict.WORSE:
+            break
+    return decision
