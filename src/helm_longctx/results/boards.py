@@ -379,15 +379,20 @@ class Board:
             if self.is_floor(model) and (score := self.score(model, part, length))
         ]
 
-    def floor_below(self, score: Result) -> float | None:
-        """Return the best score of the same tasks and questions that needs no understanding; None without one."""
+    def floor_result_below(self, score: Result) -> Result | None:
+        """Return the best result of the same tasks and questions that needs no understanding; None without one."""
         comparable = [
-            floor.interval.mean
+            floor
             for floor in self.floors(score.part, score.length)
             if floor.is_generated == score.is_generated
             and self.tasks_behind(floor) == self.tasks_behind(score)
         ]
-        return max(comparable, default=None)
+        return max(comparable, key=lambda floor: floor.interval.mean, default=None)
+
+    def floor_below(self, score: Result) -> float | None:
+        """Return the score of `floor_result_below`; None without one."""
+        floor = self.floor_result_below(score)
+        return floor.interval.mean if floor else None
 
 
 def score_key(result: Result) -> ScoreKey:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import orjson
 
 from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
@@ -29,7 +32,12 @@ from helm_longctx.results.boards import OVERALL, Board, label, read_suite
 from helm_longctx.results.cells import plot_row, score_cell
 from helm_longctx.results.comparison import Pairing, SharedTable
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
+from helm_longctx.results.statistics.comparison import (
+    FAILURES_DECIDE,
+    SIGNIFICANCE,
+    compare_intervals,
+)
+from helm_longctx.results.statistics.intervals import normal_quantile
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -46,7 +54,7 @@ class Curve:
         part: the task or the part of the benchmark.
         length: the length; None for a benchmark without lengths.
         scores: the score of each step, in the order of the steps.
-        floor: the best score that needs no understanding; None if no floor was run.
+        floor_result: the best score that needs no understanding; None if no floor was run.
         trend: the comparison of the last step with an earlier one on the same questions; None if there is none.
     """
 
@@ -54,15 +62,23 @@ class Curve:
     part: str
     length: int | None
     scores: Mapping[int, Result]
-    floor: float | None
+    floor_result: Result | None
     trend: Pairing | None
 
     @property
+    def floor(self) -> float | None:
+        """The score of the floor; None if no floor was run."""
+        return self.floor_result.interval.mean if self.floor_result else None
+
+    @property
     def start(self) -> int | None:
-        """The step from which on all scores are above the floor with their whole interval; None if there is none."""
+        """The step from which on all scores are surely above the floor; None if there is none, or without a floor's run."""
+        if self.floor_result is None:
+            return None
         found = None
-        for step, result in reversed(list(self.scores.items())):
-            if not result.interval.low > (self.floor or 0):
+        for number, (step, result) in reversed(list(enumerate(self.scores.items(), 1))):
+            comparison = compare_intervals(result.interval, self.floor_result.interval)
+            if not (comparison.effect.mean > 0 and comparison.p_value < level_of_step(number)):
                 break
             found = step
         return found
@@ -80,9 +96,63 @@ class Curve:
             return ""
         if self.trend.decision.is_left_to_failures:
             return FAILURES_DECIDE
-        if not self.trend.decision.is_different:
+        effect = self.trend.comparison.effect
+        error = (effect.high - effect.low) / (2 * normal_quantile())
+        means = [result.interval.mean for result in self.scores.values()]
+        change, p_value = find_trend(means, SampledChange(effect.mean, error))
+        if math.isnan(p_value) or p_value >= level_of_step(len(means)):
             return "cannot tell"
-        return "rises" if self.trend.comparison.effect.mean > 0 else "falls"
+        return "rises" if change > 0 else "falls"
+
+
+TYPICAL_NOISE = 0.02
+"""Standard deviation of a checkpoint's score besides that of its questions, until the steps show it."""
+
+FEWEST_STEPS = 6
+"""From so many steps on, the noise is estimated from neighbours."""
+
+
+class SampledChange(NamedTuple):
+    """The change from an earlier step to the last one, with its standard error over questions."""
+
+    change: float
+    error: float
+
+
+def level_of_step(number: int) -> float:
+    """Return the level of the look at a checkpoint, so that somebody who looks after each errs in about 5 % at most.
+
+    Args:
+        number: the number of checkpoints until then.
+    """
+    return SIGNIFICANCE / math.log2(max(number, 2)) ** 2
+
+
+def find_trend(means: Sequence[float], last: SampledChange) -> tuple[float, float]:
+    """Return the change over the last half of the steps, and its two-sided p-value.
+
+    Scores of checkpoints differ by more than their questions do, because training is noisy. The differences of
+    neighbours show how much: the second differences of noise with the variance v have the variance 6 v, and a straight
+    trend has none. They are correlated, so n of them count as n / 1.94. The change is the slope of a straight line.
+
+    Args:
+        means: shape (steps,): the score of each step.
+        last: the change of the last steps. It is used alone until there are `FEWEST_STEPS`.
+    """
+    from scipy.stats import norm, t
+
+    values = np.asarray(means, dtype=float)
+    if len(values) < FEWEST_STEPS:
+        error = math.hypot(last.error, math.sqrt(2) * TYPICAL_NOISE)
+        return last.change, 2 * float(norm.sf(abs(last.change) / error))
+    seconds = np.diff(values, 2)
+    variance = max(float((seconds**2).mean()) / 6, last.error**2 / 2)
+    half = values[-(len(values) // 2) :]
+    steps = np.arange(len(half)) - (len(half) - 1) / 2
+    slope = float(steps @ half / (steps @ steps))
+    error = math.sqrt(variance / float(steps @ steps))
+    p_value = 2 * float(t.sf(abs(slope) / max(error, 1e-12), len(seconds) / 1.94))
+    return slope * (len(half) - 1), p_value
 
 
 def find_curves(board: Board) -> Iterator[Curve]:
@@ -127,14 +197,22 @@ def find_curves(board: Board) -> Iterator[Curve]:
                         (pairing for pairing in pairings if (pairing.by, pairing.part) == place),
                         None,
                     )
-                    yield Curve(family, part, length, scores, board.floor_below(last[-1]), trend)
+                    yield Curve(
+                        family=family,
+                        part=part,
+                        length=length,
+                        scores=scores,
+                        floor_result=board.floor_result_below(last[-1]),
+                        trend=trend,
+                    )
 
 
 ABOUT = (
-    "The score at the first and at the last step, and the step from which on the whole 95 % interval of each score is"
-    " above the floor. The floor is the best score that needs no understanding, such as the score of longctx/null and"
-    f" longctx/lexical if they are in the suite, and otherwise 0. The change is from the first to the last of the last"
-    f" {SPAN} steps, on the questions that both answered. Scores rise or fall if this change is significant."
+    "The score at the first and at the last step, and the step from which on each score is above the floor. The floor is"
+    " the best score that needs no understanding, such as the score of longctx/null and longctx/lexical; its own error"
+    " counts, and without a floor's run nothing is said. The change is from the first to the last of the last"
+    f" {SPAN} steps, on the questions that both answered. Whether scores rise or fall is tested over the last half of"
+    " the steps, with the noise between neighbours, and with all looks at earlier steps in mind."
 )
 
 
@@ -186,8 +264,8 @@ def _row(board: Board, curve: Curve) -> list[Cell]:
         Cell(f"{min(curve.scores)} to {max(curve.scores)}", len(curve.scores)),
         score_cell(first),
         score_cell(last),
-        number_cell(curve.floor, note="no floor was run; 0 is used"),
-        number_cell(start, str, note="no step"),
+        number_cell(curve.floor, note="no floor was run"),
+        number_cell(start, str, note="no step" if curve.floor_result else "no floor was run"),
         Cell(signed_percent(change.mean), change.mean, detail=range_text(change.low, change.high))
         if change
         else number_cell(None, note="no question in common"),

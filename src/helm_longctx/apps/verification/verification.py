@@ -22,6 +22,9 @@ from helm_longctx.tasks.proofs import (
     is_printed_as,
 )
 
+MOST_NAMES = 3
+"""Number of missing files that an error names."""
+
 
 class Verdict(Enum):
     """What is known of a printed score. The value is how tables name it."""
@@ -99,7 +102,8 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
     missing = [path for path in paths if not root.has(path)]
     cells = list(proof.read_cells(root)) if len(missing) < len(paths) else []
     if not cells:
-        raise root.missing_error(missing, command)
+        # Hundreds of names would not fit into one line.
+        raise root.missing_error(missing[:MOST_NAMES], command)
     scores = OutputScores(root, proof.read_outputs)
     verified = [verify_cell(cell, scores) for cell in cells]
     return Verification(

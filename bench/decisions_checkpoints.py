@@ -1,0 +1,58 @@
+"""Simulates looks at the scores of checkpoints: whether they rise, without and with a trend.
+
+python bench/decisions.py checkpoints --rounds 4000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from simulation import Figure, figure
+
+from helm_longctx.apps.checkpoints.sections import (
+    SPAN,
+    SampledChange,
+    find_trend,
+    level_of_step,
+)
+from helm_longctx.results.statistics.intervals import Floats
+
+STEPS = 18
+
+QUESTIONS = 100
+
+
+def rows(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield a row for each noise of trainings and rise from step to step, after a look at each step."""
+    for noise in (0.0, 0.02):
+        for rise in (0.0, 0.01, 0.02):
+            random = np.random.default_rng(seed)
+            hits = [_is_found(noise, rise, random) for _ in range(rounds)]
+            claim = (
+                "rises: found at one of the looks (power)"
+                if rise
+                else "rises or falls: at most 5 %"
+            )
+            case = f"noise of {100 * noise:g} points, {100 * rise:g} points from step to step"
+            yield figure(f"{case}, {STEPS} looks, {QUESTIONS} questions", claim, hits)
+
+
+def _is_found(noise: float, rise: float, random: np.random.Generator) -> bool:
+    level = random.random(QUESTIONS)
+    means = []
+    answers: list[Floats] = []
+    for step in range(STEPS):
+        skill = 0.4 + rise * step + noise * random.standard_normal()
+        # Half of the answers follow the question's difficulty.
+        own = np.where(random.random(QUESTIONS) < 0.5, level, random.random(QUESTIONS))
+        answers.append((own < skill).astype(float))
+        means.append(float(answers[-1].mean()))
+        if step + 1 < SPAN:
+            continue
+        differences = answers[-1] - answers[-SPAN]
+        error = float(np.sqrt((differences**2).sum()) / QUESTIONS)
+        _, p_value = find_trend(means, SampledChange(float(differences.mean()), error))
+        if p_value < level_of_step(len(means)):
+            return True
+    return False
