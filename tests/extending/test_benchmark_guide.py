@@ -17,8 +17,6 @@ from tests.support.programs import BIN
 
 GUIDE = Guide("adding-a-benchmark.md")
 FOLDER = "mystery/"
-MOST_LINES = 60
-"""Of all files in a benchmark's folder: a guide that needs more is too long, or the task model is."""
 
 INSTALL = {
     "PIP_NO_DEPS": "1",
