@@ -60,12 +60,18 @@ def test_pages_with_a_schema_of_the_users(command: Command, suite: Path) -> None
 
 @pytest.mark.parametrize("command_name", ["summarize", "report", "export"])
 @pytest.mark.parametrize("kept", [0, 20])
+@pytest.mark.parametrize("name", ["stats.json", "run_spec.json"])
 def test_a_damaged_run_costs_only_itself(
-    command_name: str, kept: int, command: Command, suite: Path, caplog: pytest.LogCaptureFixture
+    command_name: str,
+    name: str,
+    kept: int,
+    command: Command,
+    suite: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A run whose statistics are cut off is left out with a warning, and the others are shown."""
+    """A run whose files are cut off is left out with a warning, and the others are shown."""
     other = ENTRY.replace("null", "lexical")
-    stats = write_run(suite, other, long_prompts(2, 500)) / "stats.json"
+    stats = write_run(suite, other, long_prompts(2, 500)) / name
     stats.write_bytes(stats.read_bytes()[:kept])
     assert command(command_name, "--suite", "mine") == 0
     assert "left out" in caplog.text

@@ -33,7 +33,7 @@ seen = []
 for number in range(rounds):
     kind = random.choice([signal.SIGINT, signal.SIGTERM])
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    timer = threading.Timer(random.random() * longest, os.kill, [os.getpid(), kind])
+    timer = threading.Timer(random.random() * longest * (1 if kind == signal.SIGINT else 0.6), os.kill, [os.getpid(), kind])
     ended = "done"
     try:
         timer.start()

@@ -17,8 +17,6 @@ from tests.support.programs import BIN
 
 GUIDE = Guide("adding-a-benchmark.md")
 FOLDER = "mystery/"
-MOST_LINES = 60
-"""Of all files in a benchmark's folder: a guide that needs more is too long, or the task model is."""
 
 INSTALL = {
     "PIP_NO_DEPS": "1",
@@ -80,14 +78,6 @@ def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
     assert stats["request_failed"] == 0
     groups = {path.stem for path in (suite / "groups").glob("*.json")}
     assert {"mystery", "mystery_4k", "mystery_whodunit"} <= groups
-
-
-def test_a_benchmark_is_short() -> None:
-    """All files of the guide's benchmark together stay within a limit of lines."""
-    assert (
-        sum(text.count("\n") for path, text in GUIDE.files.items() if path.startswith(FOLDER))
-        <= MOST_LINES
-    )
 
 
 def test_only_public_names_are_used() -> None:

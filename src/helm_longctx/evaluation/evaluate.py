@@ -84,10 +84,11 @@ def evaluate(
     # HELM is imported when a function is called, so that `import helm_longctx` stays fast.
     from helm_longctx.config.shared import set_log_levels, show_log
     from helm_longctx.evaluation.turns import take_turn
+    from helm_longctx.runner.interruptions import interruptible
 
     if resume not in (True, False, ANYWAY):
         raise bad_argument("evaluate", "resume", resume, ("True", "False", repr(ANYWAY)))
-    with take_turn():
+    with interruptible(lambda: "answers are kept; resume=True continues"), take_turn():
         given = _describe_models(model, name, tokenizer, context, batch_size)
         options = _read_options(given_arguments, given)
         with show_log(), set_log_levels(quiet, verbose):

@@ -45,7 +45,6 @@ from helm_longctx.runs.files import (
     read_json,
     read_looks,
     read_model,
-    read_run_specs,
     reading,
 )
 from helm_longctx.runs.scores import (
@@ -413,18 +412,18 @@ def read_results(
     Without `keep_answers`, results lack the scores of answers, which need memory.
     """
     benchmarks = tuple(benchmarks)
-    runs = tqdm(list(read_run_specs(suite)), "Scores of runs", disable=None, leave=False)
+    folders = [path.parent for path in sorted(suite.glob(f"*/{RUN_SPEC}"))]
     own: list[Result] = []
     damaged = []
-    for folder, spec in runs:
+    for folder in tqdm(folders, "Scores of runs", disable=None, leave=False):
         try:
-            results = read_run(folder, spec, benchmarks)
+            results = read_run(folder, read_json(folder / RUN_SPEC), benchmarks)
         except InputError as error:
             damaged.append(error)
             continue
         for result in results:
             own.append(result if keep_answers else replace(result, answers=()))
-    _warn_of_damage(damaged, readable=len(runs) - len(damaged))
+    _warn_of_damage(damaged, readable=len(folders) - len(damaged))
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:
         if result.run:

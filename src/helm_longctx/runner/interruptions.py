@@ -94,6 +94,7 @@ def interruptible(summary: Callable[[], str]) -> Iterator[None]:
             signal.signal(signal.SIGTERM, stop)
         yield
     except KeyboardInterrupt:
+        # Of blocks in each other, the outer one handles the signal, and the inner one knows more.
         _log.warning("interrupted: %s", summary())
         raise
     finally:

@@ -74,8 +74,11 @@ def test_signals_are_over_own_and_published_models(mixed: Board) -> None:
     assert by_part["json_kv"].tokens == 7040
 
 
-def test_noise_is_the_standard_error(board_of: MakeBoard, own: Board) -> None:
-    """The noise is the standard error of own models with its clusters, and a category combines the noise of its tasks."""
+def test_noise_is_the_standard_error(board_of: MakeBoard) -> None:
+    """The noise is the standard error of own models with its clusters, and a category combines the noise of its tasks.
+
+    Scores of a single answer have no standard error, so there is no noise and no signal.
+    """
     skills = {"acme/one": 0.9, "acme/two": 0.6, "acme/three": 0.4}
     board = board_of(["helmet_longqa:length=8k"], skills, instances=18)
     found = {each.part: each.signal for each in find_reliability(board, 8 * K)}
@@ -92,7 +95,10 @@ def test_noise_is_the_standard_error(board_of: MakeBoard, own: Board) -> None:
     category = found["helmet_longqa"]
     assert category
     assert category.noise == pytest.approx(math.sqrt(sum(squares)) / 3)
-    assert all(each.signal is None for each in find_reliability(own, 16 * K))
+    single = board_of(["helmet_longqa:length=16k"], skills, instances=1)
+    reliabilities = find_reliability(single, 16 * K)
+    assert reliabilities
+    assert all(reliability.signal is None for reliability in reliabilities)
 
 
 def test_partial_categories_and_empty_pages_are_hidden(board_of: MakeBoard) -> None:

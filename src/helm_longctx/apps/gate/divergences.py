@@ -50,8 +50,8 @@ NOISY = 0.1
 """If the base differs from itself by more than this share of the margin, both read the texts of all questions twice."""
 
 SPREAD_RATIO = 1.0
-"""Standard deviation of a part's divergence between questions, by its mean: 0.5 to 1.1 for SmolLM2 135M with weights of
-4 to 8 bits (`bench/decisions_logprobs.py`), for the power that is told before."""
+"""Standard deviation of a part's divergence between questions, by its mean, until a command has measured it. It is an
+assumption: divergences with this ratio are as skewed as an exponential distribution."""
 
 
 def count_twice(lengths: int) -> int:
@@ -453,7 +453,9 @@ def describe_sample(
     more = way.count(True) - way.count()
     measured = measure_spread(kept)
     ratio = SPREAD_RATIO if measured is None else measured
-    origin = "as for a quantized SmolLM2 135M" if measured is None else "as measured here"
+    origin = (
+        "an assumption until a command has measured it" if measured is None else "as measured here"
+    )
     found = visible_divergence(questions, lengths * way.places, margin, ratio, power)
     visible = "of no size" if math.isinf(found) else f"of at least {decimals(found, 3)} nats"
     few = ""
