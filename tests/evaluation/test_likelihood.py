@@ -16,6 +16,10 @@ from typing import Any
 import pytest
 
 import helm_longctx as lc
+from helm_longctx.apps.likelihood.sections import likelihood_sections
+from helm_longctx.documents.document import Table
+from helm_longctx.results.boards import read_suite
+from helm_longctx.results.statistics.rare_misses import TOO_FEW
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.support.servers.echoing import EchoServer, copying
 
@@ -112,16 +116,16 @@ def test_accuracy_and_likelihood_stay_apart(
     for arguments in ({"num_output_tokens": 4}, {"metric": "likelihood"}):
         given = {"path": questions, **WORDS, **arguments}
         result = lc.evaluate(model, "any_jsonl", "4k", name="m", arguments=given, suite="both")
-    from helm_longctx.results.boards import read_suite
-
     boards = read_suite(Path("benchmark_output/runs/both"), BENCHMARKS).boards
     assert sorted(board.metric for board in boards) == ["", "likelihood"]
     assert len({board.name for board in boards}) == len({board.file_name for board in boards}) == 2
     page = result.report()
     assert page.is_file()
-    assert any(
-        "What does the context give?" in each.read_text() for each in page.parent.glob("*.html")
-    )
+    pages = [each.read_text() for each in page.parent.glob("*.html")]
+    (likelihoods,) = [text for text in pages if "What does the context give?" in text]
+    # A few questions say nothing about rare misses.
+    assert TOO_FEW in likelihoods
+    assert "Below −5 nats" in likelihoods or "Below -5 nats" in likelihoods
 
 
 def test_perplexity_by_position(model: tuple[Any, Any], tmp_path: Path) -> None:
@@ -132,7 +136,9 @@ def test_perplexity_by_position(model: tuple[Any, Any], tmp_path: Path) -> None:
     (folder / "book.txt").write_text(text)
     tokenizer_folder = str(tmp_path / "small")
     arguments = {"path": str(folder), "count_with": tokenizer_folder}
-    result = lc.evaluate(model, "ppl", "4k", name="m", num_samples=1, arguments=arguments)
+    result = lc.evaluate(
+        model, "ppl", "4k", name="m", num_samples=1, arguments=arguments, suite="loss"
+    )
     statistics_ = statistics(result, "perplexity").statistics
     loaded, tokenizer = model
     piece = tokenizer.decode(tokenizer(text)["input_ids"][:4096])
@@ -143,6 +149,11 @@ def test_perplexity_by_position(model: tuple[Any, Any], tmp_path: Path) -> None:
     ends = [name for name in statistics_ if name.startswith("token_logprob_to_")]
     assert all(statistics_[name].interval.mean < 0 for name in ends)
     assert len(ends) >= 4
+    boards = read_suite(Path("benchmark_output/runs/loss"), BENCHMARKS).boards
+    (section,) = likelihood_sections(boards)
+    (table,) = [block for block in section.blocks if isinstance(block, Table)]
+    losses = [row[-1].value for row in table.rows]
+    assert losses == pytest.approx([-statistics_[name].interval.mean for name in ends])
     rows = result.scores[result.scores.task == "text"]
     scores = rows.set_index("metric").score
     assert scores["perplexity"] == pytest.approx(math.exp(loss), rel=1e-3)

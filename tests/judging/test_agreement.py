@@ -11,6 +11,12 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.judge_checks import measures as module
 from helm_longctx.apps.judge_checks.measures import agreement, agreement_of_all, pairwise
+from helm_longctx.apps.judge_checks.tables import (
+    kappas,
+    ordinal_alphas,
+    table_interval,
+    weighted_kappas,
+)
 from helm_longctx.tasks.judge_scores import cohen_kappa, krippendorff_alpha
 
 NAN = math.nan
@@ -155,11 +161,73 @@ def test_numbers_too_far_apart_are_no_grades() -> None:
 
 
 def test_ten_of_ten_equal_ratings_are_not_certain() -> None:
-    """For ten equal ratings the share has an interval with a width, and the coefficients have none."""
+    """For ten equal grades the share and the coefficients have intervals that say how little ten items show."""
     found = agreement([0, 1] * 5, [0, 1] * 5)
     assert (found.same.value, found.same.high) == (1.0, 1.0)
     assert 0.6 < found.same.low < 0.8
-    assert (found.kappa.value, found.alpha.value) == (1.0, 1.0)
-    assert math.isnan(found.kappa.low)
+    for coefficient in (found.kappa, found.weighted_kappa, found.alpha):
+        assert (coefficient.value, coefficient.high) == (1.0, 1.0)
+        assert 0.4 < coefficient.low < 0.9
+    assert found.note == ""
+
+
+def test_equal_ratings_without_grades_have_no_interval_of_alpha() -> None:
+    """Equal ratings that are no grades give alpha no interval, and the reason stands in the note."""
+    scores = np.random.default_rng(2).random(30)
+    found = agreement(scores, scores)
+    assert found.alpha.value == 1.0
     assert math.isnan(found.alpha.low)
-    assert found.note == "the raters never differ: only the share of equal ratings has an interval"
+    assert found.note.endswith(
+        "the raters never differ: only the share of equal ratings has an interval"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "kappa"),
+    [
+        pytest.param([[1, 0], [0, 19]], 1.0, id="the rare grade once, without a difference"),
+        pytest.param([[0, 1], [1, 18]], -0.05, id="no agreement in the rare grade"),
+        pytest.param([[2, 1], [0, 47]], 0.79, id="one difference in fifty"),
+    ],
+)
+def test_uneven_grades_have_an_interval(table: list[list[int]], kappa: float) -> None:
+    """Every table of uneven grades gives each coefficient an interval around its value, and a wide one."""
+    found = agreement(*counted(table))
+    for coefficient in (found.kappa, found.weighted_kappa, found.alpha):
+        assert coefficient.low <= coefficient.value <= coefficient.high
+        assert coefficient.high - coefficient.low > 0.4
+    assert found.kappa.value == pytest.approx(kappa, abs=0.01)
+
+
+def test_coefficients_of_tables_are_those_of_ratings() -> None:
+    """The coefficients that are computed from tables of shares are those of the ratings."""
+    first, second = counted([[30, 10, 1], [5, 60, 20], [2, 9, 80]])
+    labels, codes = np.unique([first, second], return_inverse=True)
+    counts = np.zeros((3, 3))
+    np.add.at(counts, tuple(codes.reshape(2, -1)), 1)
+    shares = (counts / counts.sum())[None]
+    grades = labels.astype(float)
+    assert kappas(shares, grades)[0] == pytest.approx(cohen_kappa(first, second))
+    assert weighted_kappas(shares, grades)[0] == pytest.approx(
+        cohen_kappa(first, second, "quadratic")
+    )
+    # Krippendorff's alpha has a correction for few ratings, which is 1 / (number of ratings) here.
+    alpha = ordinal_alphas(shares, grades)[0]
+    assert alpha == pytest.approx(krippendorff_alpha([first, second]), abs=0.003)
+
+
+def test_intervals_of_uneven_grades_contain_the_true_kappa() -> None:
+    """Of samples of 20 items with a grade of 10 %, at least 90 % of the intervals contain the true kappa."""
+    random = np.random.default_rng(5)
+    shares = np.array([0.1, 0.9])
+    table = 0.7 * np.diag(shares) + 0.3 * np.outer(shares, shares)
+    hits = []
+    for _ in range(200):
+        pairs = random.choice(4, size=20, p=table.ravel())
+        first, second = np.divmod(pairs.astype(float), 2)
+        if len(np.unique([first, second])) < 2:
+            continue
+        low, high = table_interval(first, second, kappas)
+        hits.append(low <= 0.7 <= high)
+    assert len(hits) > 160
+    assert np.mean(hits) >= 0.9

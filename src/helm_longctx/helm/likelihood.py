@@ -9,6 +9,7 @@ from helm.common.request import GeneratedOutput
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.models.scoring import WINDOW, mean_logprob, windows_of
 from helm_longctx.tasks.metric_names import (
+    ANSWER_LOGPROB,
     MEAN_LOGPROB,
     depth_score,
     nearest_depth,
@@ -58,6 +59,6 @@ def _values(outputs: Sequence[GeneratedOutput]) -> dict[str, float]:
     best = max(sums)
     return {
         MEAN_LOGPROB: max(output.logprob / len(output.tokens) for output in outputs),
-        "answer_logprob": best,
+        ANSWER_LOGPROB: best,
         "any_answer_logprob": best + math.log(math.fsum(math.exp(each - best) for each in sums)),
     }

@@ -36,6 +36,7 @@ from helm_longctx.results.statistics.intervals import (
     standard_error,
     wilson,
 )
+from helm_longctx.results.statistics.rare_misses import interval_with_misses
 from helm_longctx.results.suite import MAKER, read_reference_rows
 from helm_longctx.runs.files import (
     RUN_SPEC,
@@ -58,7 +59,7 @@ from helm_longctx.runs.scores import (
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import OF_PROMPTS
 from helm_longctx.tasks.groups import folder_name
-from helm_longctx.tasks.metric_names import CONDITIONS, LIKELIHOODS, task_score
+from helm_longctx.tasks.metric_names import ANSWER_LOGPROB, CONDITIONS, LIKELIHOODS, task_score
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 
@@ -136,8 +137,9 @@ def task_statistics(
         for name, value in scores.items():
             values[name].append((value, row.group, row.instance))
     total = round(means.get("num_instances", 0))
+    is_of_answers = ANSWER_LOGPROB in values
     found = {
-        name: _statistic(name, values.get(name, []), means.get(name), total)
+        name: _statistic(name, values.get(name, []), means.get(name), total, is_of_answers)
         # A score of HELM's own scenarios has another name in the files.
         for name in dict.fromkeys([*means, *([MAIN_METRIC] if MAIN_METRIC in values else [])])
     }
@@ -166,8 +168,18 @@ def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -
 
 
 def _statistic(
-    name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int
+    name: str,
+    values: Sequence[tuple[float, str, str]],
+    mean: float | None,
+    total: int,
+    is_of_answers: bool = False,
 ) -> Statistic:
+    """Return a statistic.
+
+    Args:
+        is_of_answers: whether log-probabilities are of answers, of which a few can be misses. A text's mean over
+            thousands of tokens has none.
+    """
     numbers = [value for value, _, _ in values]
     groups = [group for _, group, _ in values]
     # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
@@ -175,7 +187,11 @@ def _statistic(
     if name in CONDITIONS or not values:
         return Statistic(replace(without_ends(math.nan if mean is None else mean), n=count))
     kind = ValueKind.NATS if name.startswith(tuple(LIKELIHOODS)) else ValueKind.SCORE
-    interval = replace(mean_interval(numbers, groups, kind), n=count)
+    if kind is ValueKind.NATS and is_of_answers:
+        interval = interval_with_misses(numbers, groups)
+    else:
+        interval = mean_interval(numbers, groups, kind)
+    interval = replace(interval, n=count)
     clusters = {
         text: error
         for text, error in cluster_errors(numbers, groups).items()

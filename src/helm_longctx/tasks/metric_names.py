@@ -22,6 +22,9 @@ CONDITIONS: dict[str, tuple[str, str, bool | None]] = {
 MEAN_LOGPROB = "token_logprob"
 """The mean log-probability of a token, in nats."""
 
+ANSWER_LOGPROB = "answer_logprob"
+"""The log-probability of a whole answer, in nats. Texts without answers have none."""
+
 LIKELIHOODS = {
     f"{name}{end}": (f"{title}{when_title}", f"{about}{when}, in nats.", False)
     for name, title, about in (
@@ -31,7 +34,7 @@ LIKELIHOODS = {
             "Mean log-probability of the tokens of the best gold answer",
         ),
         (
-            "answer_logprob",
+            ANSWER_LOGPROB,
             "Log-probability of an answer",
             "Log-probability of the most likely gold answer",
         ),

@@ -85,7 +85,7 @@ def judge_agreement(
 def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
     """Make a table with a row for each pair of raters.
 
-    A cell has a coefficient and below it its 95 % bootstrap interval. The caption says what could not be computed.
+    A cell has a coefficient and below it its 95 % interval. The caption says what could not be computed.
     """
     notes = dict.fromkeys(
         f"{what}, {raters}: {found.note}" for what, raters, found in compared if found.note

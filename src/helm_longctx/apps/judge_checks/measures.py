@@ -11,13 +11,19 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from helm_longctx.apps.judge_checks.tables import (
+    Coefficient,
+    kappas,
+    ordinal_alphas,
+    table_interval,
+    weighted_kappas,
+)
 from helm_longctx.results.statistics.comparison import Comparison, compare_pairs, holm
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.tasks.judge_scores import (
@@ -42,7 +48,10 @@ DEFINED = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic with its 95 % interval over items: of a share of equal ratings Wilson's, else from a bootstrap."""
+    """A statistic with its 95 % interval over items.
+
+    It is Wilson's of a share of equal ratings, `table_interval` of two raters with grades, else from a bootstrap.
+    """
 
     value: float
     low: float = math.nan
@@ -75,15 +84,16 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
     pairs = np.stack([first, second])
     grades = grades_of(pairs)
     level = "interval" if grades is None else "ordinal"
-    ratings = pairs if grades is None else grades
-
-    def kappa(weights: str | None) -> Estimate:
-        return (
-            Estimate(math.nan)
-            if grades is None
-            else _estimate(ratings, partial(kappa_of_grades, weights=weights))
+    if grades is None:
+        kappa = Estimate(math.nan)
+        weighted_kappa = Estimate(math.nan)
+        alpha = _estimate(pairs, lambda *rows: krippendorff_alpha(np.stack(rows), level))
+    else:
+        kappa = _estimate_by_table(kappa_of_grades(grades[0], grades[1], None), grades, kappas)
+        weighted_kappa = _estimate_by_table(
+            kappa_of_grades(grades[0], grades[1], "quadratic"), grades, weighted_kappas
         )
-
+        alpha = _estimate_by_table(krippendorff_alpha(grades, level), grades, ordinal_alphas)
     # Not ==, because a rating such as 1/3 can come from different computations.
     share = mean_interval(np.isclose(first, second))
     return Agreement(
@@ -91,9 +101,9 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
         same=Estimate(share.mean)
         if share.n < FEWEST
         else Estimate(share.mean, share.low, share.high),
-        kappa=kappa(None),
-        weighted_kappa=kappa("quadratic"),
-        alpha=_estimate(ratings, lambda *rows: krippendorff_alpha(np.stack(rows), level)),
+        kappa=kappa,
+        weighted_kappa=weighted_kappa,
+        alpha=alpha,
         note=_note(pairs, grades),
     )
 
@@ -123,6 +133,13 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     return Agreement(
         pairable.shape[1], undefined, undefined, undefined, alpha, _note(pairable, pairable)
     )
+
+
+def _estimate_by_table(value: float, grades: Ratings, coefficient: Coefficient) -> Estimate:
+    if math.isnan(value) or grades.shape[1] < FEWEST:
+        return Estimate(value)
+    low, high = table_interval(grades[0], grades[1], coefficient)
+    return Estimate(value, min(low, value), max(high, value))
 
 
 def _estimate(ratings: Ratings, statistic: Callable[..., float]) -> Estimate:
@@ -162,7 +179,9 @@ def _note(pairs: Ratings, grades: Ratings | None) -> str:
         notes.append("the ratings are not grades: no kappa")
     if n < FEWEST:
         notes.append(f"fewer than {FEWEST} items: no interval")
-    elif np.array_equal(np.nanmax(pairs, axis=0), np.nanmin(pairs, axis=0)):
+    elif (grades is None or len(pairs) > 2) and np.array_equal(
+        np.nanmax(pairs, axis=0), np.nanmin(pairs, axis=0)
+    ):
         notes.append("the raters never differ: only the share of equal ratings has an interval")
     return "; ".join(notes)
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from helm_longctx.config.shared import OutputPath, Suite
@@ -17,17 +18,36 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import DASH, count, decimals, range_text, signed_decimals
+from helm_longctx.documents.numbers import (
+    DASH,
+    count,
+    decimals,
+    percent,
+    range_text,
+    signed_decimals,
+)
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, read_suite
 from helm_longctx.results.cells import interval_row, model_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.intervals import Interval, ValueKind, mean_interval
+from helm_longctx.results.statistics.intervals import Interval, simultaneous_intervals
 from helm_longctx.results.statistics.power import signal_to_noise
+from helm_longctx.results.statistics.rare_misses import (
+    FEWEST_TEXTS,
+    MISS,
+    TOO_FEW,
+    interval_with_misses,
+    summarize,
+)
 from helm_longctx.results.suite import suite_folder
-from helm_longctx.tasks.metric_names import MEAN_LOGPROB, nearest_depth, window_logprob
+from helm_longctx.tasks.metric_names import (
+    ANSWER_LOGPROB,
+    MEAN_LOGPROB,
+    nearest_depth,
+    window_logprob,
+)
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import LIKELIHOOD, MAIN_METRIC, PERPLEXITY
 
@@ -68,7 +88,12 @@ def likelihood_sections(boards: Sequence[Board]) -> list[Section]:
     for board in boards:
         if board.metric == LIKELIHOOD:
             official = officials.get((board.benchmark.name, board.folder))
-            blocks = [*_answers(board, official), *_depths(board), *_separation(board, official)]
+            blocks = [
+                *_answers(board, official),
+                *_misses(board),
+                *_depths(board),
+                *_separation(board, official),
+            ]
             found.append(
                 Section(
                     board.file_name, f"What does the context give? {board.title}", blocks, _ABOUT
@@ -101,6 +126,21 @@ def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) ->
     return Cell(show(interval.mean), interval.mean, range_text(interval.low, interval.high, show))
 
 
+def _mean_nats(interval: Interval | None, show: Callable[[float], str] = decimals) -> Cell:
+    """Return a mean over answers, with the reason where it has no interval."""
+    cell = _nats(interval, show)
+    if cell.value is None or cell.detail:
+        return cell
+    return replace(
+        cell,
+        detail=TOO_FEW,
+        note=(
+            f"an interval needs {FEWEST_TEXTS} texts, and enough misses among them to know their"
+            " share; the median and the share of misses have intervals"
+        ),
+    )
+
+
 def _about(board: Board, result: Result) -> list[Cell]:
     return [
         Cell(board.titles[result.task]),
@@ -118,10 +158,10 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
         [
             *_about(board, each),
             number_cell(each.interval.n, count),
-            _nats(_interval(each, MEAN_LOGPROB)),
-            _nats(_interval(each, f"{MEAN_LOGPROB}_without_context")),
-            _nats(_interval(each, GAIN), signed_decimals),
-            _nats(_interval(each, "answer_logprob_gain"), signed_decimals),
+            _mean_nats(_interval(each, MEAN_LOGPROB)),
+            _mean_nats(_interval(each, f"{MEAN_LOGPROB}_without_context")),
+            _mean_nats(_interval(each, GAIN), signed_decimals),
+            _mean_nats(_interval(each, f"{ANSWER_LOGPROB}_gain"), signed_decimals),
             score_cell(each),
             score_cell(official.score(each.model, each.task, each.length) if official else None),
         ]
@@ -137,6 +177,67 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
         )
 
 
+_ABOUT_MISSES = (
+    "A few answers that a model finds almost impossible decide a mean. The median and the share of such misses do not"
+    " depend on how low they are, and their intervals are right for every distribution. A mean has an interval from"
+    f" {FEWEST_TEXTS} questions on, of which one at least is a miss in 95 % if 3 % of all are."
+)
+
+
+def _misses(board: Board) -> Iterator[Block]:
+    """Yield what stands beside the means, because a few very unlikely answers decide these."""
+    rows = []
+    for result in _own(board):
+        answers = [answer for answer in result.answers if MEAN_LOGPROB in answer.values]
+        if not answers:
+            continue
+        groups = [answer.group for answer in answers]
+        whole = summarize([answer.values[MEAN_LOGPROB] for answer in answers], groups)
+        with_gain = [answer for answer in answers if GAIN in answer.values]
+        row = [
+            *_about(board, result),
+            number_cell(whole.median.n, count),
+            _nats(whole.median),
+            number_cell(whole.trimmed_mean, decimals),
+            Cell(
+                percent(whole.misses.mean),
+                whole.misses.mean,
+                range_text(whole.misses.low, whole.misses.high),
+            ),
+        ]
+        if with_gain:
+            gain = summarize(
+                [answer.values[GAIN] for answer in with_gain],
+                [answer.group for answer in with_gain],
+            )
+            row += [
+                _nats(gain.median, signed_decimals),
+                number_cell(gain.trimmed_mean, signed_decimals),
+            ]
+        else:
+            row += [_nats(None), _nats(None)]
+        rows.append(row)
+    if not rows:
+        return
+    columns = [
+        *_COLUMNS[:3],
+        Column("n", "Number of questions; questions that belong together count once."),
+        Column("Median", "Median over questions given the whole prompt, in nats."),
+        Column("Trimmed mean", "Mean without the lowest and the highest tenth of the questions."),
+        Column(f"Below {MISS:g} nats", "Share of such answers, in percent."),
+        Column("Median gain", "Median over questions of the gain, in nats."),
+        Column("Trimmed gain", "Mean gain without the lowest and the highest tenth."),
+    ]
+    yield Table(
+        f"{board.file_name}-misses",
+        f"Beside the means: {board.title}",
+        columns,
+        rows,
+        _ABOUT_MISSES,
+        search=True,
+    )
+
+
 def _depths(board: Board) -> Iterator[Block]:
     """Yield the gain by depth of the evidence, for tasks whose questions have one."""
     rows = []
@@ -148,19 +249,21 @@ def _depths(board: Board) -> Iterator[Block]:
         for depth, values in sorted(by_depth.items()):
             gains = [value for value, _ in values]
             groups = [group for _, group in values]
-            interval = mean_interval(gains, groups, ValueKind.NATS)
+            interval = interval_with_misses(gains, groups)
+            median = summarize(gains, groups).median
             about = [
                 *_about(board, each),
                 Cell(f"{depth} %", depth),
                 number_cell(len(values), count),
             ]
-            rows.append([*about, _nats(interval)])
+            rows.append([*about, _mean_nats(interval), _nats(median)])
     if rows:
         columns = [
             *_COLUMNS[:3],
             Column("Depth"),
             _COLUMNS[3],
-            Column("Gain", "Of a token, in nats."),
+            Column("Gain", "Mean of a token, in nats."),
+            Column("Median gain", "Median over questions, with its interval."),
         ]
         yield Table(
             f"{board.file_name}-depths", f"Gain by depth: {board.title}", columns, rows, search=True
@@ -229,7 +332,7 @@ def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
 _ABOUT_LOSS = (
     "Mean loss of the tokens in each window of 1,024 tokens, in nats: minus their log-probability given everything"
     " before them. It falls as long as the model uses what is further back. Where it stays level, more context gives"
-    " nothing; where it rises, the model cannot read that far."
+    " nothing; where it rises, the model cannot read that far. The intervals of a curve are right together in 95 %."
 )
 
 
@@ -238,11 +341,7 @@ def _positions(board: Board) -> Iterator[Block]:
     points = []
     ends = set()
     for each in _own(board):
-        for name in each.statistics:
-            if not (match := _WINDOW.fullmatch(name)):
-                continue
-            end = int(match[1])
-            values = each.statistics[name].interval
+        for end, values in _windows(each):
             loss = Interval(-values.mean, -values.high, -values.low, values.n)
             ends.add(end)
             rows.append(
@@ -287,6 +386,22 @@ def _positions(board: Board) -> Iterator[Block]:
         rows,
         search=True,
     )
+
+
+def _windows(result: Result) -> list[tuple[int, Interval]]:
+    """Return the ends of a result's windows, and their means with intervals that are right together in 95 %."""
+    ends = []
+    samples = []
+    groups = []
+    for name in result.statistics:
+        match = _WINDOW.fullmatch(name)
+        if not match:
+            continue
+        texts = [answer for answer in result.answers if name in answer.values]
+        ends.append(int(match[1]))
+        samples.append([answer.values[name] for answer in texts])
+        groups.append([answer.group for answer in texts])
+    return list(zip(ends, simultaneous_intervals(samples, groups), strict=True))
 
 
 def likelihood(suite: Suite, output_path: OutputPath = Path("benchmark_output")) -> None:

@@ -328,13 +328,7 @@ def propose(
     )
     prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
     scores = Scores(table, questions.astype(float), prices)
-    models = np.random.default_rng(seed).permutation(len(table))
-    # The subset is checked on other models, because it agrees by construction on the models of the search.
-    one = np.sort(models[: len(models) // 2])
-    other = np.sort(models[len(models) // 2 :])
-    # The lower end of the interval on the other models decides, so the search asks for more.
-    subset = find_subset(scores.of_models(one), _raise_wish(wish, len(other)), most, seed)
-    rest = scores.of_models(other)
+    subset, rest = search_half(scores, wish, most, seed)
     # The rankings that a subset should keep.
     flat = rest.table.reshape(len(rest.table), -1)
     references = {
@@ -351,6 +345,24 @@ def propose(
         else {}
     )
     return Proposal(subset, benchmark, rows, lengths, scores, checks)
+
+
+def search_half(
+    scores: Scores, wish: float, most: float, seed: int = 0
+) -> tuple[Subset | None, Scores]:
+    """Find the cheapest subset on half of the models, and return it with the scores of the other half.
+
+    Args:
+        wish: the lowest rank correlation that the interval on the other half shall contain.
+        most: the highest price, as a share of the whole.
+    """
+    models = np.random.default_rng(seed).permutation(len(scores.table))
+    # The subset is checked on other models, because it agrees by construction on the models of the search.
+    one = np.sort(models[: len(models) // 2])
+    other = np.sort(models[len(models) // 2 :])
+    # The lower end of the interval on the other models decides, so the search asks for more.
+    subset = find_subset(scores.of_models(one), _raise_wish(wish, len(other)), most, seed)
+    return subset, scores.of_models(other)
 
 
 def _raise_wish(wish: float, models: int) -> float:

@@ -107,6 +107,32 @@ def mean_interval(
     return Interval(mean, low, high, n)
 
 
+def simultaneous_intervals(
+    samples: Sequence[ArrayLike], groups: Sequence[Sequence[object]]
+) -> list[Interval]:
+    """Return Student's intervals of several means of nats that are all right together in 95 %.
+
+    Each has the level 1 - 5 % / (number of means), so that this holds however the means depend on each other
+    (Bonferroni): the windows of a text do.
+
+    Args:
+        samples: the values of each mean, shape (n,).
+        groups: the groups of each mean's values, as for `mean_interval`.
+    """
+    intervals = []
+    for values, own_groups in zip(samples, groups, strict=True):
+        numbers = np.asarray(values, dtype=float)
+        codes = group_codes(own_groups, len(numbers))
+        if not numbers.size:
+            intervals.append(Interval(math.nan, math.nan, math.nan, 0))
+            continue
+        quantile = t_quantile(_freedom(codes), len(samples))
+        half = quantile * _clustered_error(numbers, codes)
+        mean = float(numbers.mean())
+        intervals.append(Interval(mean, mean - half, mean + half, len(numbers)))
+    return intervals
+
+
 def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) -> float:
     """Return the standard error of a mean, clustered by group; NaN if there is one cluster.
 
@@ -212,7 +238,7 @@ def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Flo
     largest = min(
         float((parts / shares).max() / parts.sum()), 0.25 / whole if whole > _ROUNDING else math.inf
     )
-    # The number of observations behind the estimate, as in `_informative`, if all means had the same variance.
+    # The number of observations behind the estimate, as in `count_informative`, if all means had the same variance.
     weight = float(parts.sum() ** 2 / (parts**2 @ inverses)) * typical / (1 - 3 * typical)
     ratio = _shrink(
         float(parts @ variances), whole * float(parts.sum()), largest, weight, _PRIOR_MEANS
@@ -266,12 +292,16 @@ def cluster_sums(values: Floats, codes: NDArray[np.intp]) -> Floats:
 
 
 @lru_cache(maxsize=4096)
-def t_quantile(freedom: float) -> float:
-    """Return the quantile of Student's distribution for a two-sided interval, with at least one degree of freedom."""
+def t_quantile(freedom: float, together: int = 1) -> float:
+    """Return the quantile of Student's distribution for a two-sided interval, with at least one degree of freedom.
+
+    Args:
+        together: the number of intervals that shall all be right in 95 % (Bonferroni).
+    """
     # `scipy.stats` computes the same by this function, but its import takes half a second.
     from scipy.special import stdtrit
 
-    return float(stdtrit(max(freedom, 1), (1 + LEVEL) / 2))
+    return float(stdtrit(max(freedom, 1), 1 - (1 - LEVEL) / (2 * together)))
 
 
 @lru_cache(maxsize=1)
@@ -328,7 +358,7 @@ def _effective_size(scores: Floats, codes: NDArray[np.intp]) -> float:
     design = _design_effect(errors, squares, codes)
     whole = float(scores.mean() * (1 - scores.mean())) * len(scores)
     # Scores that repeat each other give no more information about the variance than about the mean.
-    ratio = _shrink(squares, whole, 1.0, _informative(errors) / max(design, 1), _PRIOR_RATIO)
+    ratio = _shrink(squares, whole, 1.0, count_informative(errors) / max(design, 1), _PRIOR_RATIO)
     return len(scores) / (ratio * design)
 
 
@@ -343,7 +373,7 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
     between = float((sums**2).sum()) * clusters / max(clusters - 1, 1)
     # The design effect of clusters in which all scores are equal: the mean size of the cluster of a score.
     largest = float((sizes**2).sum()) / len(errors)
-    return _shrink(between, squares, largest, _informative(sums), PRIOR_DEFF)
+    return _shrink(between, squares, largest, count_informative(sums), PRIOR_DEFF)
 
 
 def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Floats:
@@ -363,7 +393,7 @@ def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Fl
             float((sums**2).sum()),
             float((errors**2).sum()),
             largest,
-            _informative(sums),
+            count_informative(sums),
             PRIOR_DEFF,
         )
         # A ratio below 1 is mostly chance.
@@ -377,7 +407,7 @@ def _shrink(part: float, whole: float, largest: float, weight: float, prior: flo
     return (weight * ratio + prior * largest) / (weight + prior)
 
 
-def _informative(errors: Floats) -> float:
+def count_informative(errors: Floats) -> float:
     """Return the effective number of errors behind an estimate of their variance: few, if only few are large."""
     squares = errors**2
     fourth = float((squares**2).sum())

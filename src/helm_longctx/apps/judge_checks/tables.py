@@ -1,0 +1,100 @@
+"""Intervals of the agreement of two raters with grades, from the table of how often they gave which two grades.
+
+A bootstrap fails where grades are uneven: most of its resamples lack the rare grade or have no disagreement. Here, the
+shares of all pairs of grades are drawn from Dirichlet distributions, twice, with a little added to the counts: once
+disagreement in every pair of grades, and once agreement in every grade. The interval contains both ranges.
+`bench/decisions_tails.py` simulates how often it contains the true coefficient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from helm_longctx.results.statistics.intervals import LEVEL
+from helm_longctx.tasks.judge_scores import Ratings
+
+Tables = NDArray[np.float64]
+"""Shares of pairs of grades, shape (draws, grades, grades), with the sum 1 in each draw."""
+
+DRAWS = 2000
+"""Number of draws of each of the two distributions."""
+
+DISAGREEING = 1.0
+AGREEING = 2.0
+"""Number of items that are added: spread over all pairs of grades, and over the pairs of equal grades."""
+
+_LARGEST = 1_000_000
+"""Number of values that are drawn at a time, so that many grades do not take much memory."""
+
+Coefficient = Callable[[Tables, Ratings], Ratings]
+"""Computes a coefficient of each table from the tables and the grades of their rows, which are sorted."""
+
+
+def table_interval(
+    first: Ratings, second: Ratings, coefficient: Coefficient
+) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of a coefficient of agreement.
+
+    Args:
+        first, second: the grades of the same items, shape (items,), of which at least two differ.
+        coefficient: such as `weighted_kappas`.
+    """
+    grades, codes = np.unique(np.concatenate([first, second]), return_inverse=True)
+    size = len(grades)
+    counts = np.zeros((size, size))
+    np.add.at(counts, (codes[: len(first)], codes[len(first) :]), 1)
+    spread = counts + DISAGREEING / size**2
+    equal = counts + AGREEING / size * np.eye(size)
+    tail = (1 - LEVEL) / 2
+    ends = []
+    for weights in (spread, equal):
+        drawn = [coefficient(tables, grades) for tables in _draw_tables(weights)]
+        ends.append(np.nanquantile(np.concatenate(drawn), [tail, 1 - tail]))
+    low = min(float(pair[0]) for pair in ends)
+    high = max(float(pair[1]) for pair in ends)
+    return low, high
+
+
+def _draw_tables(weights: Tables) -> Iterator[Tables]:
+    """Yield `DRAWS` tables of a Dirichlet distribution, of which weights can be 0."""
+    # The same ratings have the same interval every time.
+    random = np.random.default_rng(0)
+    at_a_time = max(_LARGEST // weights.size, 1)
+    for start in range(0, DRAWS, at_a_time):
+        number = min(at_a_time, DRAWS - start)
+        drawn = random.standard_gamma(np.broadcast_to(weights, (number, *weights.shape)))
+        yield drawn / drawn.sum(axis=(1, 2), keepdims=True)
+
+
+def kappas(tables: Tables, grades: Ratings) -> Ratings:
+    """Return Cohen's kappa of each table; NaN where only one grade has a share."""
+    return _compute_kappas(tables, 1.0 - np.eye(len(grades)))
+
+
+def weighted_kappas(tables: Tables, grades: Ratings) -> Ratings:
+    """Return Cohen's kappa with quadratic weights of each table; NaN where only one grade has a share."""
+    return _compute_kappas(tables, (grades[:, None] - grades[None, :]) ** 2)
+
+
+def _compute_kappas(tables: Tables, distances: Ratings) -> Ratings:
+    observed = np.einsum("dij,ij->d", tables, distances)
+    by_chance = np.einsum("di,ij,dj->d", tables.sum(axis=2), distances, tables.sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(1 - observed / by_chance, dtype=np.float64)
+
+
+def ordinal_alphas(tables: Tables, grades: Ratings) -> Ratings:
+    """Return Krippendorff's ordinal alpha of each table as of very many items; NaN where only one grade has a share.
+
+    Two grades are as far apart as their middle ranks among all ratings.
+    """
+    shares = (tables.sum(axis=2) + tables.sum(axis=1)) / 2
+    ranks = shares.cumsum(axis=1) - shares / 2
+    distances = (ranks[:, :, None] - ranks[:, None, :]) ** 2
+    observed = np.einsum("dij,dij->d", tables, distances)
+    by_chance = np.einsum("di,dij,dj->d", shares, distances, shares)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(1 - observed / by_chance, dtype=np.float64)
