@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks.graphwalks.tasks import score as score_graph
 from helm_longctx.benchmarks.leval.tasks import find_letters
 from helm_longctx.benchmarks.longproc.travel import find_flight, read_plan
+from helm_longctx.benchmarks.oolong.tasks import find_box
 from helm_longctx.tasks.methods.agent import _Reader
 from helm_longctx.tasks.methods.method import ToolCall
 from helm_longctx.tasks.methods.recursive import find_blocks
@@ -24,6 +26,11 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
     "letters": (lambda text: find_letters(text, True), ("\n", " ", "A", "A.", "a")),
     "flights": (find_flight, ("1", "Day 1", "Day 1 from a", "from a to b ", "from ", " ")),
     "plans": (read_plan, ("1", "Day 1", "1-", "from a to b ", "\n")),
+    "boxes": (find_box, ("\\boxed{", "\\boxed{\\text{", "{", "}")),
+    "lists": (
+        lambda text: score_graph({"prediction": text, "references": ["a"]}),
+        ("[", "]", "Final Answer: [", "Final Answer:", "Final Answer: ", "final answer"),
+    ),
 }
 """What reads a text of a model, and its worst parts."""
 
@@ -46,6 +53,18 @@ def test_blocks_are_the_official_ones() -> None:
     for _ in range(20_000):
         text = "".join(generator.choices(parts, k=generator.randint(1, 12)))
         assert [*find_blocks(text)] == OFFICIAL.findall(text), repr(text)
+
+
+def test_boxes_are_the_official_ones() -> None:
+    """The box of random replies is the one that the official patterns find."""
+    text_box = re.compile(r"\\boxed\{\\text\{([^}]*)\}\}")
+    plain_box = re.compile(r"\\boxed[\{]+([^}]*)[\}]+")
+    generator = random.Random(1)
+    parts = ("\\boxed{", "\\boxed{\\text{", "\\boxed", "\\text{", "{", "}", "}}", "a", "\n")
+    for _ in range(20_000):
+        text = "".join(generator.choices(parts, k=generator.randint(1, 9)))
+        match = text_box.search(text) or plain_box.search(text)
+        assert find_box(text) == (match[1] if match else None), repr(text)
 
 
 def test_flights_are_the_official_ones() -> None:

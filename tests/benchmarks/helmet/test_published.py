@@ -201,16 +201,6 @@ def test_each_model_has_its_properties() -> None:
     assert {each.active for each in models.values() if "/" in each.parameters} == {12, 14}
 
 
-def test_rows_of_earlier_versions(tmp_path: Path) -> None:
-    """A suite can be read although its rows say which models are instruction-tuned."""
-    write_reference(HELMET, tmp_path, ["ProLong"])
-    path = tmp_path / "published_helmet/published.json"
-    path.write_bytes(
-        orjson.dumps([{**row, "instruct": True} for row in orjson.loads(path.read_bytes())])
-    )
-    assert len(read_results(tmp_path, [HELMET])) == 5 * (TASKS + SHARED)
-
-
 @pytest.mark.parametrize(("length", "printed"), [("8k", 65.5), ("32k", 66.2), ("128k", 64.8)])
 def test_averages(length: str, printed: float) -> None:
     """The mean over categories is the printed average."""

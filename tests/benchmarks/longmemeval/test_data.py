@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,11 @@ def test_every_file_is_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         point_at(monkeypatch, hub.url, tmp_path)
         for name in FILES:
             task = BENCHMARK.task(name)
-            ensure(task.sources(None), root, "fetch it")
+            (source,) = task.sources(None)
+            with pytest.raises(InputError, match=r"has SHA-256 .*, expected"):
+                ensure([source], root, "fetch it")
+            digest = hashlib.sha256(files[f"{FILES[name]}.json"]).hexdigest()
+            ensure([replace(source, sha256=digest)], root, "fetch it")
             found = [example.id for example in load_examples(task, Settings(None), root)]
             assert found == [row["question_id"] for row in make_rows(name)]
 

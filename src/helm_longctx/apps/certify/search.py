@@ -22,7 +22,6 @@ from helm_longctx.apps.certify.answers import Answered, Block, Reply
 from helm_longctx.results.statistics.intervals import (
     Floats,
     Interval,
-    ValueKind,
     mean_interval,
 )
 from helm_longctx.results.statistics.power import variance_components
@@ -463,8 +462,18 @@ class LengthTest:
 
     @property
     def interval(self) -> Interval:
-        """The mean loss, with its interval if the number of questions had been fixed, for the table."""
-        return mean_interval(self.losses, kind=ValueKind.DIFFERENCE)
+        """The mean loss, with its interval if the number of questions had been fixed, for the table.
+
+        Losses are in -1 to 1. Moved to 0 to 1 they have Wilson's interval, which has a width even if few losses are all
+        equal; Student's has none.
+        """
+        interval = mean_interval([(loss + 1) / 2 for loss in self.losses])
+        return Interval(
+            mean=2 * interval.mean - 1,
+            low=2 * interval.low - 1,
+            high=2 * interval.high - 1,
+            n=interval.n,
+        )
 
 
 class Search:

@@ -16,7 +16,7 @@ ALL = "all"
 
 
 def verify(
-    benchmark: Annotated[str, typer.Argument(help="A benchmark with published outputs, or all.")],
+    benchmark: Annotated[str, typer.Argument(help="Benchmark with published outputs, or `all`.")],
     page: Annotated[
         Path | None, typer.Option(help="File to write the results into, in Markdown.")
     ] = None,

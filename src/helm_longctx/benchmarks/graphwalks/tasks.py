@@ -260,7 +260,6 @@ _LATE_LIST = re.compile(r"final answer\W*?\[([^\]]*)\]", re.IGNORECASE)
 _ANY_LIST = re.compile(r"\[([^\]]*)\]")
 _MARKUP = re.compile(r"[*`\"']")
 _CARD_LIST = re.compile(r"Final Answer: ?\[.*\]")
-_CARD_2026_LIST = re.compile(r"\[.*\]")
 
 
 def score(record: Record) -> Scores:
@@ -275,11 +274,12 @@ def score(record: Record) -> Scores:
     # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
     # list as a part of the first node, and gives 1 if no node is shared.
     line = record["prediction"].split("\n")[-1]
-    card = _CARD_LIST.search(line)
-    card_2026 = _CARD_2026_LIST.search(line) if "Final Answer:" in line else None
-    card_found, card_2026_found = (
-        _nodes(each[0].strip("[]")) if each else set() for each in (card, card_2026)
-    )
+    line_to_bracket = _cut_after_bracket(line)
+    card = _CARD_LIST.search(line_to_bracket)
+    card_found = _nodes(card[0].strip("[]")) if card else set()
+    start = line_to_bracket.find("[")
+    card_2026 = line_to_bracket[start:] if start >= 0 and "Final Answer:" in line else None
+    card_2026_found = _nodes(card_2026.strip("[]")) if card_2026 else set()
     card_f1 = f1(card_found, expected) if card_found & expected else 1.0
     card_2026_f1 = f1(card_2026_found, expected) if card_2026_found | expected else 1.0
     return {
@@ -292,8 +292,16 @@ def score(record: Record) -> Scores:
 
 def find_list(output: str) -> str | None:
     """Return what stands in the list of the last line that is not empty; None if that line has no list."""
-    match = _LIST.search(output.strip().split("\n")[-1])
+    match = _LIST.search(_cut_after_bracket(output.strip().split("\n")[-1]))
     return match[1] if match else None
+
+
+def _cut_after_bracket(text: str) -> str:
+    """Return a text up to its last closing bracket.
+
+    No pattern for lists matches beyond it, and without the rest each takes time that is linear in the text.
+    """
+    return text[: text.rfind("]") + 1]
 
 
 def find_plain_list(output: str) -> str | None:
@@ -301,7 +309,7 @@ def find_plain_list(output: str) -> str | None:
 
     Marks of Markdown and quotation marks are ignored, and the list can have several lines.
     """
-    text = _MARKUP.sub("", output)
+    text = _cut_after_bracket(_MARKUP.sub("", output))
     lists = _LATE_LIST.findall(text) or _ANY_LIST.findall(text)
     return lists[-1] if lists else None
 

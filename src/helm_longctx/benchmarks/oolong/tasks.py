@@ -130,7 +130,8 @@ _MOST_WORDS = 6
 _SHORT = 20
 """Number of characters from which on an answer is not taken whole."""
 
-_BOXED = (re.compile(r"\\boxed\{\\text\{([^}]*)\}\}"), re.compile(r"\\boxed[\{]+([^}]*)[\}]+"))
+_TEXT_BOX = re.compile(r"\\boxed\{\\text\{")
+_PLAIN_BOX = re.compile(r"\\boxed\{+([^}]*)\}")
 
 _MISSING = (datetime(1996, 1, 1), datetime(1997, 2, 2))
 """Two days from which dates take what they lack. The official code takes it from the day on which it runs."""
@@ -234,14 +235,33 @@ def credit_real(record: Record) -> float:
 
 def read_real(output: str) -> int | str | list[str]:
     """Return the answer in an output: what is in the first box, or the whole output without a box."""
-    match = next(filter(None, (pattern.search(output) for pattern in _BOXED)), None)
-    return read_value(match[1]) if match else output
+    content = find_box(output)
+    return output if content is None else read_value(content)
+
+
+def find_box(output: str) -> str | None:
+    r"""Return what is in the first `\boxed{\text{…}}`, or else in the first `\boxed{…}`.
+
+    The official code has a pattern for each. They take time that is quadratic in an output of boxes that never end.
+    """
+    end = -1
+    for opening in _TEXT_BOX.finditer(output):
+        start = opening.end()
+        if end < start:
+            end = output.find("}", start)
+        if end < 0:
+            break
+        if output.startswith("}", end + 1):
+            return output[start:end]
+    # Up to the last brace, the first box has an end.
+    match = _PLAIN_BOX.search(output[: output.rfind("}") + 1])
+    return match[1] if match else None
 
 
 def can_read_real(record: Record) -> bool:
     """Whether an output has a box; without one only a text that is the whole output can be right."""
     output = record["prediction"]
-    is_boxed = any(pattern.search(output) for pattern in _BOXED)
+    is_boxed = find_box(output) is not None
     is_text_asked = isinstance(read_value((record.get("references") or [""])[0]), str)
     return is_boxed or (is_text_asked and bool(output.strip()) and "\n" not in output.strip())
 
