@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 import helm_longctx as lc
-from helm_longctx.models.objects import OBJECTS
+from helm_longctx.models.objects import OBJECTS, Function, Prompt, is_asked
 from tests.evaluation.calls import call, look_up
 from tests.evaluation.interrupted import INTERRUPTED, run_python
 
@@ -77,6 +78,33 @@ def test_a_nested_call(kind: str) -> None:
     assert errors == [
         "evaluate: a function that a call of evaluate asks cannot call evaluate itself; call it afterwards"
     ]
+
+
+@pytest.mark.parametrize("end", ["answer", "error", "await", "await error"])
+def test_a_question_ends(end: str) -> None:
+    """However a question ends, its thread and tasks that it has started can call `evaluate` afterwards."""
+    copies: list[contextvars.Context] = []
+
+    def work() -> str:
+        assert is_asked()
+        copies.append(contextvars.copy_context())  # as a task or `asyncio.to_thread` has one
+        if end.endswith("error"):
+            raise ValueError
+        return "text"
+
+    async def work_later() -> str:
+        return work()
+
+    function = Function(lambda prompt: work_later() if end.startswith("await") else work())
+    try:
+        function(Prompt(text="Question", messages=[], max_tokens=1, stop=[], id="1"))
+    except ValueError:
+        assert end.endswith("error")
+    finally:
+        function.close()
+    assert not is_asked()
+    (copy,) = copies
+    assert not copy.run(is_asked)
 
 
 def test_a_running_loop() -> None:

@@ -267,12 +267,18 @@ def test_code_of_a_model_is_not_run(t5: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_has_the_name_of_its_files(t5: Path, tmp_path: Path) -> None:
-    """The name of a folder depends on its files, so other weights in the same place are another judge."""
+    """Other weights in the same place are another judge, also if size and time stay; a new time alone changes no name."""
     shutil.copytree(t5, tmp_path / "nli")
     name = HubEntailment(str(tmp_path / "nli")).name
     assert name == HubEntailment(str(tmp_path / "nli")).name
-    os.utime(tmp_path / "nli/model.safetensors", (1, 1))
-    assert name != HubEntailment(str(tmp_path / "nli")).name
+    weights = tmp_path / "nli/model.safetensors"
+    os.utime(weights, (1, 1))
+    assert HubEntailment(str(tmp_path / "nli")).name == name
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    os.utime(weights, (1, 1))
+    assert HubEntailment(str(tmp_path / "nli")).name != name
 
 
 def pairs(count: int, seed: int = 1) -> list[Pair]:

@@ -153,25 +153,31 @@ def test_no_template_no_chat(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "template",
+    ("role", "refusal"),
     [
-        "{{ raise_exception('System role not supported') }}",
-        "{{ raise_exception('Conversation roles must alternate user/assistant/user/...') }}",
-        "{{ messages[9]['content'].strip() }}",
+        ("system", "{{ raise_exception('System role not supported') }}"),
+        ("user", "{{ raise_exception('Conversation roles must alternate user/assistant/...') }}"),
+        ("assistant", "{{ messages[9]['content'].strip() }}"),
     ],
 )
-def test_a_template_that_refuses_turns(template: str, tmp_path: Path) -> None:
-    """A chat template that refuses the turns is a bad request at once, and the error says what to change."""
+def test_a_template_that_refuses_turns(role: str, refusal: str, tmp_path: Path) -> None:
+    """A template that takes a question but refuses a turn before it is a bad request at once, without the prompt."""
     save_model(tmp_path)
+    template = (
+        f"{{% if messages | length > 1 and messages[0]['role'] == '{role}' %}}{refusal}{{% endif %}}"
+        "{{ messages[-1]['content'] }}"
+    )
     for path in tmp_path.glob("*chat_template*"):
         path.write_text(template)
     config = tmp_path / "tokenizer_config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "chat_template": template}))
     own = client(tmp_path)
+    assert own.make_request(chat("Hello.")).success
     start = time.monotonic()
-    result = Sender(own, Retries(3, 60))(chat(SECRET)).result
+    asked = request(SECRET, messages=[{"role": role, "content": "Hello."}])
+    result = Sender(own, Retries(3, 60))(asked).result
     assert failure_of(result) is Failure.BAD_REQUEST
-    assert "chat template" in str(result.error)
+    assert "the chat template refuses the turns" in str(result.error)
     assert SECRET not in str(result.error)
     assert time.monotonic() - start < 30
 

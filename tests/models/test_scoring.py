@@ -131,6 +131,7 @@ from helm.tokenizers.huggingface_tokenizer import WrappedPreTrainedTokenizer  # 
 from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient  # noqa: E402
 from helm_longctx.models.local.model import LocalModel  # noqa: E402
 from helm_longctx.models.local.scoring import make_scorer, respond, score_tokens  # noqa: E402
+from helm_longctx.models.local.weights import Weights  # noqa: E402
 from tests.models.small_models import save_model  # noqa: E402
 
 
@@ -197,6 +198,7 @@ def test_a_local_client_scores_chats(loaded: tuple[Any, Any]) -> None:
     assert found == [f"{text}Olive", f"{text.replace(CONTEXT, '')}Olive"]
     client = LongContextHuggingFaceClient.__new__(LongContextHuggingFaceClient)
     client._tokenizer = WrappedPreTrainedTokenizer(tokenizer)
+    client._weights = Weights("small", None, "float32", None)  # an error would name them
     assert client._render(tokenizer, asked) == text
     assert client.score_support() == ""
     assert math.isfinite(

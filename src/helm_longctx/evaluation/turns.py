@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from helm_longctx.errors import InputError
-from helm_longctx.models.objects import IS_ASKED
+from helm_longctx.models.objects import is_asked
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def take_turn() -> Iterator[None]:
     Raises:
         InputError: the call is made by a function that another call asks, or in its thread, so that both would wait.
     """
-    if IS_ASKED.get() or _turn.holder == threading.get_ident():
+    if is_asked() or _turn.holder == threading.get_ident():
         raise InputError(
             "evaluate: a function that a call of evaluate asks cannot call evaluate itself; call it afterwards"
         )

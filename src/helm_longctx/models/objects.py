@@ -7,8 +7,9 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,11 +30,36 @@ Answer = TypeVar("Answer")
 OBJECTS: dict[str, Any] = {}
 """The `Function` or the `TransformersModel` of each deployment that a call of `evaluate` has registered."""
 
-IS_ASKED: ContextVar[bool] = ContextVar("IS_ASKED", default=False)
-"""Whether the code that runs is a function that a call of `evaluate` asks."""
-
 _SECONDS = 0.05
 """Seconds for which a batch that is not full waits for further items."""
+
+
+class _Asking:
+    """One question to a function, from its call until it has answered."""
+
+    is_over = False
+
+
+_ASKING: ContextVar[_Asking | None] = ContextVar("_ASKING", default=None)
+"""The question that the code that runs answers."""
+
+
+def is_asked() -> bool:
+    """Return whether the code that runs is a function that a call of `evaluate` asks."""
+    asking = _ASKING.get()
+    return asking is not None and not asking.is_over
+
+
+@contextmanager
+def _mark_as_asked() -> Iterator[None]:
+    asking = _Asking()
+    token = _ASKING.set(asking)
+    try:
+        yield
+    finally:
+        # Tasks and threads that the function started have copies of the context, which a reset does not reach.
+        asking.is_over = True
+        _ASKING.reset(token)
 
 
 @dataclass(frozen=True)
@@ -214,15 +240,15 @@ class Function:
         self._loop.close()
 
     def _call(self, argument: Any) -> Any:
-        IS_ASKED.set(True)  # this thread, or its task, does nothing else
-        returned = self._function(argument)
-        if not inspect.isawaitable(returned):
-            return returned
+        with _mark_as_asked():
+            returned = self._function(argument)
+            if not inspect.isawaitable(returned):
+                return returned
 
-        async def wait() -> Any:
-            return await returned
+            async def wait() -> Any:
+                return await returned
 
-        return asyncio.run_coroutine_threadsafe(wait(), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(wait(), self._loop).result()
 
     def _answer_all(self, prompts: list[Prompt]) -> list[str]:
         texts = self._call(prompts)
