@@ -24,7 +24,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
     monkeypatch.setenv(READINGS, "1")
     Path("own").mkdir()
     rows = [
-        {"context": "Ada lives in Rome.", "question": f"Who {n}?", "answers": ["Ada"]}
+        {"context": "Ada lives in Rome.", "question": f"Who lives in Rome {n}?", "answers": ["Ada"]}
         for n in range(3)
     ]
     Path("own/questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

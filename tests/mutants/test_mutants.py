@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 
 from tests.mutants.__main__ import SURVIVORS, is_listed
 from tests.mutants.mutate import list_mutants
-from tests.mutants.rooms import PACKAGE, ROOT, list_rooms
+from tests.mutants.rooms import PACKAGE, ROOT, SOURCE, list_rooms
 
 RANKING = PACKAGE / "results/statistics/ranking.py"
 
@@ -93,6 +94,6 @@ def test_mutants_are_noticed(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": os.pathsep.join((str(SOURCE), str(ROOT)))},
     )
     assert done.stdout.split() == ["True", "False", "None"], done.stderr

@@ -21,6 +21,7 @@ from helm_longctx.results.comparison import (
     describe_pair,
     find_differences,
 )
+from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.results.report.suites import write_run, write_suite
 from tests.support.leaderboards import summarize_suite
@@ -54,6 +55,19 @@ def answers_of_report(board: Board) -> dict[str, Answer]:
         for block in section.blocks
         if isinstance(block, Answer)
     }
+
+
+def named_verdicts(certainty: str, models: Iterable[str]) -> dict[str, str]:
+    """Return the verdict of the headline about each of some models that it names: a tie, or that failures decide."""
+    sentences = certainty.split(". ")
+    starts = {"Statistical tie with": "tie", FAILURES_DECIDE.capitalize(): FAILURES_DECIDE}
+    verdicts = {}
+    for sentence in sentences:
+        for start, verdict in starts.items():
+            if sentence.startswith(start):
+                named = sentence.partition(" (")[0]
+                verdicts |= {model: verdict for model in models if model in named}
+    return verdicts
 
 
 @pytest.mark.parametrize(
@@ -91,17 +105,20 @@ def test_verdicts_agree_in_every_place(
             pair = each["one"], each["other"]
             decision = differences[pair]
             winner = pair[decision.comparison.effect.mean < 0] if decision.is_different else ""
-            assert (each["better"], each["adjusted"]) == (winner, pytest.approx(decision.adjusted))
+            assert (each["better"], each["verdict"]) == (winner, decision.verdict)
+            assert each["adjusted"] == pytest.approx(decision.adjusted)
         best, *others = (
             each.model for each in board.ranking(length, "helmet_recall") if not each.is_published
         )
         answer = answers[label(length)]
         assert answer.verdict.startswith(f"{best} has the highest score in Recall of your models: ")
-        tied = [other for other in others if not differences[best, other].is_different]
-        assert answer.is_sure == (not tied)
-        assert answer.certainty.startswith(
-            f"Statistical tie with {', '.join(tied[:4])}" if tied else "It is better than"
-        )
+        assert answer.certainty.startswith(describe_best(best, others, differences))
+        verdicts = {other: differences[best, other].verdict for other in others}
+        assert named_verdicts(answer.certainty, others) == {
+            other: verdict for other, verdict in verdicts.items() if verdict != "better"
+        }
+        assert answer.is_sure == (set(verdicts.values()) == {"better"})
+        assert ("It is better than" in answer.certainty) == ("better" in verdicts.values())
         verdict = describe_pair(best, others[0], differences[best, others[0]])
         sentence = (
             verdict

@@ -192,6 +192,7 @@ def test_every_task_names_arguments_that_there_are() -> None:
                 "depth",
                 "path",
                 "texts",
+                "chats",
             }
             assert set(EVERY_TASK) < set(ARGUMENTS)
             assert "paper" in task.variants

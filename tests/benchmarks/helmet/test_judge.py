@@ -13,6 +13,7 @@ from helm.benchmark.config_registry import (
 )
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
+from helm.common.request import GeneratedOutput, RequestResult
 
 import helm_longctx.plugin  # noqa: F401  # registers the deployments
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
@@ -25,6 +26,12 @@ from tests.support.servers.llm import serve
 from tests.support.tasks import load
 
 
+def make_result(text: str, success: bool = True) -> RequestResult:
+    """Return a model's answer as HELM keeps it."""
+    completion = GeneratedOutput(text=text, logprob=0, tokens=[])
+    return RequestResult(success=success, embedding=[], completions=[completion], cached=False)
+
+
 def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
     """Return answered requests with the fields that an annotator reads."""
     made = []
@@ -32,12 +39,7 @@ def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
         extra = Sample("official", 9, 9, record=example.record, style="chat").to_json()
         instance = SimpleNamespace(id=example.id, extra_data=extra, all_correct_references=[])
         text = "one [1], two [2][3], three [12], four [99]"
-        result = SimpleNamespace(
-            success=success,
-            error=None,
-            error_flags=None,
-            completions=[SimpleNamespace(text=text, finish_reason=None)],
-        )
+        result = make_result(text, success)
         request = SimpleNamespace(prompt=example.fields["context"])
         made.append(
             SimpleNamespace(
@@ -115,13 +117,7 @@ def answered(mirror: DataRoot) -> Any:
         extra_data=extra,
         all_correct_references=[SimpleNamespace(output=SimpleNamespace(text="She"))],
     )
-    result = SimpleNamespace(
-        success=True,
-        error=None,
-        error_flags=None,
-        completions=[SimpleNamespace(text="He", finish_reason=None)],
-    )
-    return SimpleNamespace(instance=instance, result=result, annotations=None)
+    return SimpleNamespace(instance=instance, result=make_result("He"), annotations=None)
 
 
 def test_documents_cut_from_the_prompt_were_not_shown(
