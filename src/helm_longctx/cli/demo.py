@@ -222,7 +222,8 @@ def _print_end(
     print_table(next(score_tables([board for board in boards if task in board.benchmark.entries])))
     print_table(_score_table(config["models"][0], config["entries"], boards))
     print(
-        f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model."
+        f"{MARK} Fewer examples or tasks than the benchmark has, or questions that helm-longctx generated."
+        " The baselines compare words, and use no model."
     )
     print(
         "“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark."
