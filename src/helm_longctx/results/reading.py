@@ -5,7 +5,6 @@ This is the only module that turns a run's files into scores.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import (
     GENERATED,
     Caveat,
@@ -41,10 +39,13 @@ from helm_longctx.results.suite import MAKER, read_reference_rows
 from helm_longctx.runs.files import (
     RUN_SPEC,
     STATS,
+    find_runs,
     read_data,
     read_json,
     read_looks,
     read_model,
+    read_run_spec,
+    read_undamaged,
     reading,
 )
 from helm_longctx.runs.scores import (
@@ -213,8 +214,6 @@ def without_ends(mean: float) -> Interval:
     """Return a mean whose interval is not known."""
     return Interval(mean, math.nan, math.nan, 0)
 
-
-_log = logging.getLogger(__name__)
 
 PUBLISHED = f"{MAKER}/"
 """Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
@@ -412,18 +411,15 @@ def read_results(
     Without `keep_answers`, results lack the scores of answers, which need memory.
     """
     benchmarks = tuple(benchmarks)
-    folders = [path.parent for path in sorted(suite.glob(f"*/{RUN_SPEC}"))]
+    folders = tqdm(find_runs(suite), "Scores of runs", disable=None, leave=False)
+
+    def read_folder(folder: Path) -> list[Result]:
+        return read_run(folder, read_run_spec(folder), benchmarks)
+
     own: list[Result] = []
-    damaged = []
-    for folder in tqdm(folders, "Scores of runs", disable=None, leave=False):
-        try:
-            results = read_run(folder, read_json(folder / RUN_SPEC), benchmarks)
-        except InputError as error:
-            damaged.append(error)
-            continue
+    for _, results in read_undamaged(folders, read_folder):
         for result in results:
             own.append(result if keep_answers else replace(result, answers=()))
-    _warn_of_damage(damaged, readable=len(folders) - len(damaged))
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:
         if result.run:
@@ -440,18 +436,6 @@ def read_results(
         for benchmark in benchmarks
     )
     return [*named, *chain.from_iterable(published)]
-
-
-def _warn_of_damage(errors: Sequence[InputError], readable: int) -> None:
-    """Warn that damaged runs are left out.
-
-    Raises:
-        InputError: no run is readable.
-    """
-    if errors and not readable:
-        raise errors[0]
-    for error in errors:
-        _log.warning("left out: %s", error)
 
 
 def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:
