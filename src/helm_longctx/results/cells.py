@@ -219,14 +219,14 @@ def without_errors(result: Result) -> Interval | None:
     if not result.parts:
         interval = result.statistics[WITHOUT_ERRORS].interval
         return None if math.isnan(interval.mean) else interval
-    parts = [part for part in result.parts if part.has_score]
-    intervals = [without_errors(part) if _has_errors(part) else part.interval for part in parts]
-    known = [each for each in intervals if each is not None]
-    return (
-        mean_of_means(known, [part.clusters_of() for part in parts])
-        if len(known) == len(parts)
-        else None
-    )
+    intervals: list[Interval] = []
+    for task, _ in result.weighted_tasks:
+        known = without_errors(task) if _has_errors(task) else task.interval
+        if known is None:
+            return None
+        intervals.append(known)
+    clusters = [task.clusters_of() for task, _ in result.weighted_tasks]
+    return mean_of_means(intervals, clusters, [weight for _, weight in result.weighted_tasks])
 
 
 def find_perplexity(result: Result) -> Interval | None:

@@ -334,6 +334,21 @@ class Result:
         return [self] if self.task else [task for part in self.parts for task in part.task_results]
 
     @property
+    def weighted_tasks(self) -> list[tuple[Result, float]]:
+        """The scores of which the score is the weighted mean, each with its weight; the score itself if it is no mean.
+
+        A mean of means is one of tasks.
+        """
+        scored = [part for part in self.parts if part.has_score]
+        if not scored:
+            return [(self, 1.0)]
+        weighted = []
+        for part in scored:
+            for task, weight in part.weighted_tasks:
+                weighted.append((task, weight / len(scored)))
+        return weighted
+
+    @property
     def is_complete(self) -> bool:
         """Whether all tasks of a mean have a score."""
         return self.has_score and all(caveat.kind != "missing" for caveat in self.caveats)
