@@ -417,6 +417,21 @@ def split_reasoning(output: str) -> SplitOutput:
     return _split_blocks(output, start)
 
 
+def split_answer(text: str, reasoning: str | None) -> SplitOutput:
+    """Split a text whose reasoning a server may have put into a field of its own.
+
+    White space around an answer after such reasoning is what the server's parser has left, so it is removed as after
+    reasoning in the text. White space around any other text is the model's own and stays.
+
+    Args:
+        reasoning: the content of the field; empty or None without reasoning.
+    """
+    split = split_reasoning(text)
+    if split.is_open or not reasoning:
+        return split
+    return SplitOutput(split.answer.strip(), reasoning)
+
+
 def remove_reasoning(output: str) -> str:
     """Return the part of an output that is scored; see `SplitOutput.answer`."""
     return split_reasoning(output).answer
