@@ -51,7 +51,7 @@ def read_results(suite: Path) -> dict[str, Any]:
     """
     tasks: dict[str, Scores] = {}
     groups: dict[str, Scores] = {}
-    for _, run in read_undamaged(_find_finished(suite), _read_scores):
+    for _, run in read_undamaged(_find_finished_runs(suite), _read_scores):
         tasks |= run.tasks
         groups[run.group] = run.scores
     return {"tasks": _wrap(tasks), "groups": _wrap(groups)}
@@ -72,7 +72,7 @@ class RunScores:
     tasks: Mapping[str, Scores]
 
 
-def _find_finished(suite: Path) -> list[Path]:
+def _find_finished_runs(suite: Path) -> list[Path]:
     return [run for run in find_runs(suite) if (run / STATS).is_file()]
 
 
@@ -199,7 +199,7 @@ def write_files(suite: Path, folder: Path) -> None:
                     file.truncate()
                 raise
 
-        for _ in read_undamaged(_find_finished(suite), write_run):
+        for _ in read_undamaged(_find_finished_runs(suite), write_run):
             pass
 
 
