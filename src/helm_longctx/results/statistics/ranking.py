@@ -1,7 +1,7 @@
-"""Ranks models over tasks: ranges of ranks, Borda, Kemeny, interquartile mean, profiles; and Spearman's correlation."""
+"""Ranks models, with the ranges of ranks that comparisons leave open, and correlates rankings (Spearman)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.results.statistics.comparison import Decision
-from helm_longctx.results.statistics.intervals import Floats, normal_quantile
+from helm_longctx.results.statistics.intervals import normal_quantile
 
 
 @dataclass(frozen=True)
@@ -50,79 +50,6 @@ def rank_ranges(
         model: Rank(float(rank), 1 + better[model], len(scores) - worse[model])
         for model, rank in zip(scores, ranks, strict=True)
     }
-
-
-def borda(table: ArrayLike) -> Floats:
-    """Return Borda's points of each model: the number of models that it is better than, as a mean over tasks.
-
-    A tie counts half, and so does a task in which one of two models has no score.
-    """
-    return np.asarray(_preferences(table).sum(axis=1))
-
-
-def kemeny(table: ArrayLike) -> list[int]:
-    """Return the models' order, best first, that contradicts the tasks' orders of pairs least often (Kemeny 1959).
-
-    The search starts from Borda's order and from the order of the means, and moves one model at a time until no move
-    helps. The result is nearly always the exact solution, but a proof is not feasible for dozens of models.
-
-    Args:
-        table: shape (models, tasks); NaN where a model has no score.
-    """
-    preferences = _preferences(table)
-    means = np.nanmean(np.asarray(table, dtype=float), axis=1)
-    # The sort is stable, so that the order of tied models does not depend on the algorithm.
-    starts = [np.argsort(-key, kind="stable") for key in (preferences.sum(axis=1), means)]
-    orders = [_improve([int(model) for model in start], preferences) for start in starts]
-    return min(orders, key=lambda order: _contradictions(order, preferences))
-
-
-def interquartile_mean(values: ArrayLike) -> float:
-    """Return the mean of the middle half of all scores, as in rliable (Agarwal et al. 2021)."""
-    from scipy.stats import trim_mean
-
-    return float(trim_mean(np.asarray(values, dtype=float), proportiontocut=0.25, axis=None))
-
-
-def performance_profile(values: ArrayLike, thresholds: ArrayLike) -> Floats:
-    """Return for each threshold the share of all scores above it, as in rliable (Agarwal et al. 2021)."""
-    scores = np.asarray(values, dtype=float).ravel()
-    limits = np.asarray(thresholds, dtype=float)
-    return np.asarray((scores[:, None] > limits).mean(axis=0))
-
-
-def _preferences(table: ArrayLike) -> Floats:
-    """Return the share of tasks in which a model (row) is better than another (column): shape (models, models)."""
-    scores = np.asarray(table, dtype=float)
-    first = scores[:, None]
-    second = scores[None]
-    # A comparison with NaN is false, so a missing score counts half for both models, like a tie.
-    wins = np.asarray((0.5 + 0.5 * (first > second) - 0.5 * (first < second)).mean(axis=2))
-    np.fill_diagonal(wins, 0)
-    return wins
-
-
-def _improve(order: list[int], preferences: Floats) -> list[int]:
-    """Move models to better places until there are none."""
-    while True:
-        before = _contradictions(order, preferences)
-        for model in sorted(order):
-            others = np.array([other for other in order if other != model])
-            # costs[p] are the contradictions if the model stands before others[p]: those with the models that are then
-            # ahead of it, although it beats them, and those with the models behind it that beat it.
-            behind = preferences[model, others]
-            ahead = preferences[others, model]
-            costs = np.concatenate([[0], behind.cumsum()]) + np.concatenate(
-                [ahead[::-1].cumsum()[::-1], [0]]
-            )
-            order = [int(other) for other in np.insert(others, int(costs.argmin()), model)]
-        # Without a margin the loop could be endless, because by rounding two orders can each seem better.
-        if _contradictions(order, preferences) >= before - 1e-12:
-            return order
-
-
-def _contradictions(order: Sequence[int], preferences: Floats) -> float:
-    return float(np.tril(preferences[np.ix_(order, order)]).sum())
 
 
 FEWEST = 4
