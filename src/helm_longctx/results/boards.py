@@ -703,8 +703,7 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
     for result in results:
         if result.benchmark == benchmark.name:
             judge = result.run.judge if result.run else ""
-            place = (result.model, result.length, result.context)
-            groups[(result.entry, result.folder, *place, judge)].append(result)
+            groups[(result.entry, result.folder, *_place(result), judge)].append(result)
     means = []
     tasks_at: dict[tuple[str, int | None], tuple[Task, ...]] = {}
     for rows in groups.values():
@@ -714,10 +713,10 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
         if category.needs_path:
             tasks = tasks_of(category, rows)
         else:
-            place = (entry, rows[0].length)
-            if place not in tasks_at:
-                tasks_at[place] = category.tasks_at(rows[0].length)
-            tasks = tasks_at[place]
+            at = (entry, rows[0].length)
+            if at not in tasks_at:
+                tasks_at[at] = category.tasks_at(rows[0].length)
+            tasks = tasks_at[at]
         names = {task.name for task in tasks}
         used = [row for row in rows if row.task in names]
         # A run of a variant alone has no mean.

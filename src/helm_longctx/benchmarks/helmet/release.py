@@ -47,8 +47,8 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
         model, length, *cells = row.values()
         values: dict[str, dict[str, float]] = defaultdict(dict)
         for column, percent in zip(list(row)[2:], cells, strict=True):
-            task, _, metric = column.partition(":")
-            values[task][metric] = float(percent) / 100
+            name, _, metric = column.partition(":")
+            values[name][metric] = float(percent) / 100
         size = parse_length(length)
         for category in categories:
             scores: dict[str, float] = {}
