@@ -136,7 +136,8 @@ def test_a_load_that_changes_answers_is_no_fault_of_the_cache(command: Command) 
     assert check(command, loaded, *options) == 0, command.out + command.err
     assert "Answers in parallel seem to differ" in command.out
     assert "this is the server's load" in command.out
-    states = [json.loads(line)["state"] for line in Path("out/answers.jsonl").open()]
+    answers = Path("out/answers.jsonl").read_text().splitlines()
+    states = [json.loads(line)["state"] for line in answers]
     assert states.count("cold among others") == states.count("cold again among others") == 12
     shutil.rmtree("out")
     mixed = CachedServer(has_logprobs=True, fault="mixed")
