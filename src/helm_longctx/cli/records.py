@@ -23,7 +23,7 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.reasoning import may_contain_reasoning, split_reasoning
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
-from helm_longctx.tasks.task import Record, Scores, Task
+from helm_longctx.tasks.task import MOST_SCORED, Record, Scores, Task
 
 EntryArgument = Annotated[
     str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")
@@ -122,6 +122,7 @@ def score(
     (task,) = checked.tasks
     unfinished = 0
     suspected = 0
+    scored_in_part = 0
     for row in JsonLines(records, {"prediction": str, "references": list}):
         where = f"{records}:{row.number}"
         for reference in row["references"]:
@@ -134,11 +135,15 @@ def score(
             unfinished += split.is_open
             suspected += may_contain_reasoning(prediction, row["references"])
             row["prediction"] = split.answer
+        scored_in_part += len(row["prediction"]) > MOST_SCORED
         record = {**row, **task.record_fields(checked.settings)}
         sys.stdout.buffer.write(_json_line(_score_record(task, record, where)))
     sys.stdout.flush()
     if unfinished:
         _warn(f"the reasoning of {unfinished} predictions has no end, so they are scored whole")
+    if scored_in_part:
+        most = f"{MOST_SCORED:,}"
+        _warn(f"only the first {most} characters of {scored_in_part} predictions were scored")
     if suspected:
         _warn(f"{suspected} predictions may contain reasoning: they begin with unknown marks")
 

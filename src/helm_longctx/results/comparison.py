@@ -31,19 +31,12 @@ from helm_longctx.results.statistics.comparison import find_differences as decid
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.results.statistics.ranking import (
     Rank,
-    borda,
-    interquartile_mean,
-    kemeny,
-    performance_profile,
     rank_ranges,
 )
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.metric_names import nearest_depth
 
 Part = TypeVar("Part", str, int)
-
-THRESHOLDS = tuple(percent / 100 for percent in range(0, 101, 2))
-"""Scores at which performance profiles are computed."""
 
 
 Differences = Mapping[tuple[str, str], Decision]
@@ -320,19 +313,11 @@ class Standing:
 
     Args:
         rank: the rank by the mean, with the ranks that the comparisons leave open.
-        borda: the number of models that this one is better than, as a mean over tasks and lengths.
-        kemeny: the place in Kemeny's order, from 1.
-        interquartile_mean: the mean of the middle half of the scores in tasks and lengths.
-        profile: for each of `THRESHOLDS` the share of tasks and lengths with a higher score.
     """
 
     model: str
     mean: float
     rank: Rank
-    borda: float
-    kemeny: int
-    interquartile_mean: float
-    profile: tuple[float, ...]
 
 
 class Contrast(NamedTuple):
@@ -653,19 +638,9 @@ class SharedTable(SharedAnswers):
         ranks = rank_ranges(
             dict(zip(self.models, map(float, means), strict=True)), decide_differences(every)
         )
-        order = kemeny(table)
-        points = borda(table)
         standings = [
-            Standing(
-                model,
-                float(means[place]),
-                ranks[model],
-                float(points[place]),
-                order.index(place) + 1,
-                interquartile_mean(table[place]),
-                tuple(float(share) for share in performance_profile(table[place], THRESHOLDS)),
-            )
-            for place, model in enumerate(self.models)
+            Standing(model=model, mean=float(mean), rank=ranks[model])
+            for model, mean in zip(self.models, means, strict=True)
         ]
         return sorted(standings, key=lambda standing: standing.rank.rank)
 

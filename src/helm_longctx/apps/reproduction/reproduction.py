@@ -117,20 +117,13 @@ def _choose_result(
     """Return the result of a task that fits an entry best; None if no run of the task has the protocol's metric."""
     fitting = []
     for result in results:
+        place = (result.entry, result.task, result.length)
+        if place != (entry.name, task, entry.settings.length):
+            continue
         given = result.run.spec["scenario_spec"].get("args", {}) if result.run else {}
         # A run asks the questions of an entry, or some of them.
         asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
-        is_there = (result.entry, result.task, result.length) == (
-            entry.name,
-            task,
-            entry.settings.length,
-        )
-        if (
-            is_there
-            and asks
-            and result.has_score
-            and (protocol.metric or MAIN_METRIC) in result.statistics
-        ):
+        if asks and result.has_score and (protocol.metric or MAIN_METRIC) in result.statistics:
             fitting.append(result)
     return min(
         fitting,

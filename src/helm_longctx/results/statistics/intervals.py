@@ -171,7 +171,7 @@ def mean_of_means(
     rows = np.array([(interval.mean, interval.low, interval.high) for interval in intervals])
     shares = np.array(weights or [1 / len(intervals)] * len(intervals))
     mean = float(shares @ rows[:, 0])
-    n = sum(interval.n for interval in intervals)
+    n = sum([interval.n for interval in intervals])
     factors = shares**2 * _shared_factors(
         clusters, [interval.high - interval.low for interval in intervals]
     )
@@ -282,8 +282,8 @@ def group_codes(groups: Sequence[object] | None, size: int) -> NDArray[np.intp]:
     if len(groups) != size:
         raise ValueError(f"{len(groups)} groups for {size} values")
     # NumPy's `unique` would sort the groups, but groups of different types have no order.
-    numbers: dict[object, int] = {}
-    return np.fromiter((numbers.setdefault(group, len(numbers)) for group in groups), np.intp, size)
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    return np.fromiter(map(numbers.__getitem__, groups), np.intp, size)
 
 
 def cluster_sums(values: Floats, codes: NDArray[np.intp]) -> Floats:
@@ -379,6 +379,8 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
 def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Floats:
     """Return for each mean the factor of its variance: more than 1 if it shares clusters with another one."""
     factors = np.ones(len(widths))
+    if not any(clusters):
+        return factors
     times = Counter(group for cluster in clusters for group in cluster)
     rows = [row for row, each in enumerate(clusters) if any(times[group] > 1 for group in each)]
     if rows:
