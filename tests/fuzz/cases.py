@@ -160,9 +160,7 @@ def run_forked(act: Callable[[], object], folder: Path, limit: float = LIMIT) ->
         return Done(status, out.read(), err.read().decode("utf-8", "replace"))
 
 
-def _become(
-    act: Callable[[], object], folder: Path, limit: float, out: int, err: int
-) -> NoReturn:
+def _become(act: Callable[[], object], folder: Path, limit: float, out: int, err: int) -> NoReturn:
     status = 70
     try:
         signal.setitimer(signal.ITIMER_REAL, 0)
