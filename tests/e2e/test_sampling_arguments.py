@@ -15,6 +15,7 @@ from helm_longctx.models.apis.providers.openai import OpenAIClient
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.sampling import with_sampling
 from helm_longctx.runs.files import read_json
+from helm_longctx.tasks.request_settings import Sampling
 from tests.models.apis.making import REQUEST, make
 from tests.support.programs import run
 from tests.support.servers.llm import Server, serve
@@ -171,7 +172,7 @@ def test_protocols() -> None:
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_cache_key_and_refusal(kind: str) -> None:
     """The sampling is a part of the cache key. A server that refuses it makes the request fail."""
-    asked = with_sampling(REQUEST, {"temperature": 0.5, "top_p": 0.9})
+    asked = with_sampling(REQUEST, Sampling(temperature=0.5, top_p=0.9))
     with serve(lambda prompt: "yes", models={"m": Model(refuses=("top_p",))}) as server:
         client = make(kind, server)
         assert client.cache_key(asked) != client.cache_key(REQUEST)
