@@ -71,9 +71,11 @@ def test_arguments_of_an_entry(tmp_path: Path) -> None:
     assert f"tiny ({shown})" in printed
     summary = run("helm-longctx", "summarize", "--suite", "default", folder=tmp_path)
     assert f"sampled with {shown}" in " ".join(summary.stdout.split())
-    # HELM puts runs with the same scenario into one table.
-    scenarios = [read_json(folder / "run_spec.json")["scenario_spec"] for folder in folders]
-    assert scenarios[0] == scenarios[1]
+    specs = [read_json(folder / "run_spec.json") for folder in folders]
+    assert [spec["adapter_spec"]["method"] for spec in specs] == ["longctx"] * 2
+    without, given = (spec["scenario_spec"]["args"] for spec in specs)
+    sampling = {"top_p": 0.95, "top_k": 20, "min_p": 0.01, "sampling_seed": 7}
+    assert given == {**without, **sampling, "temperature": 0.6}
 
 
 def test_sampling_of_a_model(tmp_path: Path) -> None:
