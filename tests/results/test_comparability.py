@@ -140,7 +140,13 @@ def test_own_questions_have_no_official_tasks() -> None:
     """A run of one metric on a user's own questions lacks no other metric."""
     spec = {
         "scenario_spec": {
-            "args": {"entry": "any_jsonl", "revision": "r", "metric": "rubric", "path": "x", "length": 8192}
+            "args": {
+                "entry": "any_jsonl",
+                "revision": "r",
+                "metric": "rubric",
+                "path": "x",
+                "length": 8192,
+            }
         }
     }
     found = outcome_of(spec, {("longctx_score", "rubric"): 0.5})

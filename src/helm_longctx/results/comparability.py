@@ -12,7 +12,7 @@ from typing import NamedTuple
 from helm_longctx.documents.numbers import amount
 from helm_longctx.tasks.entry import Entry, digest_own_files
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.metric_names import FAILURES
+from helm_longctx.tasks.metric_names import FAILURES, GENERATED_DATA
 from helm_longctx.tasks.task import PLAIN, Task
 
 EMPTY = "answer_empty"
@@ -162,7 +162,7 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     settings = entry.settings
     length = settings.length
     is_own = "path" in task.arguments
-    if outcome.means.get(("generated_data", task.name)):
+    if outcome.means.get((GENERATED_DATA, task.name)):
         official_entry = entry.benchmark.find_official_entry(entry.name, task, length)
         yield Caveat(GENERATED, task.name, official_entry)
     # The user's own questions have no published scores, whatever their length.
