@@ -155,9 +155,9 @@ def make_our_adapter(
 ) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
-    from helm_longctx.tasks.entry import is_our_method
+    from helm_longctx.tasks.entry import ADAPTER_METHOD
 
-    make = LongContextAdapter if is_our_method(adapter_spec.method) else theirs
+    make = LongContextAdapter if adapter_spec.method == ADAPTER_METHOD else theirs
     return make(adapter_spec, tokenizer_service)
 
 
@@ -338,21 +338,21 @@ def _shorten_requests(theirs: Any, self: Request) -> str:
 @_replaces("helm.benchmark.run_expander:TemperatureRunExpander", "expand")
 def _name_temperature(theirs: Any, self: Any, run_spec: RunSpec) -> list[RunSpec]:
     """HELM's expander leaves a run's name as it is, so a run at another temperature would pass for the same run."""
-    from helm_longctx.tasks.entry import add_sampling, is_our_method
+    from helm_longctx.tasks.entry import ADAPTER_METHOD
 
     specs: list[RunSpec] = theirs(self, run_spec)
-    if (
-        not is_our_method(run_spec.adapter_spec.method)
-        or self.value == run_spec.adapter_spec.temperature
-    ):
+    is_ours = run_spec.adapter_spec.method == ADAPTER_METHOD
+    if not is_ours or self.value == run_spec.adapter_spec.temperature:
         return specs
     mark = "," if ":" in run_spec.name else ":"
-    method = add_sampling(run_spec.adapter_spec.method, {"temperature": self.value})
+    scenario = run_spec.scenario_spec
+    # The protocol also has a temperature. Only this argument says that the run entry gives another one.
+    scenario = replace(scenario, args={**scenario.args, "temperature": self.value})
     return [
         replace(
             spec,
             name=f"{spec.name}{mark}temperature={self.value:.12g}",
-            adapter_spec=replace(spec.adapter_spec, method=method),
+            scenario_spec=scenario,
         )
         for spec in specs
     ]

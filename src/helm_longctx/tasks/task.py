@@ -30,14 +30,12 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.prompt import QUESTIONS, FollowUp, Message, Prompt, Template
+from helm_longctx.tasks.request_settings import DEFAULT_REQUEST, MetricArgument, RequestSettings
 
-StyleArgument = Literal["auto", "chat", "completion"]
 ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Chats = Literal["truncated", "full"]
-Truncation = Literal["auto", "error"]
-MetricArgument = Literal["score", "likelihood", "perplexity"]
 CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
 Generation = Literal["never", "without_files", "always"]
 
@@ -46,13 +44,6 @@ EVERY_TASK = (
     *("top_p", "top_k", "min_p", "sampling_seed", "retry_cut", "metric"),
 )
 """The run-entry arguments that every task takes."""
-
-LIKELIHOOD = "likelihood"
-PERPLEXITY = "perplexity"
-"""The values of `metric` that stand for the log-probabilities of gold answers, and of the prompt by position."""
-
-GIVEN_TEXTS = (LIKELIHOOD, PERPLEXITY)
-"""The values of `metric` with which the model writes nothing."""
 
 PLAIN = "plain"
 """The value of `method` that stands for the task's own prompts."""
@@ -169,25 +160,19 @@ class Settings:
     seed: int = 42
     texts: int = 1
     num_samples: int | None = None
-    style: StyleArgument = "auto"
     protocol: ProtocolArgument = "paper"
     labels: Labels = "integer"
     context: Context = "full"
     chats: Chats = "truncated"
     thinking_tokens: int = 0
-    truncation: Truncation = "auto"
     judge: str = "auto"
     repeats: int | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    sampling_seed: int | None = None
     retry_cut: int | None = None
     count_with: str | None = None
     depth: int | None = None
     path: str | None = None
     scorer: str = ""
-    metric: MetricArgument = "score"
+    request: RequestSettings = DEFAULT_REQUEST
     stream: int | None = None
     method: str = PLAIN
     method_arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -303,6 +288,18 @@ suffice for the settings, or if a package or tokenizer that it needs is missing.
 Scorer = Callable[[Record], Scores]
 Reads = Callable[[Record], bool]
 """(record) → whether the scorer finds in the prediction what it compares, such as a letter or the required line."""
+
+MOST_SCORED = 1 << 19
+"""Characters of an answer that are scored, eight times the longest output of a benchmark. Some metrics take time that
+grows with the square of the length, so an answer of 50 MB would stop a run."""
+
+
+def limit_prediction(record: Record) -> Record:
+    """Return a record with no more of its prediction than is scored."""
+    if len(record["prediction"]) <= MOST_SCORED:
+        return record
+    return {**record, "prediction": record["prediction"][:MOST_SCORED]}
+
 
 UNREAD = "unread"
 """The statistic that is 1 for an answer in which the scorer found nothing that it could read."""
@@ -537,9 +534,12 @@ class Task:
         return self.scorers.get(scorer, self.score) is not self.score
 
     def scores(self, record: Record) -> Scores:
-        """Return the official metrics and `longctx_score`. A metric that cannot be computed is absent."""
+        """Return the official metrics and `longctx_score`. A metric that cannot be computed is absent.
+
+        At most `MOST_SCORED` characters of the prediction are read.
+        """
         scorer = self.scorers.get(record.get("scorer", ""), self.score)
-        scores = {name: float(value) for name, value in scorer(record).items()}
+        scores = {name: float(value) for name, value in scorer(limit_prediction(record)).items()}
         if (mean := self.headline_mean(scores)) is not None:
             scores[MAIN_METRIC] = mean
         return scores
