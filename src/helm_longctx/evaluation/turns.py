@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.models.objects import is_asked, list_asked
+from helm_longctx.models.objects import is_asked, list_asked_threads
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def take_turn() -> Iterator[None]:
     if not turn.lock.acquire(blocking=False):
         _log.warning("evaluate waits for another call of this process")
         while not turn.lock.acquire(timeout=_PAUSE):
-            if is_awaited(threading.current_thread(), list_asked()):
+            if is_awaited(threading.current_thread(), list_asked_threads()):
                 raise InputError(_NESTED)
     try:
         turn.holder = threading.get_ident()
@@ -68,13 +68,13 @@ def is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
     seen: set[int] = set()
     while waiting:
         seen |= waiting
-        awaited = [each for ident in waiting for each in _list_awaited(stacks.get(ident, []))]
+        awaited = [each for ident in waiting for each in _find_waits(stacks.get(ident, []))]
         if any(each is thread for each in awaited):
             return True
         computing = {
             ident
             for ident, stack in stacks.items()
-            if any(each is future for future in awaited for each in _list_computed(stack))
+            if any(each is future for future in awaited for each in _find_computations(stack))
         }
         if thread.ident in computing:
             return True
@@ -89,7 +89,7 @@ def _iterate_frames(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _list_awaited(stack: list[FrameType]) -> list[Any]:
+def _find_waits(stack: list[FrameType]) -> list[Any]:
     """Return the threads and futures that a thread waits for."""
     awaited: list[Any] = []
     for frame in stack:
@@ -103,7 +103,7 @@ def _list_awaited(stack: list[FrameType]) -> list[Any]:
     return awaited
 
 
-def _list_computed(stack: list[FrameType]) -> list[Any]:
+def _find_computations(stack: list[FrameType]) -> list[Any]:
     """Return the futures that a thread computes."""
     run = thread_pools._WorkItem.run.__code__
     items = [frame.f_locals.get("self") for frame in stack if frame.f_code is run]

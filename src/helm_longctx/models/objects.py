@@ -54,7 +54,7 @@ _asked_threads: list[int] = []
 """The identifiers of the threads in which functions are asked, once for each question."""
 
 
-def list_asked() -> set[int]:
+def list_asked_threads() -> set[int]:
     """Return the identifiers of the threads in which functions of a call of `evaluate` are asked at this moment."""
     return {*_asked_threads}
 
