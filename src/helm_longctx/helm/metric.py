@@ -47,6 +47,7 @@ from helm_longctx.models.apis.usage import (
 )
 from helm_longctx.tasks.judge_scores import BY_JUDGE, JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import (
+    GENERATED_DATA,
     depth_score,
     metric_fields,
     nearest_depth,
@@ -234,7 +235,7 @@ class LongContextMetric(Metric):
             # An answer has one annotator. If it had several, the largest value would be right.
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
-        yield "generated_data", float(sample.source == GENERATED_SOURCE)
+        yield GENERATED_DATA, float(sample.source == GENERATED_SOURCE)
         yield "subsampled", float(sample.drawn_from is not None)
         # Older caches and runs have negative times where the system's clock was set back during a request.
         if (

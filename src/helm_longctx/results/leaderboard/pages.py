@@ -71,6 +71,7 @@ from helm_longctx.runs.files import RUN_SPEC, STATS
 from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from helm_longctx.tasks.stored_entry import read_entry
 
 MAIN = "Main leaderboard"
 """Category of the group with which HELM's pages open."""
@@ -162,14 +163,11 @@ def _read_run(helm: Summarizer, path: Path) -> Run:
     run: Run = helm.read_run(str(path))
     spec = run.run_spec
     adapter = spec.adapter_spec
-    about = {
-        "scenario_spec": {"args": spec.scenario_spec.args or {}},
-        "adapter_spec": {"method": adapter.method},
-    }
+    entry = read_entry(spec)
     adapter = replace(
         adapter,
-        model=shown_model(adapter.model, about),
-        model_deployment=shown_model(adapter.model_deployment, about),
+        model=shown_model(adapter.model, entry),
+        model_deployment=shown_model(adapter.model_deployment, entry),
     )
     return replace(run, run_spec=replace(spec, adapter_spec=adapter))
 

@@ -30,8 +30,7 @@ from helm_longctx.failures import (
 from helm_longctx.models.apis import batches, echo, protocol, tools
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.guard import derive
-from helm_longctx.models.apis.nvcf import FunctionCalls
+from helm_longctx.models.apis.nvcf import FunctionTransport
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_repeats, with_usage
@@ -234,24 +233,23 @@ class OpenAIClient(ProviderClient):
 
         return openai.OpenAI(organization=self._org_id, **options)
 
-    def _make_auth(self) -> Any:
-        return (
-            None
-            if self._function is None
-            else derive(FunctionCalls, self._http.Auth)(self._function, self._http)
-        )
+    def _make_transport(self, is_bulk: bool) -> Any:
+        transport = super()._make_transport(is_bulk)
+        if self._function is None:
+            return transport
+        return FunctionTransport(transport, self._http, self._function)
 
     def _stream_fields(self, body: Body) -> Body:
-        # Log-probabilities and calls of tools are not read from the pieces of a stream.
-        is_whole = any(
-            name in body for name in ("logprobs", "prompt_logprobs", "return_logprob", "tools")
-        )
+        # Log-probabilities are not read from the pieces of a stream.
+        is_whole = any(name in body for name in ("logprobs", "prompt_logprobs", "return_logprob"))
         streams = (self.settings.stream or body.get("stream")) and not is_whole
         return {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
 
     def _join(self, events: Iterable[Any]) -> Body:
         reply: Body = {}
         texts: defaultdict[str, list[str]] = defaultdict(list)
+        calls = tools.CallPieces()
+        details: list[Any] = []
         provider: Body = {}
         reason = None
         chats = True
@@ -268,13 +266,21 @@ class OpenAIClient(ProviderClient):
                         texts["reasoning_content"] += [reasoning] if reasoning else []
                         continue
                     protocol.check_piece(name, text)
-                    if isinstance(text, str):
+                    if name == "tool_calls" and text is not None:
+                        calls.add(text)
+                    elif name == "reasoning_details" and isinstance(text, list):
+                        details += text
+                    elif isinstance(text, str):
                         texts[name].append(text)
                 reason = choice.get("finish_reason") or reason
                 provider |= {name: choice[name] for name in _OF_PROVIDER if choice.get(name)}
         if reason is None and not provider:
             raise protocol.cut_stream()
         parts: Body = {name: "".join(pieces) for name, pieces in texts.items() if pieces}
+        if called := calls.join():
+            parts["tool_calls"] = called
+        if details:
+            parts["reasoning_details"] = tools.join_details(details)
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
         choice = (
             {"message": {"content": None, **parts, "role": "assistant"}}
