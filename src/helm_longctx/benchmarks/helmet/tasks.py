@@ -306,7 +306,15 @@ _BANKING = HubDataset(
     commit="1fb62b1bb4635df59a8e1b2f2bc5e0643b2856c8",
 )
 _CLINIC = HubDataset(
-    "clinc_oos", {"train": 15250, "validation": 3100}, config="plus", repo="clinc/clinc_oos"
+    "clinc_oos",
+    {"train": 15250, "validation": 3100},
+    config="plus",
+    repo="clinc/clinc_oos",
+    commit="155b9c710419136e17307b80d0a13e68cd46b4ec",
+    sha256={
+        "plus/train-00000-of-00001.parquet": "30188119cf9f86fc9db27e1c22442d091cb5cb0913c9496f945fe11e7a02a28f",
+        "plus/validation-00000-of-00001.parquet": "fbd545b46c611c4a7ba4b48cae6c7f09bb5b59f33ff56206ad1cd366c85cdfaa",
+    },
 )
 _NLU = HubDataset("xingkunliuxtracta/nlu_evaluation_data", {"train": 25715})
 _TEST = named_splits("train", "test")
