@@ -3,7 +3,7 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -12,7 +12,7 @@ from helm_longctx.results.boards import average
 from helm_longctx.results.reading import Result, read_run
 from helm_longctx.results.statistics.intervals import standard_error
 from helm_longctx.runs.files import INSTANCE_STATS, STATS, read_rows, read_run_specs
-from helm_longctx.runs.scores import read_answers
+from helm_longctx.runs.scores import QuestionRecord, read_records
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label
@@ -122,28 +122,30 @@ def write_files(suite: Path, folder: Path) -> None:
         InputError: a file of a run is damaged.
     """
     runs = [run for run, _ in read_run_specs(suite) if (run / STATS).is_file()]
-    answers = (
-        (run.name, answer) for run in runs for answer in read_answers(run) if not answer.key[2]
-    )
-    _write_lines(
-        folder / "instances.jsonl",
-        ({"run": name, **each.state["instance"]} for name, each in answers),
-    )
+    _write_lines(folder / "instances.jsonl", _instances(runs))
     rows = ({"run": run.name, **row} for run in runs for row in read_rows(run / INSTANCE_STATS))
     _write_lines(folder / "results.jsonl", rows)
     (folder / "responses").mkdir(exist_ok=True)
     for run in runs:
-        responses = (
-            {
-                **{"id": answer.key[1], "task": answer.key[0] or None, "repeat": answer.key[2]},
-                **{
-                    name: (answer.state.get("result") or {}).get(name)
-                    for name in ("success", "completions", "error")
-                },
-            }
-            for answer in read_answers(run)
-        )
+        responses = map(_response, read_records(run))
         _write_lines(folder / "responses" / f"{run.name}.jsonl", responses)
+
+
+def _instances(runs: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the instances of runs, each once for all of its repeats."""
+    for run in runs:
+        for record in read_records(run):
+            if record.repeat == 0:
+                yield {"run": run.name, **record.state["instance"]}
+
+
+def _response(record: QuestionRecord) -> dict[str, Any]:
+    """Return the result of a request as HELM has it, with what is known of the answer besides."""
+    result = record.state.get("result") or {}
+    response = {"id": record.instance, "task": record.task or None, "repeat": record.repeat}
+    for name in ("success", "completions", "error", "facts"):
+        response[name] = result.get(name)
+    return response
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

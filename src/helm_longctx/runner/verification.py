@@ -14,8 +14,8 @@ from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat, merge_stat
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import failure_of
 from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.models.results import failure_of
 from helm_longctx.runner.rejudge import load_object
 from helm_longctx.runs.files import (
     INSTANCE_STATS,

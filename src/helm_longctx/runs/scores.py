@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import yaml
+from dacite import DaciteError
 
 from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure
+from helm_longctx.models.results import answer_of, parse_result
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -27,6 +31,7 @@ from helm_longctx.runs.files import (
     repeat_of,
 )
 from helm_longctx.runs.prompts import to_text
+from helm_longctx.tasks.answer import Answer
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import arguments_of_method, marks_of_sampling
 from helm_longctx.tasks.groups import folder_name
@@ -291,17 +296,36 @@ A line has the question's `id`, `task` and `repeat`, and its `steps` in the orde
 """
 
 
-class Answer(NamedTuple):
-    """A model's answer: its request state, and its score; None for copies that HELM has perturbed."""
+@dataclass(frozen=True)
+class QuestionRecord:
+    """What a run's files have of a question: its request state with the answer, and the score.
+
+    Args:
+        score: the score; None for copies that HELM has perturbed.
+    """
 
     state: State
     score: InstanceScore | None = None
 
     @property
+    def task(self) -> str:
+        """The task's name; empty in HELM's own scenarios."""
+        return self.state["instance"].get("sub_split") or ""
+
+    @property
+    def instance(self) -> str:
+        """The id of the instance."""
+        return str(self.state["instance"]["id"])
+
+    @property
+    def repeat(self) -> int:
+        """The number of the repeat, from 0."""
+        return repeat_of(self.state)
+
+    @property
     def key(self) -> Key:
-        """What no other answer of the run has, apart from perturbed copies."""
-        instance = self.state["instance"]
-        return instance.get("sub_split") or "", instance["id"], repeat_of(self.state)
+        """What no other record of the run has, apart from perturbed copies."""
+        return self.task, self.instance, self.repeat
 
     @property
     def is_perturbed(self) -> bool:
@@ -330,44 +354,39 @@ class Answer(NamedTuple):
         request = self.state["request"]
         return to_text(request.get("prompt", ""), request.get("messages"))
 
-    @property
-    def completion(self) -> Mapping[str, Any]:
-        """The first completion; empty if there is none."""
-        return ((self.state.get("result") or {}).get("completions") or [{}])[0]
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the request has an answer. A request that failed has an empty completion."""
-        return bool((self.state.get("result") or {}).get("success") and self.completion)
+    @cached_property
+    def answer(self) -> Answer:
+        """The model's answer, or why there is none."""
+        result = self.state.get("result")
+        if not result:
+            return Answer(failure=Failure.UNKNOWN)
+        try:
+            return answer_of(parse_result(result))
+        except DaciteError as error:
+            raise ValueError("a result has no form that is known") from error
 
     @property
     def text(self) -> str:
         """The answer, as it is scored after reasoning in a field of its own; empty if there is none."""
-        text = str(self.completion.get("text") or "")
-        return text.strip() if self.reasoning else text
+        return self.answer.output.strip() if self.reasoning else self.answer.output
 
     @property
     def reasoning(self) -> str:
         """The reasoning in a field of its own; empty if there is none."""
-        return (self.completion.get("thinking") or {}).get("text") or ""
-
-    @property
-    def error(self) -> str:
-        """The server's message if the request has no answer."""
-        return (self.state.get("result") or {}).get("error") or ""
+        return self.answer.thinking or ""
 
 
-def read_answers(run: Path, scores: Iterable[InstanceScore] = ()) -> Iterator[Answer]:
-    """Read a run's answers in order, one at a time, or raise an `InputError` if states are damaged or missing."""
+def read_records(run: Path, scores: Iterable[InstanceScore] = ()) -> Iterator[QuestionRecord]:
+    """Read a run's questions in order, one at a time, or raise an `InputError` if states are damaged or missing."""
     path = run / STATES
     by_key = {(each.task, each.instance, each.repeat): each for each in scores}
     left = set(by_key)
     for state in read_states(path):
         with reading(path):
-            answer = Answer(state)
-            score = None if answer.is_perturbed else by_key.get(answer.key)
-            left.discard(answer.key)
-        yield Answer(state, score)
+            record = QuestionRecord(state)
+            score = None if record.is_perturbed else by_key.get(record.key)
+            left.discard(record.key)
+        yield QuestionRecord(state, score)
     if left:
         raise InputError(f"{path} lacks instances that have a score; repeat that run")
 

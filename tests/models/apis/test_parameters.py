@@ -13,8 +13,9 @@ from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.parameters import ADAPTIVE, DROPPABLE, Change, Parameters, find_change
+from helm_longctx.models.results import failure_of
 from helm_longctx.models.sampling import SampledRequest
 from tests.models.apis.making import REQUEST, make
 from tests.support.http import HTTP

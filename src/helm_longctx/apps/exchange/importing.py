@@ -31,7 +31,9 @@ from helm_longctx.apps.exchange.answers import resolve_entry
 from helm_longctx.apps.exchange.export import LONGEST_NAME
 from helm_longctx.data.unpack import gunzip
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
+from helm_longctx.failures import failure_of_text
 from helm_longctx.helm.run_specs import make_entry_spec
+from helm_longctx.models.results import make_failure
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.suite import add_rows
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
@@ -370,9 +372,7 @@ def _states(
         )
         if output.prediction is None:
             error = output.error or "the file has no answer"
-            result = RequestResult(
-                success=False, embedding=[], completions=[], cached=False, error=error
-            )
+            result = make_failure(output.failure or failure_of_text(error), error)
         else:
             reason = {"reason": output.finish_reason} if output.finish_reason else None
             completions = [

@@ -18,7 +18,7 @@ from helm_longctx.documents.document import unquote_formula
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.judging.check_items import Check
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, reading, repeat_of
-from helm_longctx.runs.scores import read_answers
+from helm_longctx.runs.scores import read_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,11 +169,11 @@ def _run_ratings(run: Path) -> Iterator[Rating]:
                 if metric.startswith("judge_"):
                     answer = (run.name, row["instance_id"], repeat_of(row) + 1)
                     yield Rating(*answer, judge or JUDGE, metric, stat["mean"])
-    for each in read_answers(run):
+    for record in read_records(run):
         with reading(run / STATES):
             yield from [
-                Rating(run.name, each.key[1], each.key[2] + 1, judge, name, value)
-                for note in (each.state.get("annotations") or {}).values()
+                Rating(run.name, record.key[1], record.key[2] + 1, judge, name, value)
+                for note in (record.state.get("annotations") or {}).values()
                 for judge, parts in note.get("verdicts", {}).items()
                 for verdict in parts.values()
                 for name, value in (verdict or {}).items()

@@ -26,7 +26,7 @@ from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
+from helm_longctx.failures import Failure, Problem, failure_of_error
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
@@ -34,9 +34,10 @@ from helm_longctx.judging.keys.client import RenewingClient, judge_client
 from helm_longctx.models.apis.batches import Format, Service, UnsureError
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.protocol import Body, failure_result, without_prompt
+from helm_longctx.models.apis.protocol import Body, without_prompt
 from helm_longctx.models.apis.provider import Provider, providers
 from helm_longctx.models.apis.sending import try_once
+from helm_longctx.models.results import describe_failure, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
@@ -192,7 +193,7 @@ class Submission:
             kind = failure_of(result)
             # Other failures, such as a rate limit, say nothing about the requests in a batch.
             if kind and (kind.ends_run or kind is Failure.BAD_REQUEST):
-                raise InputError(f"the model cannot be asked: {result.error}")
+                raise InputError(f"the model cannot be asked: {describe_failure(result)}")
         # OpenAI takes requests of one route in a batch.
         routes = {name: self._client.route(unsent.request) for name, unsent in pending.items()}
         for route in dict.fromkeys(routes.values()):
@@ -331,7 +332,7 @@ def wrap_provider_errors(what: str, kind: type[InputError] = ProviderError) -> I
 
 
 def _reason(error: BaseException) -> str:
-    return label_error(failure_of_error(error), describe_error(error))
+    return str(Problem(failure_of_error(error), describe_error(error)))
 
 
 def fill_cache(
@@ -513,4 +514,4 @@ class _Recorder(Client):
             return self._client.make_request(request)
         self.unsent[self._store.name(key)] = request
         # After a temporary failure the judge would wait and ask again.
-        return failure_result(Failure.BAD_REQUEST, "there is no reply yet")
+        return make_failure(Failure.BAD_REQUEST, "there is no reply yet")
