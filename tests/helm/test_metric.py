@@ -91,7 +91,7 @@ def test_refused_and_too_long_requests_are_counted_apart() -> None:
     flagged.result.completions = [GeneratedOutput("", 0, [], finish_reason=policy)]
     for failed, error in (
         (filtered, "Content blocked by OpenAI filter"),
-        (too_long, "too_long: "),
+        (too_long, "context_length_exceeded"),
         (broken, "no"),
     ):
         failed.result.success, failed.result.error = False, error

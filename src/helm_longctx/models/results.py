@@ -53,9 +53,11 @@ def parse_result(content: Mapping[str, Any]) -> RequestResult:
     """
     plain = {name: value for name, value in content.items() if name != "facts"}
     # HELM's clients return whole numbers where floats are declared.
-    result = dacite.from_dict(LongContextResult, plain, dacite.Config(check_types=False))
+    result = dacite.from_dict(RequestResult, plain, dacite.Config(check_types=False))
     facts = content.get("facts")
-    return replace(result, facts=AnswerFacts.from_json(facts)) if facts else result
+    return (
+        LongContextResult(**vars(result), facts=AnswerFacts.from_json(facts)) if facts else result
+    )
 
 
 def usage_of(result: RequestResult) -> Usage | None:

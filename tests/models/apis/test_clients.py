@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import dacite
 import pytest
 from helm.common.cache import SqliteCacheConfig
 from helm.common.request import Request, RequestResult
@@ -24,6 +23,7 @@ from helm_longctx.models.results import (
     facts_of,
     failure_of,
     is_output_cut,
+    parse_result,
     usage_of,
 )
 from helm_longctx.tasks.answer import Usage
@@ -262,7 +262,6 @@ def test_failures(kind: str, server: Server, tmp_path: Path) -> None:
         result = client.make_request(REQUEST)
         assert failure_of(result) is failure, (fault, result.error)
         assert result.error is not None
-        assert result.error.startswith(failure.value)
         assert "0123456789" not in result.error
     assert len(server.calls) == len(KINDS_OF_FAULTS)
     server.plan = faults.none
@@ -460,9 +459,7 @@ def test_usage_of_other_servers(usage: Any, expected: Usage | None) -> None:
     reply = {"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": usage}
     result = OpenAIClient(None, base_url="http://localhost").result(REQUEST, reply)
     assert usage_of(result) == expected
-    stored = dacite.from_dict(
-        RequestResult, json.loads(json.dumps(asdict(result))), dacite.Config(check_types=False)
-    )
+    stored = parse_result(json.loads(json.dumps(asdict(result))))
     assert usage_of(stored) == expected
 
 
