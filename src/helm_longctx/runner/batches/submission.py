@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.run_spec import RunSpec
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
@@ -44,7 +43,7 @@ from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cac
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, warming_pays
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.programs import has_programs, open_steps
-from helm_longctx.runner.rejudge import load_object
+from helm_longctx.runner.rejudge import load_state
 from helm_longctx.runner.resuming import find_answer, find_first_answer
 from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.sending import find_client, make_sender
@@ -452,7 +451,7 @@ class JudgesAsBatches(AsBatches):
             )
         services = [service_name(clients.client(name), name, self._plan.as_files) for name in names]
         if runner.is_made(spec):
-            complete: ScenarioState = load_object(runner.run_path(spec) / STATES, ScenarioState)
+            complete = load_state(runner.run_path(spec) / STATES)
             # A complete run also contains the old verdicts, which must not be used.
             every = [replace(state, annotations=None) for state in complete.request_states]
         else:
