@@ -11,8 +11,16 @@ from typing import Any
 from helm_longctx.results.boards import average
 from helm_longctx.results.reading import Result, read_run
 from helm_longctx.results.statistics.intervals import standard_error
-from helm_longctx.runs.files import INSTANCE_STATS, STATS, read_rows, read_run_specs
-from helm_longctx.runs.scores import QuestionRecord, read_records
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    STATES,
+    STATS,
+    State,
+    read_rows,
+    read_run_specs,
+    read_states,
+    repeat_of,
+)
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label
@@ -127,22 +135,27 @@ def write_files(suite: Path, folder: Path) -> None:
     _write_lines(folder / "results.jsonl", rows)
     (folder / "responses").mkdir(exist_ok=True)
     for run in runs:
-        responses = map(_response, read_records(run))
+        responses = map(_response, read_states(run / STATES))
         _write_lines(folder / "responses" / f"{run.name}.jsonl", responses)
 
 
 def _instances(runs: Iterable[Path]) -> Iterator[dict[str, Any]]:
     """Yield the instances of runs, each once for all of its repeats."""
     for run in runs:
-        for record in read_records(run):
-            if record.repeat == 0:
-                yield {"run": run.name, **record.state["instance"]}
+        for state in read_states(run / STATES):
+            if repeat_of(state) == 0:
+                yield {"run": run.name, **state["instance"]}
 
 
-def _response(record: QuestionRecord) -> dict[str, Any]:
+def _response(state: State) -> dict[str, Any]:
     """Return the result of a request as HELM has it, with what is known of the answer besides."""
-    result = record.state.get("result") or {}
-    response = {"id": record.instance, "task": record.task or None, "repeat": record.repeat}
+    result = state.get("result") or {}
+    instance = state["instance"]
+    response = {
+        "id": instance["id"],
+        "task": instance.get("sub_split"),
+        "repeat": repeat_of(state),
+    }
     for name in ("success", "completions", "error", "facts"):
         response[name] = result.get(name)
     return response

@@ -37,7 +37,7 @@ from helm_longctx.results.cells import score_tables
 from helm_longctx.results.suite import report_path, suite_path
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
-from helm_longctx.runs.scores import read_records
+from helm_longctx.runs.records import read_records
 from helm_longctx.tasks.answer import Answer, Usage
 from helm_longctx.tasks.entry import check_entry, fetch_command, parse_entry, split_entry
 from helm_longctx.tasks.groups import folder_name

@@ -35,6 +35,7 @@ from helm_longctx.runs.files import (
 )
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt, with_text
+from helm_longctx.runs.records import write_records
 from helm_longctx.tasks.entry import arguments_of, check_entry
 from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample
@@ -242,6 +243,7 @@ def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
         shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))
         for file_name, content in files.items():
             write_json(new / file_name, content)
+        write_records(new)
         try:
             if target.exists():
                 target.rename(old)

@@ -183,6 +183,7 @@ class AnswerFacts:
             "windows": lambda windows: tuple(Window(*window) for window in windows),
             "distributions": make_distributions,
             "first": AnswerFacts.from_json,
+            "earlier": tuple,
         }
         for name, read in readers.items():
             if known.get(name) is not None:

@@ -37,7 +37,8 @@ from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.intervals import LEVEL
 from helm_longctx.runs.files import STATS
-from helm_longctx.runs.scores import InstanceScore, QuestionRecord
+from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
 

@@ -18,7 +18,8 @@ from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.reading import Result, Run, Statistic, is_published_name, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
-from helm_longctx.runs.scores import InstanceScore, QuestionRecord, read_records, read_scores
+from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.scores import InstanceScore, match_scores, read_scores
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.entry import Entry, arguments_of, arguments_of_method, check_entry
 from helm_longctx.tasks.lengths import parse_length
@@ -319,21 +320,23 @@ def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Itera
     for run, rows in read_runs(result for result in results if result.benchmark):
         benchmark = by_name[rows[0].benchmark]
         entries: dict[str, str] = {}
-        for asked in read_records(run.path, read_scores(run.path, [benchmark])):
-            task = asked.key[0]
+        scores = read_scores(run.path, [benchmark])
+        for asked, score in match_scores(run.path, scores):
+            task = asked.task
             if task not in entries:
                 entries[task] = ""
                 with suppress(InputError):  # this version does not know the run's arguments
                     entries[task] = entry_of(benchmark, run.spec, task).description
             with reading(run.path / STATES):
-                row = _row(run, rows[0], asked, entries[task])
+                row = _row(run, rows[0], asked, score, entries[task])
             yield row
 
 
-def _row(run: Run, about: Result, asked: QuestionRecord, entry: str) -> AnswerRow:
+def _row(
+    run: Run, about: Result, asked: QuestionRecord, score: InstanceScore | None, entry: str
+) -> AnswerRow:
     task, instance, repeat = asked.key
     sample = asked.sample
-    score = asked.score
     answer = asked.answer
     return AnswerRow(
         run=run.path.name,
@@ -369,7 +372,6 @@ def answer_record(asked: QuestionRecord) -> str:
     the text that is scored before the answer.
     """
     sample = asked.sample
-    annotations = asked.state.get("annotations")
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
     scores_prefix = scores_prefix and not asked.reasoning  # see `scored_record`
     prefix = (
@@ -377,7 +379,7 @@ def answer_record(asked: QuestionRecord) -> str:
         if sample and scores_prefix and sample.answer_prefix
         else {}
     )
-    notes = {"notes": annotations} if annotations else {}
+    notes = {"notes": asked.notes} if asked.notes else {}
     record = {
         **prefix,
         "references": asked.references,
@@ -462,9 +464,9 @@ class TaskResult:
     def answers(self) -> Iterator[tuple[QuestionRecord, InstanceScore]]:
         """Yield the answers to the task that have statistics, with these, one answer in memory at a time."""
         scores = read_scores(self.run.path, [self.entry.benchmark])
-        for asked in read_records(self.run.path, scores):
-            if asked.score and asked.score.task == self.task.name:
-                yield asked, asked.score
+        for asked, score in match_scores(self.run.path, scores):
+            if score and score.task == self.task.name:
+                yield asked, score
 
 
 def task_results(boards: Iterable[Board], benchmarks: Sequence[Benchmark]) -> Iterator[TaskResult]:

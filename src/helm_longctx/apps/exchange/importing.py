@@ -38,6 +38,7 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.suite import add_rows
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
 from helm_longctx.runs.prompts import elide_texts, evidence_of, instance_names, write_prompts
+from helm_longctx.runs.records import write_records
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label
@@ -333,6 +334,7 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     # The files are in HELM's order: a run with the last file is complete.
     for file, content in contents.items():
         write_json(folder / file, content)
+    write_records(folder)
     return folder
 
 

@@ -23,7 +23,7 @@ from helm_longctx.results.boards import Suite
 from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Statistic
-from helm_longctx.runs.scores import QuestionRecord
+from helm_longctx.runs.records import QuestionRecord
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun

@@ -9,7 +9,8 @@ from statistics import fmean
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder, Key
 from helm_longctx.results.boards import label
-from helm_longctx.runs.scores import InstanceScore, read_records, read_scores
+from helm_longctx.runs.records import read_records
+from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.tasks.benchmark import Benchmark
 
 EQUAL = 1e-9

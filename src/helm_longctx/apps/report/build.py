@@ -52,9 +52,9 @@ from helm_longctx.runs.prompts import (
     elide_messages,
     evidence_of,
     instance_names,
-    prompt_digest,
 )
-from helm_longctx.runs.scores import Key, QuestionRecord, read_records, read_steps
+from helm_longctx.runs.records import Key, QuestionRecord
+from helm_longctx.runs.scores import InstanceScore, match_scores, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, PLAIN_NUMBERS
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -198,13 +198,13 @@ def _add_run(
     rows: list[tuple[str, str | None, str]] = []
     keys: list[Key] = []
     scores = (score for result in results for score in result.answers)
-    for record in read_records(run.path, scores):
+    for record, score in match_scores(run.path, scores):
         # The report has no scores of HELM's perturbed copies.
         if not record.is_perturbed:
             with reading(run.path / STATES):
-                _add_record(instances, number, record)
+                _add_record(instances, number, record, score)
                 keys.append(record.key)
-                rows.append((record.key[1], record.key[0] or None, prompt_digest(record.state)))
+                rows.append((record.instance, record.task or None, record.prompt_digest))
     for key, steps in read_steps(run.path):
         if key in instances:
             instances[key].answers[number]["steps"] = [*map(_step, steps)]
@@ -213,15 +213,19 @@ def _add_run(
         instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key[1])}
 
 
-def _add_record(instances: dict[Key, Instance], number: int, record: QuestionRecord) -> None:
-    score = record.score
+def _add_record(
+    instances: dict[Key, Instance],
+    number: int,
+    record: QuestionRecord,
+    score: InstanceScore | None,
+) -> None:
     evidence = evidence_of(record.references, record.sample)
     if record.key not in instances:
         references = [elide(reference) for reference in record.references]
         instances[record.key] = Instance(
             elide(record.question), references, score.depth if score else None
         )
-    request = record.state["request"]
+    request = record.request
     prompts = instances[record.key].prompts
     prompt = [("", elide(request["prompt"], evidence))]
     if messages := request.get("messages"):
