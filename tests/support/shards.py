@@ -34,5 +34,5 @@ def read_all(run: Path) -> dict[str, bytes]:
         name: seconds.sub(b"", times.sub(b"", (run / name).read_bytes()))
         for name in (*FILES, *PROMPTS)
     }
-    assert {path.name for path in run.iterdir()} == {*files, ".lock"}
+    assert {path.name for path in run.iterdir()} == {*files, RECORDS, ".lock"}
     return files
