@@ -7,6 +7,7 @@ from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
 
+from helm_longctx.runs.records import RECORDS
 from helm_longctx.tasks.metric_names import MEASURED
 
 FILES = (

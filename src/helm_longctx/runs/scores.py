@@ -20,8 +20,8 @@ from helm_longctx.runs.files import (
     RUN_SPEC,
     STATES,
     find_sample,
-    read_json,
     read_rows,
+    read_run_spec,
     read_states,
     reading,
     repeat_of,
@@ -100,7 +100,7 @@ def read_scores(
     Raises:
         InputError: a file is missing or damaged.
     """
-    spec = read_json(run / RUN_SPEC)
+    spec = read_run_spec(run)
     with reading(run / RUN_SPEC):
         entry = spec["scenario_spec"].get("args", {}).get("entry")
         if entry:

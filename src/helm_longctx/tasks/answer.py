@@ -15,7 +15,12 @@ from typing import Any, TypeVar
 from helm_longctx.failures import Ending, Failure, Problem, ending_of
 from helm_longctx.tasks.logprobs import Distribution, Window
 from helm_longctx.tasks.methods.method import ToolCall
-from helm_longctx.tasks.reasoning import SplitOutput, may_contain_reasoning, split_reasoning
+from helm_longctx.tasks.reasoning import (
+    SplitOutput,
+    may_contain_reasoning,
+    split_answer,
+    split_reasoning,
+)
 
 Facts = TypeVar("Facts", bound="AnswerFacts")
 
@@ -246,17 +251,10 @@ class Answer(AnswerFacts):
 
     @cached_property
     def _split(self) -> SplitOutput:
-        """The output without its reasoning.
-
-        White space around an answer after reasoning in a field of its own is what the server's parser has left, so it
-        is removed as after reasoning in the text.
-        """
-        split = split_reasoning(self.output)
+        """The output without its reasoning. See `split_answer` for white space."""
         if self.is_reasoning_open:
-            return replace(split, is_open=True)
-        if split.is_open or not self.thinking:
-            return split
-        return SplitOutput(split.answer.strip(), self.thinking)
+            return replace(split_reasoning(self.output), is_open=True)
+        return split_answer(self.output, self.thinking)
 
     @property
     def text(self) -> str:

@@ -136,7 +136,7 @@ class Category:
         """Whether the category can be run without any file and without a tokenizer."""
         return all(task.is_self_contained for task in self.tasks)
 
-    @property
+    @cached_property
     def needs_path(self) -> bool:
         """Whether the questions are in the user's own files, which the argument `path` names."""
         return any("path" in task.arguments for task in self.tasks)
@@ -386,13 +386,16 @@ def read_benchmark(
     repository, _, commit = about["revision"].partition("@")
     axis: dict[str, Any] = {**about.pop("axis", {})}
     axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
-    published = partial(read_published, package, categories)
+    # A report asks for the published results several times.
+    published = cache(further.get("published") or partial(read_published, package, categories))
+    if "published" in further:
+        further["published"] = published
     readers: dict[str, tuple[str, Callable[[], Any]]] = {
         "published": ("published.csv", published),
         "models": ("models.csv", partial(read_models, package)),
         "protocols": (
             "protocols.yaml",
-            partial(read_protocols, package, further.get("published", published)),
+            partial(read_protocols, package, published),
         ),
         "errata": ("errata.jsonl", partial(read_errata, package)),
     }

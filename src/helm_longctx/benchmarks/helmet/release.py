@@ -47,20 +47,18 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
         model, length, *cells = row.values()
         values: dict[str, dict[str, float]] = defaultdict(dict)
         for column, percent in zip(list(row)[2:], cells, strict=True):
-            task, _, metric = column.partition(":")
-            values[task][metric] = float(percent) / 100
+            name, _, metric = column.partition(":")
+            values[name][metric] = float(percent) / 100
+        size = parse_length(length)
         for category in categories:
-            own = {task.name: values[task.name] for task in category.tasks}
-            scores = {
-                task: of_task.get("", fmean(of_task.values())) for task, of_task in own.items()
-            }
-            metrics = {
-                task: {name: value for name, value in of_task.items() if name}
-                for task, of_task in own.items()
-            }
-            results.append(
-                Published(model, category.name, parse_length(length), scores, metrics=metrics)
-            )
+            scores: dict[str, float] = {}
+            metrics: dict[str, dict[str, float]] = {}
+            for task in category.tasks:
+                of_task = dict(values[task.name])
+                mean = fmean(of_task.values())
+                scores[task.name] = of_task.pop("", mean)
+                metrics[task.name] = of_task
+            results.append(Published(model, category.name, size, scores, metrics=metrics))
     for row in read_table(__package__, "published_categories.csv"):
         model = row.pop("model")
         size = parse_length(row.pop("length"))
