@@ -29,7 +29,7 @@ from helm_longctx.models.results import LongContextResult, add_facts, make_failu
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest
 from helm_longctx.tasks.answer import AnswerFacts, Usage
-from helm_longctx.tasks.entry import SAMPLING
+from helm_longctx.tasks.request_settings import SAMPLING
 
 CHUNK_SIZE = 2048
 
