@@ -50,13 +50,25 @@ def is_asked() -> bool:
     return asking is not None and not asking.is_over
 
 
+_asked_threads: list[int] = []
+"""The identifiers of the threads in which functions are asked, once for each question."""
+
+
+def list_asked_threads() -> set[int]:
+    """Return the identifiers of the threads in which functions of a call of `evaluate` are asked at this moment."""
+    return {*_asked_threads}
+
+
 @contextmanager
 def _mark_as_asked() -> Iterator[None]:
     asking = _Asking()
     token = _ASKING.set(asking)
+    thread = threading.get_ident()
+    _asked_threads.append(thread)
     try:
         yield
     finally:
+        _asked_threads.remove(thread)
         # Tasks and threads that the function started have copies of the context, which a reset does not reach.
         asking.is_over = True
         _ASKING.reset(token)
