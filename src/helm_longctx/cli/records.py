@@ -66,7 +66,8 @@ def _prompt_lines(
     ensure(entry.sources, root, fetch_command([entry], root))
     settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
-        is_chat = settings.style == "chat" or (settings.style == "auto" and task.chat)
+        asked = settings.request.style
+        is_chat = asked == "chat" or (asked == "auto" and task.chat)
         sent = style or ("chat" if is_chat else "completion")
         for example in load_examples(task, settings, root):
             prompt = task.prompt(example, task.variant(settings).system)
@@ -196,9 +197,11 @@ def show(
     if sent:
         # What the run's files say about an answer in addition to its text; for a failed request, its error.
         for result in (state.get("result") or {} for state in find_states(folder, instance)):
-            facts = {"error": result.get("error")}
-            if result.get("success"):
-                facts = result["completions"][0].get("finish_reason") or {}
+            facts = result.get("facts") or {}
+            if not result.get("success"):
+                facts = {**facts, "error": result.get("error")}
+            elif reason := result["completions"][0].get("finish_reason"):
+                facts = {**reason, **facts}
             print(json.dumps(facts, ensure_ascii=False))
         return
     # The bytes must be unchanged, because the run's files have their SHA-256.
