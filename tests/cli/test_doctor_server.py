@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 
 from helm_longctx.models.endpoints.probe import Endpoint
-from helm_longctx.models.endpoints.stack import Stack, find_other_build, find_regular_text
+from helm_longctx.models.endpoints.stack import (
+    Stack,
+    find_other_build,
+    find_regular_text,
+    is_one_change,
+)
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
 from tests.support.json_http import JsonHandler, ModelServer, serve_handler
@@ -350,6 +355,15 @@ def test_a_tokenizer(command: Command, tmp_path: Path, fault: str, status: int, 
     assert re.search(line, command.out, re.MULTILINE), command.out
     if fault == "stripped":
         assert command.out.count("divides or changes") == 1
+
+
+@pytest.mark.parametrize(
+    ("places", "is_one"),
+    [([17, 18, 19], True), ([0, 1], True), ([3, 8, 13, 18], False), ([9, 10, 11], False)],
+)
+def test_a_change_of_the_load_is_no_second_build(places: list[int], is_one: bool) -> None:
+    """Answers that are all at the start or at the end come from one change in time, and not from a router."""
+    assert is_one_change(places, 20) == is_one
 
 
 def test_noise_is_no_second_build() -> None:
