@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.models.apis.answer_logprobs import Logprobs
 from helm_longctx.models.endpoints.probe import Endpoint
 from helm_longctx.models.endpoints.stack import (
     Stack,
@@ -384,21 +385,37 @@ def test_noise_is_no_second_build() -> None:
             assert find_other_build(answers) == [2, 7, 12, 17]
 
 
-@pytest.mark.parametrize(("repeats", "fine"), [(True, False), (False, None)])
+_USUAL = ({"a": -0.2}, {"b": -1.0})
+_OTHER = ({"a": -0.3}, {"b": -1.1})
+_MIXED = [_USUAL, _USUAL, _OTHER, _USUAL] * 5
+_CHANGED = [_USUAL] * 12 + [_OTHER] * 8
+_EQUAL = [_OTHER] * 20
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fine"),
+    [
+        (_MIXED, _MIXED, False),
+        (_MIXED, _EQUAL, None),
+        (_MIXED, _CHANGED, None),
+        (_CHANGED, _MIXED, None),
+    ],
+)
 def test_two_groups_of_answers_are_asked_again(
-    monkeypatch: pytest.MonkeyPatch, repeats: bool, fine: bool | None
+    monkeypatch: pytest.MonkeyPatch,
+    first: list[Logprobs],
+    second: list[Logprobs],
+    fine: bool | None,
 ) -> None:
-    """Two groups of answers make a server broken only if they come again; a change of the load is a note."""
-    usual = ({"a": -0.2}, {"b": -1.0})
-    other = ({"a": -0.3}, {"b": -1.1})
-    first = [usual] * 12 + [other] * 8
-    rounds = iter([first, [usual, usual, other, usual] * 5 if repeats else [other] * 20])
+    """Two groups of answers make a server broken only if they come again, mixed; a change of the load is a note."""
+    rounds = iter([first, second])
     stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "small", ("chat",)))
     monkeypatch.setattr(stack, "_ask_equal", lambda *_: (next(rounds), [""] * 20))
     ((is_fine, text),) = stack._check_builds()
     assert is_fine is fine
-    assert ("one build computes replies in two ways" in text) is repeats
-    assert ("a change of the load" in text) is not repeats
+    is_repeated = fine is False
+    assert ("one build computes replies in two ways" in text) is is_repeated
+    assert ("a change of the load" in text) is not is_repeated
 
 
 def test_texts_that_differ_by_chance_are_no_second_build() -> None:
