@@ -15,9 +15,8 @@ from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import GeneratedOutput, RequestResult, Thinking
 
 import helm_longctx as lc
-from helm_longctx.failures import failure_of
 from helm_longctx.models.apis import OpenAIClient
-from helm_longctx.models.apis.usage import answer_of
+from helm_longctx.models.results import answer_of, failure_of
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.cells import bounds
 from helm_longctx.runner import LongContextRunner
@@ -165,6 +164,27 @@ def test_score(questions: Path, command: Command) -> None:
     assert not command.err
 
 
+@pytest.mark.parametrize("reasoning", [None, "", REASONING])
+def test_score_after_a_field(reasoning: str | None, tmp_path: Path, command: Command) -> None:
+    """White space before an answer is a server's only after reasoning in a field of its own, in `score` as in a run."""
+    record = {
+        "prediction": "\n\nAbC123xyza poem",
+        "references": ["AbC123xyza poem"],
+        "answer": "AbC123xyza poem",
+        "random_string_to_prepend": "AbC123xyz",
+        "reasoning": reasoning,
+    }
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(record) + "\n")
+    command("score", "mrcr:needles=2,length=8k", "--records", path)
+    assert command.rows[0]["longctx_score"] == (1.0 if reasoning else 0.0)
+    command("score", "mrcr:needles=2,length=8k", "--records", path, "--raw")
+    assert command.rows[0]["longctx_score"] == 0
+    path.write_text(json.dumps({**record, "reasoning": 7}) + "\n")
+    assert command("score", "mrcr:needles=2,length=8k", "--records", path) == 2
+    assert "records.jsonl:1: reasoning must be a string, found 7" in command.err
+
+
 def message_run(folder: Path, rows: int, message: dict[str, Any], **settings: Any) -> Path:
     """Make a run of a question for which a server sends a message, which ends with `stop`."""
     row = {"context": "The list.", "question": "Which?", "answers": [RIGHT]}
@@ -220,7 +240,7 @@ def test_white_space_after_a_field() -> None:
     """White space that a server's parser has left is not scored; a plain answer keeps its own."""
     for thinking, expected in ((Thinking(REASONING), "xyz poem"), (None, "\n\nxyz poem\n")):
         output = GeneratedOutput("\n\nxyz poem\n", 0, [], {"reason": "stop"}, thinking=thinking)
-        assert answer_of(RequestResult(True, [], [output], False)).answer == expected
+        assert answer_of(RequestResult(True, [], [output], False)).text == expected
 
 
 @pytest.mark.parametrize("kind", ["pieces", "lists"])

@@ -21,7 +21,7 @@ from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.tasks.entry import Entry, fetch_command, parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
-from helm_longctx.tasks.reasoning import may_contain_reasoning, split_reasoning
+from helm_longctx.tasks.reasoning import may_contain_reasoning, split_answer
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
 from helm_longctx.tasks.task import MOST_SCORED, Record, Scores, Task
 
@@ -66,7 +66,8 @@ def _prompt_lines(
     ensure(entry.sources, root, fetch_command([entry], root))
     settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
-        is_chat = settings.style == "chat" or (settings.style == "auto" and task.chat)
+        asked = settings.request.style
+        is_chat = asked == "chat" or (asked == "auto" and task.chat)
         sent = style or ("chat" if is_chat else "completion")
         for example in load_examples(task, settings, root):
             prompt = task.prompt(example, task.variant(settings).system)
@@ -115,7 +116,8 @@ def score(
 ) -> None:
     """Score outputs that you already have, without data. Print a JSON line for each record, in the same order.
 
-    Reasoning between known marks, such as <think> tags, is removed from a prediction first, as in a run.
+    Reasoning between known marks, such as <think> tags, is removed from a prediction first, as in a run. A record with
+    the reasoning that a server gave in a field of its own has it as `reasoning`.
     """
     checked = resolve_entry(BENCHMARKS, entry)
     checked.check_machine()
@@ -129,9 +131,12 @@ def score(
             if not isinstance(reference, str):
                 raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
         task.check_record(row, where)
+        reasoning = row.pop("reasoning", None)
+        if not isinstance(reasoning, str | None):
+            raise InputError(f"{where}: reasoning must be a string, found {shorten(reasoning)}")
         if not raw:
             prediction = row["prediction"]
-            split = split_reasoning(prediction)
+            split = split_answer(prediction, reasoning)
             unfinished += split.is_open
             suspected += may_contain_reasoning(prediction, row["references"])
             row["prediction"] = split.answer
@@ -192,9 +197,11 @@ def show(
     if sent:
         # What the run's files say about an answer in addition to its text; for a failed request, its error.
         for result in (state.get("result") or {} for state in find_states(folder, instance)):
-            facts = {"error": result.get("error")}
-            if result.get("success"):
-                facts = result["completions"][0].get("finish_reason") or {}
+            facts = result.get("facts") or {}
+            if not result.get("success"):
+                facts = {**facts, "error": result.get("error")}
+            elif reason := result["completions"][0].get("finish_reason"):
+                facts = {**reason, **facts}
             print(json.dumps(facts, ensure_ascii=False))
         return
     # The bytes must be unchanged, because the run's files have their SHA-256.

@@ -694,6 +694,25 @@ def _average_tasks(
     return mean, (*missing, *others)
 
 
+def mean_of_results(
+    weighted: Sequence[tuple[Result, float]], metric: str = MAIN_METRIC
+) -> Interval:
+    """Return the weighted mean of a statistic over scores.
+
+    A mean of means is made of its tasks (`Result.weighted_tasks`): a mean of intervals of means would be another
+    interval of the same questions, and a wider one.
+
+    Args:
+        weighted: scores with the statistic, each with its weight. The sum of the weights is 1.
+    """
+    intervals = [
+        result.interval if metric == MAIN_METRIC else result.statistics[metric].interval
+        for result, _ in weighted
+    ]
+    clusters = [result.clusters_of(metric) for result, _ in weighted]
+    return mean_of_means(intervals, clusters, [weight for _, weight in weighted])
+
+
 def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Result]:
     """Average the tasks of each category, for each model, length, context, folder and judge.
 
@@ -796,9 +815,11 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
         )
         is_whole = all(caveat.kind not in ("missing", "judges") for caveat in caveats)
         parts = [found[entry] for entry, _ in averaged] if is_whole else []
-        interval = mean_of_means(
-            [part.interval for part in parts], [part.clusters_of() for part in parts]
-        )
+        tasks = []
+        for part in parts:
+            for task, weight in part.weighted_tasks:
+                tasks.append((task, weight / len(parts)))
+        interval = mean_of_results(tasks)
         about = {"interval": interval, "caveats": caveats, **_of_parts(list(found.values()))}
         first = next(iter(found.values()))
         overalls.append(replace(first, entry=OVERALL, task="", run=None, statistics={}, **about))

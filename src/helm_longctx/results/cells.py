@@ -48,7 +48,8 @@ from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
 from helm_longctx.tasks.entry import fetch_line
 from helm_longctx.tasks.metric_names import MEAN_LOGPROB, SCORE_NAMES
-from helm_longctx.tasks.task import PERPLEXITY, UNREAD
+from helm_longctx.tasks.request_settings import PERPLEXITY
+from helm_longctx.tasks.task import UNREAD
 
 
 def score_rows(board: Board) -> Iterator[dict[str, Any]]:
@@ -236,14 +237,14 @@ def without_errors(result: Result) -> Interval | None:
     if not result.parts:
         interval = result.statistics[WITHOUT_ERRORS].interval
         return None if math.isnan(interval.mean) else interval
-    parts = [part for part in result.parts if part.has_score]
-    intervals = [without_errors(part) if _has_errors(part) else part.interval for part in parts]
-    known = [each for each in intervals if each is not None]
-    return (
-        mean_of_means(known, [part.clusters_of() for part in parts])
-        if len(known) == len(parts)
-        else None
-    )
+    intervals: list[Interval] = []
+    for task, _ in result.weighted_tasks:
+        known = without_errors(task) if _has_errors(task) else task.interval
+        if known is None:
+            return None
+        intervals.append(known)
+    clusters = [task.clusters_of() for task, _ in result.weighted_tasks]
+    return mean_of_means(intervals, clusters, [weight for _, weight in result.weighted_tasks])
 
 
 def find_perplexity(result: Result) -> Interval | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from helm_longctx.documents.numbers import p_sentence, percent, range_text, signed_percent
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.results.boards import OVERALL, Board, label, show_model
+from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results, show_model
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
@@ -28,7 +28,6 @@ from helm_longctx.results.statistics.comparison import (
     reverse_comparison,
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
-from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.results.statistics.ranking import (
     Rank,
     rank_ranges,
@@ -185,9 +184,8 @@ def _compare_means(
         found = [each for task in tasks if (each := board.score(score.model, task, score.length))]
         if not tasks or len(found) < len(tasks):
             return None
-        ends.append(
-            mean_of_means([each.interval for each in found], [each.clusters_of() for each in found])
-        )
+        weights = task_weights(board, tasks, score.length, score.part)
+        ends.append(mean_of_results([(result, weights[result.task]) for result in found]))
     return compare_intervals_with_failures(
         ends[0], ends[1], find_failure_share(one), find_failure_share(other)
     )

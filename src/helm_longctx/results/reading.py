@@ -5,7 +5,6 @@ This is the only module that turns a run's files into scores.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import (
     GENERATED,
     Caveat,
@@ -41,26 +39,29 @@ from helm_longctx.results.suite import MAKER, read_reference_rows
 from helm_longctx.runs.files import (
     RUN_SPEC,
     STATS,
+    find_runs,
     read_data,
     read_json,
     read_looks,
     read_model,
+    read_run_spec,
+    read_undamaged,
     reading,
 )
 from helm_longctx.runs.scores import (
     InstanceScore,
     Value,
     mean_over_questions,
-    metric_of,
     read_scores,
     shown_model,
     values_of,
 )
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
-from helm_longctx.tasks.entry import OF_PROMPTS
+from helm_longctx.tasks.entry import OF_PROMPTS, Entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import ANSWER_LOGPROB, CONDITIONS, LIKELIHOODS, task_score
 from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 
 CUT = "output_truncated"
@@ -214,8 +215,6 @@ def without_ends(mean: float) -> Interval:
     return Interval(mean, math.nan, math.nan, 0)
 
 
-_log = logging.getLogger(__name__)
-
 PUBLISHED = f"{MAKER}/"
 """Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
 
@@ -237,6 +236,7 @@ class Run:
         judge: the judge that the run entry names, if it is not the official one of each judged task; else empty.
         looks: the numbers of instances after which somebody looked and could stop the run.
         model_facts: what identifies a model that ran in the run's process; empty for others.
+        entry: what the run was asked with; None for another package's scenario.
     """
 
     path: Path
@@ -245,6 +245,7 @@ class Run:
     judge: str
     looks: tuple[int, ...] = ()
     model_facts: Mapping[str, Any] = field(default_factory=dict)
+    entry: Entry | None = None
 
     @property
     def name(self) -> str:
@@ -252,7 +253,7 @@ class Run:
         return str(self.spec["name"])
 
     @property
-    def entry(self) -> str:
+    def shared_name(self) -> str:
         """The run's name without the model: what runs of several models share."""
         return self.path.name.partition(",model=")[0].partition(":model=")[0]
 
@@ -334,6 +335,21 @@ class Result:
             return []
         return [self] if self.task else [task for part in self.parts for task in part.task_results]
 
+    @property
+    def weighted_tasks(self) -> list[tuple[Result, float]]:
+        """The scores of which the score is the weighted mean, each with its weight; the score itself if it is no mean.
+
+        A mean of means is one of tasks.
+        """
+        scored = [part for part in self.parts if part.has_score]
+        if not scored:
+            return [(self, 1.0)]
+        weighted = []
+        for part in scored:
+            for task, weight in part.weighted_tasks:
+                weighted.append((task, weight / len(scored)))
+        return weighted
+
     @cached_property
     def is_complete(self) -> bool:
         """Whether all tasks of a mean have a score."""
@@ -355,9 +371,8 @@ class Result:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What results of a task must share to be compared: judge, scorer, questions, arguments of prompts."""
-        given = (
-            self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
-        )
+        entry = self.run.entry if self.run else None
+        given = entry.arguments if entry else {}
         own = [
             name
             for name in OF_PROMPTS
@@ -417,18 +432,15 @@ def read_results(
     Without `keep_answers`, results lack the scores of answers, which need memory.
     """
     benchmarks = tuple(benchmarks)
-    folders = [path.parent for path in sorted(suite.glob(f"*/{RUN_SPEC}"))]
+    folders = tqdm(find_runs(suite), "Scores of runs", disable=None, leave=False)
+
+    def read_folder(folder: Path) -> list[Result]:
+        return read_run(folder, read_run_spec(folder), benchmarks)
+
     own: list[Result] = []
-    damaged = []
-    for folder in tqdm(folders, "Scores of runs", disable=None, leave=False):
-        try:
-            results = read_run(folder, read_json(folder / RUN_SPEC), benchmarks)
-        except InputError as error:
-            damaged.append(error)
-            continue
+    for _, results in read_undamaged(folders, read_folder):
         for result in results:
             own.append(result if keep_answers else replace(result, answers=()))
-    _warn_of_damage(damaged, readable=len(folders) - len(damaged))
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:
         if result.run:
@@ -438,7 +450,7 @@ def read_results(
         run = result.run
         # Models are named by their deployments where the suite has several deployments of a model.
         if run and run.deployment and len(deployments[run.model]) > 1:
-            result = replace(result, model=shown_model(run.deployment, run.spec))
+            result = replace(result, model=shown_model(run.deployment, run.entry))
         named.append(result)
     published = (
         published_results(benchmark, read_reference_rows(suite, benchmark))
@@ -447,35 +459,25 @@ def read_results(
     return [*named, *chain.from_iterable(published)]
 
 
-def _warn_of_damage(errors: Sequence[InputError], readable: int) -> None:
-    """Warn that damaged runs are left out.
-
-    Raises:
-        InputError: no run is readable.
-    """
-    if errors and not readable:
-        raise errors[0]
-    for error in errors:
-        _log.warning("left out: %s", error)
-
-
 def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:
     """Read the result of each task of a finished run, one of another scenario's run, or raise an `InputError`."""
     with reading(path / RUN_SPEC):
         arguments = spec["scenario_spec"].get("args", {})
-        benchmark = next(
-            (each for each in benchmarks if arguments.get("entry") in each.entries), None
-        )
+        entry = read_entry(spec)
+    by_name = {benchmark.name: benchmark for benchmark in benchmarks}
+    if entry is not None and entry.benchmark.name not in by_name:
+        entry = None
+    benchmark = by_name[entry.benchmark.name] if entry else None
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
-    means = _read_means(path / STATS, is_ours=benchmark is not None)
-    with reading(path / STATS):
-        outcome = find_outcome(spec, means, benchmark)
-    tasks, judge = (outcome.tasks, outcome.judge) if outcome else ((), "")
+    means = _read_means(path / STATS, is_ours=entry is not None)
+    outcome = find_outcome(entry, arguments.get("files"), means) if entry else None
+    tasks = entry.tasks if entry else ()
+    judge = entry.settings.judge if entry else ""
     judge = "" if all(task.is_official(judge) for task in tasks) else judge
     model = read_model(path)
     digests = read_data(path)
-    run = Run(path, spec, tasks, judge, read_looks(path), model)
+    run = Run(path, spec, tasks, judge, read_looks(path), model, entry)
     code = (
         f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}"
         if model.get("remote_code")
@@ -497,10 +499,9 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             if MAIN_METRIC in statistics
             else without_ends(math.nan)
         )
-        entry = arguments["entry"] if benchmark else first.entry
         about = (
             benchmark.name if benchmark else "",
-            entry,
+            entry.name if entry else first.entry,
             name,
             first.model,
             first.length,
@@ -511,20 +512,20 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             caveats.append(Caveat("resumed", name, ", ".join(changed)))
         if outcome and task:
             caveats += task_caveats(outcome, task)
-            caveats += data_caveats(task, outcome.settings.length, digests)
+            caveats += data_caveats(task, outcome.entry.settings.length, digests)
         results.append(
             Result(
                 *about,
                 score,
                 _judges(task, first.judge),
                 tuple(caveats),
-                folder_name(arguments.get("path")),
+                folder_name(entry.settings.path) if entry else "",
                 run,
                 statistics,
                 tuple(rows),
                 failed=sum(bool(row.failure) for row in rows),
                 errata=errata,
-                metric=metric_of(spec) if benchmark else "",
+                metric=entry.metric if entry else "",
             )
         )
     return results
@@ -571,61 +572,56 @@ def published_results(
     Args:
         known: published scores that are there already, such as those in a suite. Equal ones are left out.
     """
-    maker = _PublishedResults(benchmark, known)
+    parts = _PublishedParts(benchmark)
+    intervals = {
+        (result.model, result.entry, result.task, result.length): result.interval
+        for result in known
+        if result.is_published
+    }
     results: list[Result] = []
     for row in benchmark.published() if rows is None else rows:
-        for name, score in row.scores.items():
-            if result := maker.make(row, name, score):
-                results.append(result)
+        model = f"{PUBLISHED}{row.model}"
+        for task, score in row.scores.items():
+            part = parts.find(row.category, task, row.length)
+            count = part.sample if row.samples is None else row.samples
+            interval = _widest_interval(score, count)
+            if intervals.get((model, part.entry, task, row.length)) == interval:
+                continue
+            statistics = dict.fromkeys(part.names, Statistic(interval))
+            for name, mean in row.metrics.get(task, {}).items():
+                statistics[name] = Statistic(_widest_interval(mean, count))
+            statistics[MAKER] = _IS_PUBLISHED
+            result = Result(
+                benchmark=benchmark.name,
+                entry=part.entry,
+                task=task,
+                model=model,
+                length=row.length,
+                context="full",
+                interval=statistics[MAIN_METRIC].interval,
+                judges=part.judges,
+                caveats=_published_caveats(part, task, row) if row.source or row.scorer else (),
+                statistics=statistics,
+                is_published=True,
+            )
+            results.append(result)
     return results
 
 
-class _PublishedResults:
-    """Makes the results of published scores. What thousands of scores share is computed once."""
+class _PublishedParts:
+    """Finds what thousands of published scores share, once for each task and length."""
 
-    def __init__(self, benchmark: Benchmark, known: Iterable[Result]):
+    def __init__(self, benchmark: Benchmark):
         self._benchmark = benchmark
-        self._known = {
-            (result.model, result.entry, result.task, result.length): result.interval
-            for result in known
-            if result.is_published
-        }
         self._entries = {category.name: entry for entry, category in benchmark.entries.items()}
         self._parts: dict[tuple[str, str, int | None], _PublishedPart] = {}
 
-    def make(self, row: Published, task: str, score: float) -> Result | None:
-        """Return the result of a score of a row. An equal one that is known is not made again.
-
-        Args:
-            task: the task's name; empty for the score of a whole category.
-        """
-        key = (row.category, task, row.length)
-        part = self._parts.get(key)
-        if part is None:
-            part = self._find_part(*key)
-            self._parts[key] = part
-        count = part.sample if row.samples is None else row.samples
-        model = f"{PUBLISHED}{row.model}"
-        interval = _widest_interval(score, count)
-        if self._known.get((model, part.entry, task, row.length)) == interval:
-            return None
-        statistics = dict.fromkeys(part.names, Statistic(interval))
-        for name, mean in row.metrics.get(task, {}).items():
-            statistics[name] = Statistic(_widest_interval(mean, count))
-        statistics[MAKER] = _IS_PUBLISHED
-        return Result(
-            benchmark=self._benchmark.name,
-            entry=part.entry,
-            task=task,
-            model=model,
-            length=row.length,
-            context="full",
-            interval=statistics[MAIN_METRIC].interval,
-            judges=part.judges,
-            caveats=_published_caveats(part.tasks, task, row) if row.source or row.scorer else (),
-            statistics=statistics,
-            is_published=True,
-        )
+    def find(self, category: str, task: str, length: int | None) -> _PublishedPart:
+        """Return what the scores of a task, or of a whole category for an empty name, share at a length."""
+        key = (category, task, length)
+        if key not in self._parts:
+            self._parts[key] = self._find_part(*key)
+        return self._parts[key]
 
     def _find_part(self, category: str, name: str, length: int | None) -> _PublishedPart:
         entry = self._entries[category]
@@ -672,10 +668,10 @@ class _PublishedPart(NamedTuple):
 _IS_PUBLISHED = Statistic(without_ends(1.0))
 
 
-def _published_caveats(tasks: Sequence[Task], name: str, row: Published) -> tuple[Caveat, ...]:
+def _published_caveats(part: _PublishedPart, name: str, row: Published) -> tuple[Caveat, ...]:
     """Return why a published score does not compare: it was imported, or made by another scorer."""
     caveats = [Caveat("imported", name, row.source)] if row.source else []
-    for task in tasks:
+    for task in part.tasks:
         if task.is_other_scorer(row.scorer):
             caveats.append(Caveat("scorer", task.name, row.scorer))
     return tuple(caveats)

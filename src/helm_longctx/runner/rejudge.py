@@ -14,11 +14,12 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.request import Request
 
-from helm_longctx.errors import InputError, is_format_error
+from helm_longctx.errors import DamagedRunError, InputError, is_format_error
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
 from helm_longctx.locks import LOCK, lock_run
+from helm_longctx.models.results import parse_result
 from helm_longctx.runner.interruptions import explain_full_disk
 from helm_longctx.runner.runner import evaluate, runner_arguments
 from helm_longctx.runner.spool import WholePromptAnnotations
@@ -27,15 +28,18 @@ from helm_longctx.runs.files import (
     RUN_SPEC,
     STATES,
     STATS,
-    read_run_specs,
+    find_runs,
+    read_states,
+    read_undamaged,
     reading,
     write_json,
 )
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt, with_text
+from helm_longctx.runs.records import write_records
 from helm_longctx.tasks.entry import arguments_of, check_entry
-from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.stored_entry import read_entry
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Rejudger(Runner):
         """
         specs: dict[Path, RunSpec] = {}
         for run in dict.fromkeys(runs):
-            spec = _with_judge(load_object(run / RUN_SPEC, RunSpec), judge)
+            spec = _with_judge(_load_spec(run), judge)
             if rivals := [
                 other.name for other, result in specs.items() if result.name == spec.name
             ]:
@@ -114,7 +118,7 @@ class Rejudger(Runner):
                     stack.enter_context(lock_run(folder))
                     check_nothing_in_batches(folder)
             stack.enter_context(explain_full_disk(target, f"{run} is unchanged"))
-            before = load_object(run / STATES, ScenarioState)
+            before = load_state(run / STATES)
             # The old verdicts are another judge's, or `judge=none` means no verdicts.
             states = [
                 replace(request_state, annotations=None) for request_state in before.request_states
@@ -149,36 +153,35 @@ def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
 
 
 def judged_runs(suite: Path) -> Iterator[Path]:
-    """Yield the folders of finished runs with a judge. Raises an `InputError` if a run spec is damaged."""
-    for run, spec in read_run_specs(suite):
-        with reading(run / RUN_SPEC):
-            is_judged = bool(spec.get("annotators"))
-        if is_judged and (run / STATES).is_file():
+    """Yield the folders of finished runs with a judge. Runs with a damaged run spec are left out with a warning.
+
+    Raises an `InputError` if all run specs are damaged.
+    """
+    for run, spec in read_undamaged(find_runs(suite), _load_spec):
+        if spec.annotators and (run / STATES).is_file():
             yield run
+
+
+def _load_spec(run: Path) -> RunSpec:
+    spec = load_object(run / RUN_SPEC, RunSpec)
+    assert isinstance(spec, RunSpec)
+    return spec
 
 
 def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
     """Return the run spec for judging again. It has the classes of today, because the spec may have older paths."""
-    if "entry" not in spec.scenario_spec.args:
+    asked = read_entry(spec)
+    if asked is None:
         raise InputError(f"run {spec.name} is not a run of this package; leave it out")
-    name = str(spec.scenario_spec.args["entry"])
-    benchmark = benchmark_of(name)
-    arguments = {
-        key: spec.scenario_spec.args[key]
-        for key in arguments_of(benchmark)
-        if key in spec.scenario_spec.args
-    }
-    tasks = check_entry(
-        benchmark, name, {key: value for key, value in arguments.items() if key != "judge"}
-    ).tasks
-    if not any(task.has_judge for task in tasks):
+    benchmark = asked.benchmark
+    if not any(task.has_judge for task in asked.tasks):
         raise InputError(
             f"run {spec.name} cannot be judged, because none of its tasks has a judge; leave it out"
         )
     if judge is None and not spec.annotators:
         raise InputError(f"run {spec.name} has no judge; name one with --judge")
-    arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
-    entry = check_entry(benchmark, name, arguments)
+    arguments = {**asked.arguments, "judge": judge or asked.settings.judge}
+    entry = check_entry(benchmark, asked.name, arguments)
     run_name = spec.name
     if judge:
         start, _, rest = spec.name.partition(":")
@@ -205,16 +208,31 @@ def _without_judge(name: str) -> str:
 
 
 def load_object(path: Path, kind: Any) -> Any:
-    """Read an object of HELM, or a list of them (`list[Stat]`). Raises an `InputError` if the file cannot be read."""
+    """Read an object of HELM, or a list of them (`list[Stat]`). Raises a `DamagedRunError` if that fails."""
     try:
         return from_json(path.read_bytes(), kind)
     except Exception as error:
         # HELM's codec raises groups of errors.
         if not (isinstance(error, OSError) or is_format_error(error)):
             raise
-        raise InputError(
+        raise DamagedRunError(
             f"{path} cannot be read ({type(error).__name__}); repeat that run"
         ) from error
+
+
+def load_state(path: Path) -> ScenarioState:
+    """Read the state of a finished run with what is known of its answers, which HELM's codec leaves out.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    state = load_object(path, ScenarioState)
+    states = []
+    with reading(path):
+        for request_state, plain in zip(state.request_states, read_states(path), strict=True):
+            result = plain.get("result")
+            states.append(replace(request_state, result=parse_result(result) if result else None))
+    return replace(state, request_states=states)
 
 
 def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
@@ -225,6 +243,7 @@ def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
         shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))
         for file_name, content in files.items():
             write_json(new / file_name, content)
+        write_records(new)
         try:
             if target.exists():
                 target.rename(old)

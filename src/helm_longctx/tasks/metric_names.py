@@ -4,7 +4,8 @@ from typing import Any
 
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.task import LIKELIHOOD, MAIN_METRIC, PERPLEXITY, Task
+from helm_longctx.tasks.request_settings import LIKELIHOOD, PERPLEXITY
+from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 DEPTHS = (0, 20, 40, 60, 80, 100)
 """Depths, in percent, at which scores are reported. An instance counts at the nearest depth."""
@@ -72,6 +73,9 @@ MEASURED = (
     "peak_memory",
 )
 """Statistics that differ each time that the same answers arrive."""
+
+GENERATED_DATA = "generated_data"
+"""The statistic that is 1 for questions that this package made in place of the benchmark's own."""
 
 FAILURES = ("request_too_long", "request_refused", "request_failed")
 """Statistics that count requests without an answer."""

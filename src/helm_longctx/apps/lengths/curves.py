@@ -9,7 +9,7 @@ from helm_longctx.apps.app import for_each_length
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
 from helm_longctx.documents.numbers import DASH, MARK, percent, range_text, share
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
-from helm_longctx.results.boards import OVERALL, Board, label
+from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results
 from helm_longctx.results.cells import (
     all_models,
     caveat_kinds,
@@ -27,7 +27,6 @@ from helm_longctx.results.statistics.intervals import (
     drop,
     effective_length,
     length_means,
-    mean_of_means,
     possible_lengths,
     share_of_shortest,
 )
@@ -463,10 +462,10 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
 
     Models that lack a task at a length are left out there.
     """
-    cells: dict[tuple[str, int | None], dict[str, Interval]] = defaultdict(dict)
+    cells: dict[tuple[str, int | None], dict[str, Result]] = defaultdict(dict)
     for result in results:
         if result.benchmark == benchmark.name and result.task and result.context == "full":
-            cells[result.model, result.length][result.task] = result.interval
+            cells[result.model, result.length][result.task] = result
     tasks = [
         task for category in benchmark.categories if category.averaged for task in category.tasks
     ]
@@ -479,6 +478,11 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
                 for has in (True, False)
             ]
             if all(part and scores.keys() >= set(part) for part in parts):
-                means = (mean_of_means([scores[name] for name in part]) for part in parts)
-                found.append(Split(model, length, trait, *means))
+                with_it, without = (
+                    mean_of_results([(scores[name], 1 / len(part)) for name in part])
+                    for part in parts
+                )
+                found.append(
+                    Split(model=model, length=length, trait=trait, with_it=with_it, without=without)
+                )
     return found

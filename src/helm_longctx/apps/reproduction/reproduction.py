@@ -11,16 +11,15 @@ from typing import Literal, NamedTuple
 from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_columns
 from helm_longctx.documents.numbers import MARK, add_mark, percent, range_text
 from helm_longctx.documents.plots import over_time
-from helm_longctx.results.boards import Board, mean_over_tasks, show_model
+from helm_longctx.results.boards import Board, mean_of_results, show_model
 from helm_longctx.results.comparability import GENERATED, describe
 from helm_longctx.results.reading import BEST, CUT, Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
 from helm_longctx.results.statistics.intervals import (
     Interval,
-    area_over_lengths,
     mean_interval,
-    mean_of_means,
     normal_quantile,
+    weigh_lengths,
     wilson,
 )
 from helm_longctx.results.statistics.power import detectable_from
@@ -28,6 +27,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry, fetch_line, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.registry import find_protocols
+from helm_longctx.tasks.request_settings import Sampling
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
 _OF_QUESTIONS = (*OF_PROMPTS, "depth")
@@ -120,7 +120,7 @@ def _choose_result(
         place = (result.entry, result.task, result.length)
         if place != (entry.name, task, entry.settings.length):
             continue
-        given = result.run.spec["scenario_spec"].get("args", {}) if result.run else {}
+        given = result.run.entry.arguments if result.run and result.run.entry else {}
         # A run asks the questions of an entry, or some of them.
         asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
         if asks and result.has_score and (protocol.metric or MAIN_METRIC) in result.statistics:
@@ -134,18 +134,15 @@ def _choose_result(
 
 def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
     """Return why a run's score does not compare with numbers that were reported by the protocol."""
+    allowed = set()
     # The number of questions is compared with the protocol's own, if that is known.
-    own_sample = f"{entry.settings.num_samples}/"
-    temperature = _sampling(protocol)
-    caveats = [
-        caveat
-        for caveat in result.caveats
-        if not (
-            caveat.kind == "num_samples"
-            and (protocol.samples or caveat.detail.startswith(own_sample))
-        )
-        and not (caveat.kind == "sampling" and caveat.detail == temperature)
-    ]
+    if protocol.samples or _has_sample_of(entry, result):
+        allowed.add("num_samples")
+    asked = result.run.entry if result.run else None
+    wanted = Sampling(temperature=protocol.temperature)
+    if asked and wanted and asked.settings.request.sampling == wanted:
+        allowed.add("sampling")
+    caveats = [caveat for caveat in result.caveats if caveat.kind not in allowed]
     reasons = describe(caveat._replace(task="") for caveat in caveats)
     spec = result.run.spec["adapter_spec"] if result.run else {}
     trials = protocol.trials or entry.repeats
@@ -160,6 +157,15 @@ def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
             f"{spec.get('max_tokens'):,} output tokens instead of {protocol.output_tokens:,}"
         )
     return reasons
+
+
+def _has_sample_of(entry: Entry, result: Result) -> bool:
+    """Whether a run asked as many questions of its task as an entry names."""
+    asked = result.run.entry if result.run else None
+    if asked is None:
+        return False
+    (task,) = [task for task in asked.tasks if task.name == result.task]
+    return task.sample(asked.settings) == entry.settings.num_samples
 
 
 def _sampling(protocol: Protocol) -> str:
@@ -247,15 +253,15 @@ def _aggregate(
         ]
         interval = mean_interval([value for _, value in scored], clusters)
         return replace(interval, n=len({(row.task, row.length, row.instance) for row, _ in scored}))
-    means = [
-        mean_over_tasks(entry.tasks, part, metric)[0]
-        for entry, part in zip(entries, parts, strict=True)
-    ]
-    if protocol.aggregation == "mean over entries":
-        return mean_of_means(means)
-    return area_over_lengths(
-        {entry.settings.length or 0: mean for entry, mean in zip(entries, means, strict=True)}
-    )
+    shares = [1 / len(entries)] * len(entries)
+    if protocol.aggregation != "mean over entries":
+        lengths = [entry.settings.length or 0 for entry in entries]
+        by_length = weigh_lengths(lengths)
+        shares = [by_length[length] for length in lengths]
+    weighted: list[tuple[Result, float]] = []
+    for part, share in zip(parts, shares, strict=True):
+        weighted += [(result, share / len(part)) for result in part]
+    return mean_of_results(weighted, metric)
 
 
 def published_interval(

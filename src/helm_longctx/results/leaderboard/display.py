@@ -29,6 +29,7 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
+from helm_longctx.results.leaderboard.builder import environment_of, fill_in
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     STATES,
@@ -49,7 +50,7 @@ from helm_longctx.runs.prompts import (
     read_prompts,
     to_text,
 )
-from helm_longctx.tasks.entry import is_our_method
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 INPUTS = (STATES, INSTANCE_STATS)
 
@@ -88,7 +89,7 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         return
     with _make_folder(run) as folder:
         lean = LeanStates(texts := FullTexts(run))
-        if is_our_method(run_spec.adapter_spec.method):
+        if run_spec.adapter_spec.method == ADAPTER_METHOD:
             groups = [
                 schema.name_to_run_group[name]
                 for name in run_spec.groups
@@ -97,7 +98,7 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
             with _helm_lock:
                 # The statistics that the tables of the run's groups have as columns.
                 statistics = {
-                    column.substitute(group.environment).name
+                    fill_in(column, environment_of(group)).name
                     for group in groups
                     for name in group.metric_groups
                     if name in schema.name_to_metric_group

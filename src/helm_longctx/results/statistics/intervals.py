@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -513,21 +513,21 @@ def length_means(scores: Mapping[int, float]) -> tuple[float, float, float]:
     return float(plain), float(increasing), float(decreasing)
 
 
-def area_over_lengths(intervals: Mapping[int, Interval]) -> Interval:
-    """Return the area under the curve of scores over lengths, by the trapezoidal rule, divided by its width.
+def weigh_lengths(lengths: Iterable[int]) -> dict[int, float]:
+    """Return the weight of each length's score in the area under the curve of scores, divided by the curve's width.
 
-    The axis is linear in tokens, so long lengths count most. Source: the tables of contextarena.ai, whose bins give its
-    columns `AUC @128k` and `AUC @1M` in this way, and not with a logarithmic axis. `mean_of_means` makes the
-    interval, with the weights of the scores.
+    The area is that of the trapezoidal rule. The axis is linear in tokens, so long lengths count most. Source: the
+    tables of contextarena.ai, whose bins give its columns `AUC @128k` and `AUC @1M` in this way, and not with a
+    logarithmic axis.
 
     Args:
-        intervals: score by length, at least two.
+        lengths: at least two.
     """
-    lengths = np.array(sorted(intervals), dtype=float)
-    steps = np.diff(lengths)
+    ordered = sorted(lengths)
+    steps = np.diff(np.array(ordered, dtype=float))
     # Half of each step belongs to the score at its start, and half to the score at its end.
     weights = (np.append(steps, 0) + np.insert(steps, 0, 0)) / (2 * steps.sum())
-    return mean_of_means([intervals[int(length)] for length in lengths], weights=weights.tolist())
+    return dict(zip(ordered, weights.tolist(), strict=True))
 
 
 def drop(intervals: Mapping[int, Interval]) -> Interval:
