@@ -20,7 +20,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.protocol import failure_result
+from helm_longctx.models.results import make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.redaction.abbreviation import describe_error
 
@@ -312,7 +312,7 @@ class FunctionClient(Client):
             raise
         except Exception as error:  # of the user's code
             # A failing question must not be asked again and again, as a server's temporary failure is.
-            return failure_result(
+            return make_failure(
                 Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}"
             )
         if not isinstance(text, str):

@@ -14,20 +14,14 @@ from typing import Any
 import numpy as np
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.failures import Failure, failure_of, failure_of_error
+from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.models.apis.answer_logprobs import Logprobs, mean_difference, read_logprobs
 from helm_longctx.models.apis.parameters import Change
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
-from helm_longctx.models.apis.usage import (
-    answer_of,
-    find_other_model,
-    is_only_in_reasoning,
-    suspects_reasoning,
-    usage_of,
-)
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
+from helm_longctx.models.results import answer_of, failure_of, usage_of
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest
 from helm_longctx.models.token_kinds import KINDS
@@ -131,7 +125,7 @@ class Stack:
                 f"a chat of one word fails: {failure.value}",
             )
             return
-        other = find_other_model(result)
+        other = answer_of(result).other_model
         asked = self.endpoint.model
         yield (
             not other,
@@ -275,8 +269,12 @@ class Stack:
         answers, texts = self._ask_equal(request, cold)
         others, has_logprobs = find_others(answers, texts)
         if others:
-            # A change of the load while the chats are sent looks like two builds, but only once.
-            again, _ = find_others(*self._ask_equal(request, cold))
+            # A change of the load while the chats are sent looks like two builds, but not mixed, and mostly only once.
+            again = False
+            if not is_one_change(others, len(texts)):
+                other_answers, other_texts = self._ask_equal(request, cold)
+                other_places, _ = find_others(other_answers, other_texts)
+                again = bool(other_places) and not is_one_change(other_places, len(other_texts))
             said = (
                 f"{len(others)} of {len(texts)} replies to the same chat come from another one"
                 f"{_say_period(others)}"
@@ -290,8 +288,8 @@ class Stack:
             else:
                 yield (
                     None,
-                    f"two builds may answer: {said}, but not when the chats are sent again, as after a change of the"
-                    " load or of the build",
+                    f"two builds may answer: {said}, but not mixed with the others each time that the chats are sent, as"
+                    " after a change of the load or of the build",
                 )
         elif not has_logprobs:
             yield (
@@ -358,7 +356,8 @@ class Stack:
 
 def find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
     """Yield what an answer to a short question shows of the model's reasoning and of the server's parser for it."""
-    if is_only_in_reasoning(result):
+    answer = answer_of(result)
+    if answer.is_only_in_reasoning:
         yield (
             False,
             "the answer is in the reasoning field, and the content is empty: the server's reasoning parser takes"
@@ -366,16 +365,15 @@ def find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
             " (--reasoning-parser of vLLM and SGLang), otherwise all scores are 0",
         )
         return
-    usage = usage_of(result)
-    if suspects_reasoning(result):
+    if answer.suspects_reasoning():
         yield (
             None,
             "answers may contain reasoning: they begin with a tag or a channel that helm-longctx does not know, and"
             " are scored with it; start the server with a reasoning parser",
         )
-    has_reasoning = answer_of(result).reasoning is not None
-    if has_reasoning or (usage is not None and usage.reasoning_tokens):
-        is_in_text = has_reasoning and not result.completions[0].thinking
+    has_reasoning = answer.reasoning is not None
+    if has_reasoning or (answer.usage is not None and answer.usage.reasoning_tokens):
+        is_in_text = has_reasoning and answer.thinking is None
         where = ", in its text, from which it is removed" if is_in_text else ""
         yield (
             None,
@@ -404,6 +402,11 @@ def find_others(answers: Sequence[Logprobs], texts: Sequence[str]) -> tuple[list
     """Return the places of answers that come from another build than most, and whether log-probabilities tell them."""
     has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
     return find_other_build(answers) if has_logprobs else find_regular_text(texts), has_logprobs
+
+
+def is_one_change(places: Sequence[int], count: int) -> bool:
+    """Return whether answers are the first or the last ones of all, as if a server or its load had changed once."""
+    return list(places) in (list(range(len(places))), list(range(count - len(places), count)))
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:
