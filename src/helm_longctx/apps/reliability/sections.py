@@ -224,7 +224,7 @@ def _row(board: Board, each: Reliability) -> list[Cell]:
         *deviations,
         number_cell(each.monotonicity, decimals),
         number_cell(each.tokens, count),
-        number_cell(each.dollars, partial(decimals, places=4)),
+        number_cell(each.dollars, partial(decimals, digits=4)),
     ]
 
 

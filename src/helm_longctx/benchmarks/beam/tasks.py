@@ -43,7 +43,7 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task
 
 _REPOSITORY = "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665"
-_pinned_file = partial(PinnedFile.of_repository, _REPOSITORY, place="beam")
+_pinned_file = partial(PinnedFile.of_repository, _REPOSITORY, target="beam")
 PROMPTS = _pinned_file(
     "prompts.py", "2f630cc983ab0c34cfa80b1b4d340f5b51a9b4a3baa5af8aea9503c585eda06a"
 )

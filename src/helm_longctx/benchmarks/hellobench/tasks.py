@@ -54,7 +54,7 @@ TOKENS_OF_A_WORD = 1.5
 USUAL_WORDS = 870
 """The mean number of words of the published answers to instructions without a required length."""
 
-_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", place="hellobench")
+_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", target="hellobench")
 _ROWS = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
 """The rows of the tasks by their names. Those of required words end in `k`."""
 FILES = {

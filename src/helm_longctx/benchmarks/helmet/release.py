@@ -23,7 +23,7 @@ COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
 
 repository_file = partial(
-    PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", place="helmet"
+    PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", target="helmet"
 )
 """Makes the source of a file in HELMET's repository at `COMMIT`, of its path and its SHA-256."""
 

@@ -47,7 +47,7 @@ TOKENS_OF_A_WORD = 1.5
 
 
 _pinned_file = partial(
-    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/evaluation", place="longbench_write"
+    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/evaluation", target="longbench_write"
 )
 FILES = {
     "requests": _pinned_file(

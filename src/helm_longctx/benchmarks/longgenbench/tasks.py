@@ -51,7 +51,7 @@ COLUMNS: Types = {"prefix": str, "type": str, "number": int, **dict.fromkeys(CHE
 
 
 _pinned_file = partial(
-    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/Dataset", place="longgenbench"
+    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/Dataset", target="longgenbench"
 )
 FILES = {
     16384: _pinned_file(
