@@ -47,27 +47,22 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
         model, length, *cells = row.values()
         values: dict[str, dict[str, float]] = defaultdict(dict)
         for column, percent in zip(list(row)[2:], cells, strict=True):
-            task, _, metric = column.partition(":")
-            values[task][metric] = float(percent) / 100
+            name, _, metric = column.partition(":")
+            values[name][metric] = float(percent) / 100
         for category in categories:
-            own = {task.name: values[task.name] for task in category.tasks}
-            scores = {
-                task: of_task.get("", fmean(of_task.values())) for task, of_task in own.items()
-            }
-            metrics = {
-                task: {name: value for name, value in of_task.items() if name}
-                for task, of_task in own.items()
-            }
-            results.append(
-                Published(model, category.name, parse_length(length), scores, metrics=metrics)
-            )
+            scores = {}
+            metrics = {}
+            for task in category.tasks:
+                of_task = values[task.name]
+                scores[task.name] = of_task.get("", fmean(of_task.values()))
+                metrics[task.name] = {name: value for name, value in of_task.items() if name}
+            size = parse_length(length)
+            results.append(Published(model, category.name, size, scores, metrics=metrics))
     for row in read_table(__package__, "published_categories.csv"):
         model = row.pop("model")
         size = parse_length(row.pop("length"))
-        results += [
-            Published(model, name, size, {"": float(percent) / 100})
-            for name, percent in row.items()
-        ]
+        for name, percent in row.items():
+            results.append(Published(model, name, size, {"": float(percent) / 100}))
     return tuple(results)
 
 
@@ -86,11 +81,9 @@ The repository is gated. Users without access can name another repository with t
 
 def find_llama2_counter(root: DataRoot) -> TokenCounter:
     """Return a counter of Llama 2 tokens if the tokenizer is under the data root, else the estimate."""
-    return (
-        read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path)
-        if root.has(LLAMA_2.path)
-        else ESTIMATE
-    )
+    if not root.has(LLAMA_2.path):
+        return ESTIMATE
+    return read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path)
 
 
 def make_cutter(root: DataRoot, limit: int) -> TextCutter:
