@@ -46,10 +46,10 @@ def rank_ranges(
             winner, loser = (one, other) if decision.comparison.effect.mean > 0 else (other, one)
             better[loser] += 1
             worse[winner] += 1
-    return {
-        model: Rank(float(rank), 1 + better[model], len(scores) - worse[model])
-        for model, rank in zip(scores, ranks, strict=True)
-    }
+    ranges = {}
+    for model, rank in zip(scores, ranks, strict=True):
+        ranges[model] = Rank(float(rank), 1 + better[model], len(scores) - worse[model])
+    return ranges
 
 
 def borda(table: ArrayLike) -> Floats:
@@ -67,7 +67,7 @@ def kemeny(table: ArrayLike) -> list[int]:
     helps. The result is nearly always the exact solution, but a proof is not feasible for dozens of models.
 
     Args:
-        table: shape (models, tasks); NaN where a model has no score.
+        table: shape (models, tasks). NaN where a model has no score.
     """
     preferences = _preferences(table)
     means = np.nanmean(np.asarray(table, dtype=float), axis=1)
@@ -103,7 +103,7 @@ def _preferences(table: ArrayLike) -> Floats:
 
 
 def _improve(order: list[int], preferences: Floats) -> list[int]:
-    """Move models to better places until there are none."""
+    """Move models to better positions until there are none."""
     while True:
         before = _contradictions(order, preferences)
         for model in sorted(order):
@@ -112,9 +112,9 @@ def _improve(order: list[int], preferences: Floats) -> list[int]:
             # ahead of it, although it beats them, and those with the models behind it that beat it.
             behind = preferences[model, others]
             ahead = preferences[others, model]
-            costs = np.concatenate([[0], behind.cumsum()]) + np.concatenate(
-                [ahead[::-1].cumsum()[::-1], [0]]
-            )
+            costs_behind = np.concatenate([[0], behind.cumsum()])
+            costs_ahead = np.concatenate([ahead[::-1].cumsum()[::-1], [0]])
+            costs = costs_behind + costs_ahead
             order = [int(other) for other in np.insert(others, int(costs.argmin()), model)]
         # Without a margin the loop could be endless, because by rounding two orders can each seem better.
         if _contradictions(order, preferences) >= before - 1e-12:
@@ -157,7 +157,7 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
     The interval is Fisher's with the standard error of Bonett and Wright (2000). It always has a width.
 
     Args:
-        x, y: shape (n,); NaN for a missing value.
+        x, y: shape (n,). NaN for a missing value.
         clusters: the number of independent groups of rows, such as the questions that several models answered. The
             p-value and the interval then count each group as one pair. None if all rows are independent.
     """
@@ -192,11 +192,11 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
     # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
     largest = 1 - 6 / (pairs * (pairs**2 - 1))
     centre = math.atanh(max(-largest, min(largest, rho)))
-    # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation, which is too small for ranks.
+    # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation: that is too small for ranks.
     half = normal_quantile() * math.sqrt((1 + rho**2 / 2) / (pairs - 3))
-    return Correlation(
-        rho, p_value, min(math.tanh(centre - half), rho), max(math.tanh(centre + half), rho), n
-    )
+    low = min(math.tanh(centre - half), rho)
+    high = max(math.tanh(centre + half), rho)
+    return Correlation(rho, p_value, low, high, n)
 
 
 @lru_cache(maxsize=2)
