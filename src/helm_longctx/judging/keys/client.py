@@ -102,7 +102,9 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
     prefixes = [*judge_prefix(deployment), _host_prefix(deployment)]
     # As in HELM's `provide_api_key`, but names with dots are read, too. HOCON keeps their quotes.
     names = {name.strip('"'): key for name, key in credentials.get("deployments", {}).items()}
-    in_file = credentials.get(f"{deployment.host_organization}ApiKey") or names.get(deployment.name)
+    # HOCON's `get` raises an error for a missing name without a default.
+    in_file = credentials.get(f"{deployment.host_organization}ApiKey", None)
+    in_file = in_file or names.get(deployment.name)
     key = _first_in_environment(prefixes)
     if not key and in_file:
         key = _make_fixed(IN_FILE, in_file)
