@@ -23,13 +23,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.cached_server import CachedServer
 
 from helm_longctx.apps.cache_check import boundary
+from helm_longctx.apps.cache_check.check import find_suspects
 from helm_longctx.apps.cache_check.prompts import Prompt, Question, lines_for
 from helm_longctx.apps.cache_check.states import (
     BEGINNING,
+    BUSY,
+    BUSY_CONTROL,
     STATES,
     Reply,
     find_build,
     find_cached,
+    plan_busy,
     plan_questions,
 )
 from helm_longctx.apps.cache_check.verdict import judge, judge_builds
@@ -50,6 +54,10 @@ FAULTS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "none, 30 % of answers slip": ({"slip": 0.3}, set()),
     "none, 10 % of requests fail": ({"fails": 0.1}, set()),
     "none, random log-probabilities": ({"has_logprobs": True}, set()),
+    "none, requests at the same time are computed otherwise": (
+        {"has_logprobs": True, "load_noise": 0.1},
+        set(),
+    ),
 }
 
 
@@ -95,13 +103,23 @@ class InProcess:
 
 def check(model: CachedServer, length: int, questions: int, seed: int) -> Iterator[str]:
     """Yield the states that differ."""
-    server = InProcess(model)
+    server: Any = InProcess(model)
     size = lines_for(length)
-    replies = [
-        state.ask(server, Question(seed + number, size), Reply(length, seed + number, name))  # type: ignore[arg-type]
-        for number in range(questions)
-        for name, state in STATES.items()
-    ]
+
+    def ask(plan: Sequence[Reply]) -> list[Reply]:
+        return [
+            STATES[reply.state].ask(server, Question(reply.seed, size), reply) for reply in plan
+        ]
+
+    replies = ask(
+        [
+            Reply(length, seed + number, name)
+            for number in range(questions)
+            for name in STATES
+            if name not in (BUSY, BUSY_CONTROL)
+        ]
+    )
+    replies += ask(plan_busy(find_suspects(replies, None), is_exact=False))
     yield from (cell.state for cell in judge(replies) if cell.differs)
 
 

@@ -1,4 +1,4 @@
-"""The decisions of `gate --logprobs`, and of the test of builds in `cache-check`; see `decisions.py`.
+"""The decisions of `gate --logprobs`, and of two tests in `cache-check`: builds and parallel requests; see `decisions.py`.
 
 Divergences of questions are drawn, and decided by the functions of the commands. The candidates that are broken answer
 requests as clients do (`tests/support/broken_models.py`).
@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +22,33 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.broken_models import make_candidates, make_questions
 
-from helm_longctx.apps.cache_check.states import COLD, CONTROL, Reply
-from helm_longctx.apps.cache_check.verdict import judge_builds
+from helm_longctx.apps.cache_check.check import find_suspects
+from helm_longctx.apps.cache_check.states import (
+    BUSY,
+    BUSY_CONTROL,
+    COLD,
+    CONTROL,
+    PARALLEL,
+    Reply,
+    plan_busy,
+)
+from helm_longctx.apps.cache_check.verdict import judge, judge_builds
 from helm_longctx.apps.gate import distributions
 from helm_longctx.apps.gate.distributions import ANSWERS, TEXTS, Point, Way, Written, compare
 from helm_longctx.apps.gate.divergences import (
     CAPS,
     FIRST_LOOKS,
+    OF_DIVERGENCE,
     QUESTIONS,
     Decision,
     count_twice,
     decide,
     find_differing_lengths,
+    find_floor,
+    largest_change,
 )
 from helm_longctx.results.statistics.comparison import level_of_look
-from helm_longctx.results.statistics.heavy_tails import is_below
+from helm_longctx.results.statistics.heavy_tails import are_above, is_below
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
 Floats = NDArray[np.float64]
@@ -47,13 +61,21 @@ SEEDS_OF_BROKEN = 100
 """The most seeds of a broken candidate, because each answers hundreds of requests."""
 
 
+MOST_CHECKS = 1000
+"""The most checks with parallel requests, because each compares hundreds of answers."""
+
+ALL_LOOKS = (*FIRST_LOOKS, QUESTIONS)
+
+
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield the figures of all tables."""
     random = np.random.default_rng(seed)
     yield from look_again(rounds, random)
+    yield from call_worse(rounds, random)
     yield from pass_good(rounds, random)
     yield from read_under_load(rounds, random)
     yield from compare_builds(rounds, seed)
+    yield from ask_in_parallel(min(rounds, MOST_CHECKS), random)
     yield from break_candidates(min(rounds, SEEDS_OF_BROKEN))
 
 
@@ -105,6 +127,72 @@ def passes_by_student(values: Floats) -> bool:
 
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     return float(values.mean() + t.isf(ONE_SIDED, len(values) - 1) * error) < MARGIN
+
+
+class AtLimit(NamedTuple):
+    """Values whose mean is the largest accepted one.
+
+    Args:
+        values: shape (rounds, questions).
+        floor: what the lower bound takes for the least value.
+    """
+
+    name: str
+    margin: float
+    floor: float
+    error: float
+    values: Floats
+
+
+def draw_limits(rounds: int, random: np.random.Generator) -> Iterator[AtLimit]:
+    """Yield values of each measure, skewed to either side."""
+    cap = CAPS * MARGIN
+    change = largest_change(MARGIN)
+    of_divergence = OF_DIVERGENCE * ONE_SIDED
+    of_others = (1 - OF_DIVERGENCE) * ONE_SIDED / 3
+    shape = (rounds, ALL_LOOKS[-1])
+    quiet = find_floor([0.0], MARGIN, cap)
+    for spread in (0.3, 1.0, 2.0):
+        values = draw(spread, MARGIN, shape, random)
+        name = f"divergence, lognormal, s = {spread:g}"
+        yield AtLimit(name, MARGIN, quiet, of_divergence, values)
+    for share in (0.9, 0.97):
+        values = np.where(random.random(shape) < share, MARGIN / share, 0.0)
+        name = f"divergence, equal in {share:.0%} of the questions and else none"
+        yield AtLimit(name, MARGIN, quiet, of_divergence, values)
+    for gain in (0.2, 0.5):
+        values = np.where(random.random(shape) < 0.1, -gain, (MARGIN + 0.1 * gain) / 0.9)
+        name = f"loss, a gain of {gain:g} nats in a tenth of the questions"
+        yield AtLimit(name, MARGIN, cap, of_others, values)
+    values = np.where(random.random(shape) < 0.8, change / 0.8, 0.0)
+    name = "most likely tokens, equal in 80% of the questions and else none"
+    yield AtLimit(name, change, find_floor([0.0], change, 1.0), of_others, values)
+
+
+def call_worse(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often a measure whose mean is just accepted is called worse, at any of the looks of one command."""
+    for case in draw_limits(rounds, random):
+        worse = np.zeros(rounds, bool)
+        by_student = np.zeros(rounds, bool)
+        for number, look in enumerate(ALL_LOOKS):
+            values = case.values[:, :look]
+            worse |= are_above(values, case.margin, case.floor, case.error)
+            level = level_of_look(ALL_LOOKS[: number + 1], case.error)
+            by_student |= _are_above_by_student(values, case.margin, level)
+        yield figure(
+            f"`gate --logprobs`, {case.name}, mean at the limit, {len(ALL_LOOKS)} looks: worse",
+            "at most 2.5 %",
+            worse,
+            f"Student's bound: {by_student.mean():.1%}",
+        )
+
+
+def _are_above_by_student(values: Floats, margin: float, level: float) -> NDArray[np.bool_]:
+    from scipy.stats import t
+
+    count = values.shape[1]
+    errors = values.std(axis=1, ddof=1) / math.sqrt(count)
+    return np.asarray(values.mean(axis=1) - t.isf(level, count - 1) * errors > margin)
 
 
 def pass_good(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
@@ -228,6 +316,38 @@ def _route(chance: Random, copies: int, routes_questions: bool) -> list[Reply]:
                     Reply(1024, number, state, found=found, build=f"m {name}", copy=str(copy or ""))
                 )
     return replies
+
+
+def ask_in_parallel(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often a sound server is called faulty that answers otherwise if it has more requests."""
+    for load in (0.0, 1.0, 2.0):
+        alarms = []
+        before = []
+        for _ in range(rounds):
+            replies = [
+                _answer(Reply(1024, number, state), load, random)
+                for number in range(20)
+                for state in (COLD, CONTROL, "warm", PARALLEL)
+            ]
+            suspects = find_suspects(replies, None)
+            before.append(bool(suspects))
+            replies += [_answer(reply, load, random) for reply in plan_busy(suspects, False)]
+            alarms.append(any(cell.differs for cell in judge(replies)))
+        yield figure(
+            f"`cache-check`, noise of a load that is {load:g} times that of copies, 20 questions: worse",
+            "at most 5 %",
+            alarms,
+            f"without cold answers among other requests {np.mean(before):.1%}",
+        )
+
+
+def _answer(reply: Reply, load: float, random: np.random.Generator) -> Reply:
+    """Return a reply whose log-probabilities have the noise of a copy, and of a load if it has company."""
+    own = 0.02 * random.normal(size=20)
+    if reply.state in (PARALLEL, BUSY, BUSY_CONTROL):
+        own = own + load * 0.02 * random.normal(size=20)
+    logprobs = tuple({f"t{number}": -0.5 + float(shift)} for number, shift in enumerate(own))
+    return replace(reply, found=(True,), logprobs=logprobs)
 
 
 def break_candidates(seeds: int) -> Iterator[Figure]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import nltk
 import pytest
 from filelock import FileLock
 from helm.benchmark import model_deployment_registry as registry
@@ -46,12 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give this process and those that it starts a punkt model, which HELM's metrics else download when they are imported."""
     folder = tempfile.TemporaryDirectory(prefix="nltk_data")
     config.add_cleanup(folder.cleanup)
-    os.environ["NLTK_DATA"] = folder.name
-    nltk.data.path.insert(0, folder.name)
+    os.environ["NLTK_DATA"] = folder.name  # before NLTK is imported, which reads it then
     punkt.write_model(Path(folder.name))
     quick_yaml.replace_load()
-    # NLTK, which comes with it, keeps the standard error of its first import: let that be no single test's.
-    import helm.benchmark.metrics.basic_metrics  # noqa: F401
 
 
 def pytest_collection_finish() -> None:
@@ -130,6 +126,13 @@ def short_registries() -> Iterator[None]:
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget after a test what it registered for redaction."""
     monkeypatch.setattr(text, "_forms", ())
+
+
+@pytest.fixture(autouse=True)
+def open_standard_error() -> Iterator[None]:
+    """Let no later test write to the closed standard error of the test that imported NLTK."""
+    yield
+    punkt.keep_standard_error()
 
 
 @pytest.fixture(autouse=True)

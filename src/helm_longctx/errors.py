@@ -18,6 +18,10 @@ class ShapeError(InputError):
     """Data do not have the files, columns or types that a loader expects."""
 
 
+class DamagedRunError(InputError):
+    """A file of a run is missing or damaged. Other runs of the suite can still be used."""
+
+
 class PreconditionError(InputError):
     """Rows cannot be judged, because more rows, a tokenizer or a package is needed. The rows may be right."""
 

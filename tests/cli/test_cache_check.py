@@ -126,6 +126,25 @@ def test_a_fault_and_its_script(command: Command, monkeypatch: pytest.MonkeyPatc
     assert after.answer != after.values
 
 
+def test_a_load_that_changes_answers_is_no_fault_of_the_cache(command: Command) -> None:
+    """Requests at the same time can have other roundings. The check compares with cold ones among other requests.
+
+    Requests that are mixed are a fault all the same, because values are lost.
+    """
+    options = ("--states", "parallel", "--questions", "12")
+    loaded = CachedServer(has_logprobs=True, load_noise=0.3)
+    assert check(command, loaded, *options) == 0, command.out + command.err
+    assert "Answers in parallel seem to differ" in command.out
+    assert "this is the server's load" in command.out
+    answers = Path("out/answers.jsonl").read_text().splitlines()
+    states = [json.loads(line)["state"] for line in answers]
+    assert states.count("cold among others") == states.count("cold again among others") == 12
+    shutil.rmtree("out")
+    mixed = CachedServer(has_logprobs=True, fault="mixed")
+    assert check(command, mixed, *options) == 1, command.out + command.err
+    assert "depend on its cache: parallel" in command.out
+
+
 def test_cold_answers_to_the_same_prompts(command: Command) -> None:
     """With fields that keep a request away from the cache, cold answers are to the prompts of the states. A block that
     is read wrongly is found; a server without a fault passes. Fields that are no object are refused."""

@@ -18,7 +18,7 @@ from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm import errors
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.task import MOST_SCORED, Task
 from tests.benchmarks.lv_eval.fabricate import build_lv_eval
 from tests.fuzz.records import OF_BENCHMARK
 from tests.support.commands import Command
@@ -94,6 +94,19 @@ def test_a_record_without_references_is_refused(entry: str, command: Command) ->
     Path("r.jsonl").write_text('{"prediction": "x", "references": []}\n')
     assert command("score", entry, "--records", "r.jsonl") == 2
     assert "r.jsonl:1: references is empty, but" in command.err
+
+
+def test_a_very_long_prediction_is_scored_in_part(command: Command) -> None:
+    """`score` reads no more of a prediction than a run does, and says how many it read in part."""
+    prediction = "label: 3" + " x" * MOST_SCORED
+    record = json.dumps({"prediction": prediction, "references": ["3 x"]})
+    Path("r").write_text(record + "\n" + '{"prediction": "label: 3", "references": ["3"]}')
+    assert command("score", "helmet_longqa:task=infbench_qa,length=8k", "--records", "r") == 0
+    assert "only the first 524,288 characters of 1 predictions were scored" in command.err
+    first, second = command.rows
+    kept = {"prediction": prediction[:MOST_SCORED], "references": ["3 x"]}
+    assert first == HELMET.task("infbench_qa").scores(kept)
+    assert second["longctx_score"] < 1
 
 
 def test_half_characters_are_scored(command: Command) -> None:

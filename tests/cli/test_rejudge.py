@@ -11,6 +11,7 @@ import pytest
 
 from helm_longctx.judging.judge import READINGS, WAIT
 from tests.support.commands import Command
+from tests.support.reasoning import REASONING, outputs
 from tests.support.servers.llm import Server, serve
 
 ENTRY = "any_jsonl:path=own,metric=rubric,length=4k"
@@ -104,3 +105,74 @@ def test_a_run_whose_folder_cannot_be_written(command: Command, servers: dict[st
     assert command("shard", "1/2", "--suite", "s", "-m", "9", entry) == 2
     assert "name another --output-path" in command.err
     assert "Traceback" not in command.err + command.out
+
+
+def test_reasoning(command: Command, servers: dict[str, Server]) -> None:
+    """A judge who judges again reads the answers of all families without their reasoning, as in the first run."""
+    answers = list(outputs("Ada").values())
+    rows = [
+        {
+            "context": f"Row {number} of the list.",
+            "question": f"Which is {number}?",
+            "answers": ["Ada"],
+        }
+        for number in range(len(answers))
+    ]
+    Path("own/questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def answer(prompt: str) -> str:
+        row = re.search(r"Row (\d+) of the list", prompt)
+        return answers[int(row[1])] if row else "ready"
+
+    def grade(prompt: str) -> str:
+        return "GRADE: 2" if REASONING in prompt or "Ada" not in prompt else "GRADE: 10"
+
+    with serve(answer) as model, serve(grade) as first, serve(grade) as second:
+        servers |= {"d": first, "e": second}
+        text = f"entries: ['{ENTRY},count_with=longctx/words']\nsuite: s\n"
+        text += f"models: [{{name: my/model, url: '{model.address}', model: m}}]\n"
+        text += f"judge: {{judges: [{{name: my/d, url: '{first.address}', model: m}}]}}\n"
+        Path("d.yaml").write_text(text)
+        assert command("run", "d.yaml") == 0, command.err
+        assert run(command, servers, "e") == 0
+        options = ["--suite", "s", "--judge", "my/e", "--to", "other"]
+        (made,) = Path("benchmark_output/runs/s").glob("any_jsonl*my_model*")
+        assert command("rejudge", made.name, *options) == 0, command.err
+        (again,) = Path("benchmark_output/runs/other").glob("any_jsonl*my_model*")
+        assert len(second.calls) > len(answers) / 2
+    for folder in (made, again):
+        stats = json.loads((folder / "per_instance_stats.json").read_text())
+        scores = [
+            stat["mean"]
+            for row in stats
+            for stat in row["stats"]
+            if stat["name"]["name"] == "longctx_score"
+        ]
+        assert scores == [1.0] * len(answers)
+
+
+def test_a_damaged_run(
+    command: Command, servers: dict[str, Server], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A damaged run is one line and does not keep the others from being judged; named, it ends the command."""
+    assert run(command, servers, "a") == 0
+    assert run(command, servers, "b") == 0
+    whole, damaged = (
+        Path("benchmark_output/runs/s") / RUN.format(judge=judge) for judge in ("a", "b")
+    )
+    contents = {name: (damaged / name).read_bytes() for name in FILES}
+    for name in FILES:
+        (damaged / name).write_bytes(contents[name][: len(contents[name]) // 2])
+        assert command("rejudge", "--suite", "s") == 0, command.err
+        assert command.out == f"{whole}\n"
+        said = f"{caplog.text}{command.err}"
+        caplog.clear()
+        (line,) = [line for line in said.splitlines() if "left out" in line]
+        assert f"{damaged / name} cannot be read" in line
+        assert command("rejudge", damaged.name, "--suite", "s") == 2
+        assert f"{damaged / name} cannot be read" in command.err
+        (damaged / name).write_bytes(contents[name])
+
+
+FILES = ("run_spec.json", "scenario_state.json")
+"""The files of a run that are read to judge it again."""

@@ -15,7 +15,7 @@ from tests.support.commands import Command
 def test_helmet(command: Command) -> None:
     """A subset of HELMET that half of the models selected keeps the ranking of the others at a quarter of the price."""
     assert command("subset", "helmet", "--agreement", "0.9", "--json", "out.json") == 0, command.err
-    assert "Agreement with the ranking by Borda" in command.out
+    assert "Agreement with the ranking by the mean of everything" in command.out
     content = json.loads(Path("out.json").read_text())
     assert content["price"] <= 0.25
     assert content["agreement"]["the mean of everything"]["low"] >= 0.9

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from core_evals.helm_longctx.results import read_results, write_files
+from helm_longctx.errors import InputError
 from helm_longctx.runner import LongContextRunner
 from tests.runner.making import deployed, make_run
 from tests.support.leaderboards import summarize_suite
@@ -84,6 +86,47 @@ def test_files(suite: Path, tmp_path: Path) -> None:
     assert [row["id"] for row in instances] == [row["id"] for row in responses]
     assert all(row["success"] and row["completions"][0]["text"] for row in responses)
     assert all(row["references"] and len(row["input"]["text"]) < 10_000 for row in instances)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["run_spec.json", "stats.json", "per_instance_stats.json", "scenario_state.json"],
+)
+def test_a_damaged_run(
+    name: str, suite: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A damaged run is left out of the scores and files with a warning, and the others are as without it."""
+    copy = tmp_path / "suite"
+    (run,) = suite.glob("helmet_recall*")
+    shutil.copytree(run, copy / run.name)
+    shutil.copytree(run, copy / "damaged")
+    file = copy / "damaged" / name
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert read_results(copy) == read_results(suite)
+    write_files(copy, tmp_path)
+    lines = {line for line in caplog.text.splitlines() if "left out" in line}
+    assert lines
+    assert all(f"{file} cannot be read" in line for line in lines)
+    for path in (tmp_path / "instances.jsonl", tmp_path / "results.jsonl"):
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        assert [row["run"] for row in rows] == [run.name] * 16
+    file.unlink()
+    shutil.rmtree(copy / run.name)
+    file.write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_results(copy)
+
+
+def test_generated_questions(suite: Path, tmp_path: Path) -> None:
+    """Tasks, groups and answers say that the questions are not the benchmark's own."""
+    results = read_results(suite)
+    for kind in ("tasks", "groups"):
+        for name in results[kind]:
+            assert scores(results, kind, name)["generated_data"]["value"] == 1
+    write_files(suite, tmp_path)
+    (path,) = (tmp_path / "responses").iterdir()
+    answers = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert all(answer["generated_data"] is True for answer in answers)
 
 
 def test_a_suite_without_runs(tmp_path: Path) -> None:

@@ -121,12 +121,15 @@ def test_entries_for_the_hub(command: Command) -> None:
 @pytest.mark.usefixtures("training")
 def test_points_of_a_training() -> None:
     """The checkpoints of a training are one run, whose values have intervals and steps; a floor has a run of its own."""
-    points = loggers.find_points(read_suite(BOARDS, BENCHMARKS).boards)
-    assert list(points) == ["longctx/null", "mine/step-*"]
-    assert list(points["mine/step-*"]) == sorted(STEPS)
-    values = points["mine/step-*"][3000]
+    trainings = loggers.find_series(read_suite(BOARDS, BENCHMARKS).boards)
+    assert list(trainings) == ["longctx/null", "mine/step-*"]
+    points = trainings["mine/step-*"].points
+    assert list(points) == sorted(STEPS)
+    values = points[3000]
     start = "helmet/json_kv/4k"
     assert values[f"{start}/low"] < values[f"{start}/score"] == 0.6 < values[f"{start}/high"]
+    # The questions of this suite were generated, because HELMET's archive is missing.
+    assert values[f"{start}/generated"] == 1
 
 
 @pytest.mark.usefixtures("training")
@@ -135,7 +138,10 @@ def test_tensorboard(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, [f"tensorboard:{tmp_path}"], "a")
+    lines = loggers.log_scores(
+        read_suite(BOARDS, BENCHMARKS).boards, [f"tensorboard:{tmp_path}"], "a"
+    )
+    assert all("generated questions, not the benchmark's own" in line for line in lines)
     events = EventAccumulator(str(tmp_path / "a/mine/step-"))
     events.Reload()
     found = {Scalar.step: Scalar.value for Scalar in events.Scalars("helmet/json_kv/4k/score")}

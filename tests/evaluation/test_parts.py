@@ -13,8 +13,8 @@ import helm_longctx as lc
 from helm_longctx.benchmarks.mrcr import tasks as mrcr
 from helm_longctx.data.root import ENVIRONMENT
 from tests.evaluation.calls import call
+from tests.golden_makers.model_answers import build
 from tests.models.answers.entries import ENTRIES
-from tests.models.answers.make_answers import build
 from tests.support.commands import Command
 
 WITHOUT = ("graphwalks", "longbench_write", "longproc", "mrcr", "oneruler")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from helm_longctx.apps.judge_checks import measures as module
 from helm_longctx.apps.judge_checks.measures import agreement, agreement_of_all, pairwise
 from helm_longctx.apps.judge_checks.tables import (
+    alpha_interval,
     kappas,
     ordinal_alphas,
     table_interval,
@@ -79,6 +80,24 @@ def test_many_raters() -> None:
         "b / d",
         "c / d",
     ]
+
+
+def test_the_interval_of_a_jury_is_right_for_uneven_grades() -> None:
+    """Where a tenth of the grades is rare, a bootstrap of 20 items was right in two of three samples."""
+    random = np.random.default_rng(3)
+    shares = [0.1, 0.9]
+    truth = 0.3
+    hits = 0
+    for _ in range(60):
+        right = random.choice(2, size=20, p=shares)
+        guess = random.choice(2, size=(3, 20), p=shares)
+        ratings = np.where(random.random(20) < truth, right, guess).astype(float)
+        if np.ptp(ratings):
+            low, high = alpha_interval(ratings)
+            hits += low <= truth <= high
+    assert hits >= 54
+    two = np.array(counted([[15, 10], [5, 20]]), dtype=float)
+    assert alpha_interval(two) == pytest.approx(table_interval(*two, ordinal_alphas), abs=0.04)
 
 
 GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40)

@@ -81,16 +81,8 @@ def test_three_models() -> None:
     ]
     table = compare(results, ["a/z", "a/x", "a/y"])
     best, *others = table.standings(table.pairings())
-    assert (best.model, best.rank.rank, best.rank.high, best.kemeny, best.borda) == (
-        "a/x",
-        1,
-        1,
-        1,
-        2,
-    )
+    assert (best.model, best.rank.rank, best.rank.high) == ("a/x", 1, 1)
     assert all((other.rank.low, other.rank.high) == (2, 3) for other in others)
-    assert best.profile[0] == 1
-    assert best.profile[-1] == 0
     pairs = [pairing for pairing in table.pairings() if pairing.by == "all"]
     assert len(pairs) == 3
     assert sorted(pair.better for pair in pairs) == ["", "a/x", "a/x"]

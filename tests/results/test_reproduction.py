@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +20,15 @@ from helm_longctx.apps.reproduction.reproduction import (
     measure,
     published_interval,
 )
+from helm_longctx.benchmarks.helmet import BENCHMARK as HELMET
 from helm_longctx.benchmarks.mrcr import BENCHMARK as MRCR
+from helm_longctx.results.boards import category_results, mean_of_results
 from helm_longctx.results.reading import Result, Run, Statistic, interval_of
 from helm_longctx.results.statistics.intervals import (
     Interval,
-    area_over_lengths,
     mean_interval,
     mean_of_means,
+    weigh_lengths,
 )
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
@@ -54,24 +57,21 @@ ARENA = {
 def test_context_arenas_area(model: str) -> None:
     """The area over lengths gives both of Context Arena's columns from its bins, to the printed digit."""
     bins, short, long = ARENA[model]
-    intervals = {
-        8192 << power: Interval(value, value, value, 100) for power, value in enumerate(bins)
-    }
-    assert round(area_over_lengths(intervals).mean, 1) == pytest.approx(long, abs=0.1)
-    until_128k = {length: each for length, each in intervals.items() if length <= 131072}
-    assert round(area_over_lengths(until_128k).mean, 1) == pytest.approx(short, abs=0.1)
+    scores = {8192 << power: value for power, value in enumerate(bins)}
+    assert round(area(scores), 1) == pytest.approx(long, abs=0.1)
+    until_128k = {length: score for length, score in scores.items() if length <= 131072}
+    assert round(area(until_128k), 1) == pytest.approx(short, abs=0.1)
+
+
+def area(scores: Mapping[int, float]) -> float:
+    weights = weigh_lengths(scores)
+    return sum(weights[length] * score for length, score in scores.items())
 
 
 @given(st.dictionaries(st.integers(1, 10**6), st.floats(0, 1), min_size=2, max_size=9))
 def test_an_area_is_a_weighted_mean(scores: dict[int, float]) -> None:
-    """The area lies between the lowest and the highest score, and its interval contains it."""
-    intervals = {
-        length: Interval(s, max(0, s - 0.1), min(1, s + 0.1), 5) for length, s in scores.items()
-    }
-    area = area_over_lengths(intervals)
-    assert min(scores.values()) - 1e-9 <= area.mean <= max(scores.values()) + 1e-9
-    assert area.low <= area.mean <= area.high
-    assert area.n == 5 * len(scores)
+    """The area lies between the lowest and the highest score."""
+    assert min(scores.values()) - 1e-9 <= area(scores) <= max(scores.values()) + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -245,3 +245,60 @@ def test_the_run_with_the_most_questions_counts() -> None:
     (unknown,) = measure(replace(PROTOCOL, samples=None), MRCR, [small])
     assert unknown.reasons == ()
     assert measure(PROTOCOL, MRCR, [replace(whole, length=16384)]) == []
+
+
+def test_the_same_questions_have_one_interval() -> None:
+    """The mean over entries of one task each has the interval that the entry of all tasks has."""
+    tasks = HELMET.entries["helmet_recall"].tasks
+    entries = tuple(f"helmet_recall:task={task.name},length=8k" for task in tasks)
+    protocol = replace(PROTOCOL, entries=entries, aggregation="mean over entries", samples=12)
+    results = []
+    for task in tasks:
+        right = task.name in ("json_kv", "ruler_niah_mk_2")
+        rows = [
+            replace_answer(own_result(1).answers[0], task.name, f"q{number}", right and not number)
+            for number in range(3)
+        ]
+        interval = interval_of(rows)
+        args = {"task": task.argument, "length": 8192}
+        spec = {
+            "name": task.name,
+            "adapter_spec": {"model": "m", "num_trials": 1},
+            "scenario_spec": {"args": args},
+        }
+        results.append(
+            Result(
+                benchmark="helmet",
+                entry="helmet_recall",
+                task=task.name,
+                model="m",
+                length=8192,
+                context="full",
+                interval=interval,
+                answers=tuple(rows),
+                run=Run(path=Path(task.name), spec=spec, tasks=(task,), judge=""),
+                statistics={MAIN_METRIC: Statistic(interval)},
+            )
+        )
+    (found,) = measure(protocol, HELMET, results)
+    (category,) = category_results(results, HELMET)
+    assert category.interval.n == 12
+    assert (found.interval.low, found.interval.high) == pytest.approx(
+        (category.interval.low, category.interval.high)
+    )
+    # Two entries, of one task and of the others, give other weights, and no interval of intervals.
+    parts = [category_results(part, HELMET)[0] for part in (results[:1], results[1:])]
+    nested = replace(category, parts=tuple(parts))
+    uneven = mean_of_results(nested.weighted_tasks)
+    assert uneven.mean == pytest.approx((1 / 3 + 1 / 9) / 2)
+    by_intervals = mean_of_means([part.interval for part in parts])
+    assert (round(100 * by_intervals.low, 1), round(100 * by_intervals.high, 1)) == (0.0, 92.5)
+    assert uneven.high - uneven.low < 0.8 * (by_intervals.high - by_intervals.low)
+
+
+def replace_answer(
+    answer: InstanceScore, task: str, instance: str, is_right: bool
+) -> InstanceScore:
+    return answer._replace(
+        task=task, instance=instance, score=float(is_right), group=f"{task}: {instance}"
+    )

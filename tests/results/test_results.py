@@ -9,24 +9,29 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helm_longctx.apps.exchange.export import AVERAGE
 from helm_longctx.results.boards import (
     category_results,
     choose_tasks,
     make_boards,
+    mean_of_results,
     overall_results,
     shorten_folders,
 )
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import Result, published_results, read_results
-from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.reading import Result, Statistic, published_results, read_results
+from helm_longctx.results.statistics.intervals import Interval, mean_interval, mean_of_means
 from helm_longctx.results.statistics.ranking import spearman
 from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from helm_longctx.tasks.task import MAIN_METRIC
 from tests.benchmarks.lv_eval.printed import PRINTED
 
 TESTS = Path(__file__).parents[1]
@@ -192,6 +197,43 @@ def test_an_overall_score_has_an_interval() -> None:
     assert overall.interval
     assert overall.interval.mean == pytest.approx(0.5)
     assert 0.45 < overall.interval.low < 0.5
+
+
+@given(
+    st.sampled_from([(2, 2), (2, 3), (3, 2), (1, 4), (4, 1), (2, 1)]),
+    st.integers(1, 12),
+    st.randoms(use_true_random=False),
+)
+def test_the_grouping_of_tasks_does_not_change_an_interval(
+    shape: tuple[int, int], questions: int, random: Random
+) -> None:
+    """Tasks with equal weights have one mean and one interval, however they are grouped into categories."""
+    groups, size = shape
+    tasks = []
+    for number in range(groups * size):
+        scores = [float(random.random() < 0.5) for _ in range(questions)]
+        interval = mean_interval(scores)
+        tasks.append(
+            replace(
+                result("helmet_recall", str(number)),
+                interval=interval,
+                statistics={MAIN_METRIC: Statistic(interval)},
+            )
+        )
+    whole = result("helmet_recall", "")
+    flat = replace(whole, parts=tuple(tasks))
+    categories = [
+        replace(whole, parts=tuple(tasks[start : start + size]))
+        for start in range(0, len(tasks), size)
+    ]
+    nested = replace(whole, parts=tuple(categories))
+    found = mean_of_results(nested.weighted_tasks)
+    expected = mean_of_results(flat.weighted_tasks)
+    assert (found.mean, found.low, found.high) == pytest.approx(
+        (expected.mean, expected.low, expected.high)
+    )
+    plain = mean_of_means([task.interval for task in tasks])
+    assert (found.low, found.high, found.n) == pytest.approx((plain.low, plain.high, plain.n))
 
 
 def test_why_there_is_no_overall_score() -> None:

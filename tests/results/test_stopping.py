@@ -203,3 +203,42 @@ def test_failures_of_wrong_answers_do_not_end_a_run() -> None:
     verdict = question.decide()
     assert verdict.interval.high < 0
     assert verdict.text == ""
+
+
+@pytest.mark.parametrize(
+    ("rule", "failed_side"), [("score=60", 0.0), ("score=40", 1.0), ("width=15", 0.0)]
+)
+def test_failures_do_not_decide_a_score(rule: str, failed_side: float) -> None:
+    """A model of which the wrong, or the right answers fail has no score above or below a threshold by that.
+
+    It has no narrow interval either: what the failures could have scored belongs to it.
+    """
+    right = np.random.default_rng(5).random(400) < 0.5
+    answers = [
+        score(number, None if value == failed_side and number % 4 else value)
+        for number, value in enumerate(map(float, right))
+    ]
+    question = Question(parse_rule(rule), ["m"])
+    question.observe([answers])
+    verdict = question.decide()
+    assert (verdict.text, verdict.is_left_to_failures) == ("", True)
+    assert str(verdict) == "cannot tell: failures decide"
+    assert verdict.interval.low < 0.5 < verdict.interval.high
+    only_answers = Question(parse_rule(rule), ["m"])
+    only_answers.observe([[answer for answer in answers if answer.score is not None]])
+    assert only_answers.decide().text
+
+
+def test_few_failures_leave_a_clear_score_decided() -> None:
+    """A score that is above the threshold also with failures as wrong answers is above it."""
+    answers = [score(number, 1.0 if number % 10 else None) for number in range(100)]
+    question = Question(parse_rule("score=60"), ["m"])
+    question.observe([answers])
+    verdict = question.decide()
+    assert verdict.text == "m is above 60 %"
+    assert verdict.interval.mean == pytest.approx(1.0)
+    # A repeat that failed counts in proportion.
+    halves = [score(0, 1.0), score(0, None, repeat=1)]
+    question = Question(parse_rule("width=50"), ["m"])
+    question.observe([halves])
+    assert question.decide().interval.low < 0.5

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from helm_longctx.apps.costs.sections import (
+    Costs,
     cost_sections,
     find_accuracies,
     find_costs,
     find_frontier,
     find_points,
+    find_unsure,
 )
 from helm_longctx.apps.report.build import write_instance_pages
 from helm_longctx.documents.document import Report
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.results.boards import Board, read_suite
+from helm_longctx.results.comparison import find_differences
+from helm_longctx.results.statistics.comparison import Decision
 from helm_longctx.tasks.loading import grow
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example
@@ -78,6 +83,20 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     assert plain in frontier
     assert refine not in frontier
     assert compact.dollars
+    # With four questions, a row that is dearer and better can be so by chance.
+    prices = {compact.score.model: 1.0, plain.score.model: 2.0, refine.score.model: 3.0}
+    rows = [plain, compact, refine]
+
+    def price(costs: Costs) -> float | None:
+        return prices[costs.score.model]
+
+    best = find_frontier(rows, price)
+    assert best == [plain, compact]
+    differences = find_differences(board, "json_kv", length)
+    assert find_unsure(best, rows, price, differences) == [plain]
+    pair = (plain.score.model, compact.score.model)
+    surely = Decision(replace(differences[pair].comparison, p_value=0.001), adjusted=0.001)
+    assert find_unsure(best, rows, price, {**differences, pair: surely}) == []
     (section,) = cost_sections(board)
     titles = [block.title for block in section.blocks]  # type: ignore[union-attr]
     assert titles[:3] == [

@@ -134,15 +134,19 @@ def register(name: str, client: str, address: str) -> None:
     register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
 
 
-@pytest.mark.parametrize("client", ["OpenAIClient", "AnthropicClient"])
-def test_agent_reads_by_native_tool_calls(client: str, tmp_path: Path) -> None:
-    """In both protocols the model gets tools, its calls are carried out, and the last text is the answer."""
-    with serve_tools(scripted.reader) as (address, bodies):
+@pytest.mark.parametrize(
+    ("client", "streams_only"),
+    [("OpenAIClient", False), ("OpenAIClient", True), ("AnthropicClient", False)],
+)
+def test_agent_reads_by_native_tool_calls(client: str, streams_only: bool, tmp_path: Path) -> None:
+    """In both protocols, and in streams, the model gets tools, its calls are carried out, and the last text is the answer."""
+    with serve_tools(scripted.reader, streams_only) as (address, bodies):
         register("corp/scripted", client, address)
         run = making.make_run(tmp_path, RECALL + "agent" + MODEL, cache=True)
         assert set(scores(run).values()) == {1.0}
         sent = len(bodies)
-        assert sent == 3 * 4
+        answered = [body for body in bodies if body.get("stream", False) == streams_only]
+        assert len(answered) == 3 * 4
         making.make_run(tmp_path, RECALL + "agent" + MODEL, cache=True)
         assert len(bodies) == sent  # the request cache has them
     steps = [step for _, steps in read_steps(run) for step in steps]

@@ -165,6 +165,27 @@ def test_score(questions: Path, command: Command) -> None:
     assert not command.err
 
 
+@pytest.mark.parametrize("reasoning", [None, "", REASONING])
+def test_score_after_a_field(reasoning: str | None, tmp_path: Path, command: Command) -> None:
+    """White space before an answer is a server's only after reasoning in a field of its own, in `score` as in a run."""
+    record = {
+        "prediction": "\n\nAbC123xyza poem",
+        "references": ["AbC123xyza poem"],
+        "answer": "AbC123xyza poem",
+        "random_string_to_prepend": "AbC123xyz",
+        "reasoning": reasoning,
+    }
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(record) + "\n")
+    command("score", "mrcr:needles=2,length=8k", "--records", path)
+    assert command.rows[0]["longctx_score"] == (1.0 if reasoning else 0.0)
+    command("score", "mrcr:needles=2,length=8k", "--records", path, "--raw")
+    assert command.rows[0]["longctx_score"] == 0
+    path.write_text(json.dumps({**record, "reasoning": 7}) + "\n")
+    assert command("score", "mrcr:needles=2,length=8k", "--records", path) == 2
+    assert "records.jsonl:1: reasoning must be a string, found 7" in command.err
+
+
 def message_run(folder: Path, rows: int, message: dict[str, Any], **settings: Any) -> Path:
     """Make a run of a question for which a server sends a message, which ends with `stop`."""
     row = {"context": "The list.", "question": "Which?", "answers": [RIGHT]}

@@ -48,6 +48,7 @@ class CachedServer(ModelServer):
         first_hit: fewest blocks of a partial hit with which a fault of it shows.
         worse_every: a router sends each so many-th request to a second build, which loses a value in half of its
             answers; 0 for one build.
+        load_noise: how far a log-probability moves at most if the server has several requests at the same time.
         has_logprobs, has_counts: whether replies have log-probabilities, and counts of cached tokens.
         has_zeros: whether a count of cached tokens can be 0. vLLM leaves it out.
     """
@@ -61,6 +62,7 @@ class CachedServer(ModelServer):
     only: str = ""
     first_hit: int = 3
     worse_every: int = 0
+    load_noise: float = 0.0
     has_logprobs: bool = False
     has_counts: bool = True
     has_zeros: bool = True
@@ -71,6 +73,7 @@ class CachedServer(ModelServer):
     _sent: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _active: list[list[str]] = field(default_factory=list)
+    _busy: int = 0
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -127,20 +130,41 @@ class CachedServer(ModelServer):
             other = next((each for each in self._active if each != question), question)
             self._active.remove(question)
             question = other
+        is_alone = not self.load_noise or self._wait_alone()
         values = dict(pair for line in _LINES for pair in line.findall(seen))
         found = [values.get(key, "0") for key in question]
         if draws.random() < self.slip or (is_second and draws.random() < 0.5):
             found[draws.randrange(len(found))] = "1"
-        reply = self._reply(body, ", ".join(found), count, cached)
+        reply = self._reply(body, ", ".join(found), count, cached, is_alone)
         return {**reply, "system_fingerprint": f"fp-{1 + is_second}"} if self.worse_every else reply
 
-    def _reply(self, body: dict[str, Any], text: str, count: int, cached: int) -> dict[str, Any]:
+    def _wait_alone(self) -> bool:
+        """Wait a moment, and return whether no other request came or was there."""
+        with self._lock:
+            self._busy += 1
+            most = self._busy
+        for _ in range(10):
+            threading.Event().wait(0.001)
+            most = max(most, self._busy)
+        with self._lock:
+            self._busy -= 1
+        return most == 1
+
+    def _reply(
+        self,
+        body: dict[str, Any],
+        text: str,
+        count: int,
+        cached: int,
+        is_alone: bool = True,
+    ) -> dict[str, Any]:
         usage: dict[str, Any] = {"prompt_tokens": count, "completion_tokens": 9}
         if self.has_counts and (cached or self.has_zeros):
             usage["prompt_tokens_details"] = {"cached_tokens": cached}
         choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}}
         if self.has_logprobs and body.get("logprobs"):
-            noise = lambda: -0.01 * self.random.random()  # noqa: E731
+            most = 0.01 if is_alone else 0.01 + self.load_noise
+            noise = lambda: -most * self.random.random()  # noqa: E731
             content = [
                 {"token": word, "logprob": noise(), "top_logprobs": []} for word in text.split()
             ]

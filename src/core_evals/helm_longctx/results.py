@@ -3,21 +3,34 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, TextIO
 
+from helm_longctx.errors import InputError
 from helm_longctx.results.boards import average
 from helm_longctx.results.reading import Result, read_run
 from helm_longctx.results.statistics.intervals import standard_error
-from helm_longctx.runs.files import INSTANCE_STATS, STATS, read_rows, read_run_specs
-from helm_longctx.runs.scores import read_answers
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    RUN_SPEC,
+    STATS,
+    find_runs,
+    read_json,
+    read_rows,
+    read_run_spec,
+    read_undamaged,
+    reading,
+)
+from helm_longctx.runs.scores import Answer, read_answers
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.metric_names import GENERATED_DATA
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import MAIN_METRIC
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC
 
 Scores = dict[str, dict[str, Any]]
 """From the name of a statistic to its `value` and `stats`, as in NeMo Evaluator's `Score`."""
@@ -26,34 +39,59 @@ Scores = dict[str, dict[str, Any]]
 def read_results(suite: Path) -> dict[str, Any]:
     """Read the scores of a suite's runs in the form of NeMo Evaluator's `EvaluationResult`.
 
+    A damaged run is left out with a warning.
+
     Returns:
         `tasks`: every statistic of each task, by its run group; `groups`: the score of each run entry, which is the
-        unweighted mean over its tasks.
+        unweighted mean over its tasks, and the share of its questions that this package made in place of the
+        benchmark's own.
 
     Raises:
-        InputError: there is no finished run, or a file is damaged.
+        InputError: all runs are damaged.
     """
     tasks: dict[str, Scores] = {}
     groups: dict[str, Scores] = {}
-    for path, spec in read_run_specs(suite):
-        if (path / STATS).is_file():
-            results = read_run(path, spec, BENCHMARKS)
-            # HELM's own runs have no tasks: theirs is the entry's group.
-            names = {"": _group_of(spec)}
-            if results and results[0].run and results[0].run.tasks:
-                benchmark = next(each for each in BENCHMARKS if each.name == results[0].benchmark)
-                names = {
-                    task.name: _group_name(benchmark, task.name, spec)
-                    for task in results[0].run.tasks
-                }
-            found = {
-                names[result.task]: _scores(result) for result in results if result.task in names
-            }
-            tasks |= found
-            groups[_group_of(spec)] = (
-                next(iter(found.values())) if len(found) == 1 else _mean(results)
-            )
+    for _, run in read_undamaged(_find_finished_runs(suite), _read_scores):
+        tasks |= run.tasks
+        groups[run.group] = run.scores
     return {"tasks": _wrap(tasks), "groups": _wrap(groups)}
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """The scores of a run.
+
+    Args:
+        group: the name of its run entry's group.
+        scores: the statistics of the run entry.
+        tasks: the statistics of each of its tasks, by run group.
+    """
+
+    group: str
+    scores: Scores
+    tasks: Mapping[str, Scores]
+
+
+def _find_finished_runs(suite: Path) -> list[Path]:
+    return [run for run in find_runs(suite) if (run / STATS).is_file()]
+
+
+def _read_scores(path: Path) -> RunScores:
+    """Read the scores of a finished run, or raise an `InputError`."""
+    spec = read_run_spec(path)
+    results = read_run(path, spec, BENCHMARKS)
+    with reading(path / RUN_SPEC):
+        group = _group_of(spec)
+    # HELM's own runs have no tasks: theirs is the entry's group.
+    names = {"": group}
+    if results and results[0].run and results[0].run.tasks:
+        benchmark = next(each for each in BENCHMARKS if each.name == results[0].benchmark)
+        names = {
+            task.name: _group_name(benchmark, task.name, spec) for task in results[0].run.tasks
+        }
+    tasks = {names[result.task]: _scores(result) for result in results if result.task in names}
+    scores = next(iter(tasks.values())) if len(tasks) == 1 else _mean(results)
+    return RunScores(group=group, scores=scores, tasks=tasks)
 
 
 def _wrap(results: Mapping[str, Scores]) -> dict[str, Any]:
@@ -110,42 +148,73 @@ def _mean(results: Sequence[Result]) -> Scores:
     errors = [each.statistics[MAIN_METRIC].error for each in scored]
     known = {} if any(map(math.isnan, errors)) else {"stderr": math.hypot(*errors) / len(errors)}
     count = sum(row.score is not None for each in scored for row in each.answers)
-    return {MAIN_METRIC: {"value": mean.interval.mean, "stats": {"count": count, **known}}}
+    scores: Scores = {
+        MAIN_METRIC: {"value": mean.interval.mean, "stats": {"count": count, **known}}
+    }
+    generated = [
+        result.statistics[GENERATED_DATA].interval.mean
+        for result in scored
+        if GENERATED_DATA in result.statistics
+    ]
+    if generated:
+        scores[GENERATED_DATA] = {"value": fmean(generated), "stats": {}}
+    return scores
 
 
 def write_files(suite: Path, folder: Path) -> None:
     """Write `responses/`, `instances.jsonl` and `results.jsonl` from a suite's runs.
 
-    Long prompts are shortened, as in the run's own files; `helm-longctx show` prints them whole.
+    Long prompts are shortened, as in the run's own files; `helm-longctx show` prints them whole. A damaged run is left
+    out with a warning.
 
     Raises:
-        InputError: a file of a run is damaged.
+        InputError: all runs are damaged.
     """
-    runs = [run for run, _ in read_run_specs(suite) if (run / STATS).is_file()]
-    answers = (
-        (run.name, answer) for run in runs for answer in read_answers(run) if not answer.key[2]
-    )
-    _write_lines(
-        folder / "instances.jsonl",
-        ({"run": name, **each.state["instance"]} for name, each in answers),
-    )
-    rows = ({"run": run.name, **row} for run in runs for row in read_rows(run / INSTANCE_STATS))
-    _write_lines(folder / "results.jsonl", rows)
     (folder / "responses").mkdir(exist_ok=True)
-    for run in runs:
-        responses = (
-            {
-                **{"id": answer.key[1], "task": answer.key[0] or None, "repeat": answer.key[2]},
-                **{
-                    name: (answer.state.get("result") or {}).get(name)
-                    for name in ("success", "completions", "error")
-                },
-            }
-            for answer in read_answers(run)
-        )
-        _write_lines(folder / "responses" / f"{run.name}.jsonl", responses)
+    with (
+        (folder / "instances.jsonl").open("w", encoding="utf-8") as instances,
+        (folder / "results.jsonl").open("w", encoding="utf-8") as statistics,
+    ):
+
+        def write_run(run: Path) -> None:
+            # A run that has no scores because of a damaged file has no lines, either.
+            read_run_spec(run)
+            read_json(run / STATS)
+            ends = [(file, file.tell()) for file in (instances, statistics)]
+            responses = folder / "responses" / f"{run.name}.jsonl"
+            try:
+                with responses.open("w", encoding="utf-8") as file:
+                    for answer in read_answers(run):
+                        _write_line(file, _describe_response(answer))
+                for answer in read_answers(run):
+                    # Repeats are of the same instances.
+                    if not answer.key[2]:
+                        _write_line(instances, {"run": run.name, **answer.state["instance"]})
+                for row in read_rows(run / INSTANCE_STATS):
+                    _write_line(statistics, {"run": run.name, **row})
+            except InputError:
+                responses.unlink()
+                for file, end in ends:
+                    file.seek(end)
+                    file.truncate()
+                raise
+
+        for _ in read_undamaged(_find_finished_runs(suite), write_run):
+            pass
 
 
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+def _describe_response(answer: Answer) -> dict[str, Any]:
+    result = answer.state.get("result") or {}
+    return {
+        "id": answer.key[1],
+        "task": answer.key[0] or None,
+        "repeat": answer.key[2],
+        "generated_data": answer.sample is not None and answer.sample.source == GENERATED_SOURCE,
+        "success": result.get("success"),
+        "completions": result.get("completions"),
+        "error": result.get("error"),
+    }
+
+
+def _write_line(file: TextIO, row: Mapping[str, Any]) -> None:
+    file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -21,9 +21,9 @@ from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.tasks.entry import Entry, fetch_command, parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
-from helm_longctx.tasks.reasoning import may_contain_reasoning, split_reasoning
+from helm_longctx.tasks.reasoning import may_contain_reasoning, split_answer
 from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
-from helm_longctx.tasks.task import Record, Scores, Task
+from helm_longctx.tasks.task import MOST_SCORED, Record, Scores, Task
 
 EntryArgument = Annotated[
     str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")
@@ -115,30 +115,39 @@ def score(
 ) -> None:
     """Score outputs that you already have, without data. Print a JSON line for each record, in the same order.
 
-    Reasoning between known marks, such as <think> tags, is removed from a prediction first, as in a run.
+    Reasoning between known marks, such as <think> tags, is removed from a prediction first, as in a run. A record with
+    the reasoning that a server gave in a field of its own has it as `reasoning`.
     """
     checked = resolve_entry(BENCHMARKS, entry)
     checked.check_machine()
     (task,) = checked.tasks
     unfinished = 0
     suspected = 0
+    scored_in_part = 0
     for row in JsonLines(records, {"prediction": str, "references": list}):
         where = f"{records}:{row.number}"
         for reference in row["references"]:
             if not isinstance(reference, str):
                 raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
         task.check_record(row, where)
+        reasoning = row.pop("reasoning", None)
+        if not isinstance(reasoning, str | None):
+            raise InputError(f"{where}: reasoning must be a string, found {shorten(reasoning)}")
         if not raw:
             prediction = row["prediction"]
-            split = split_reasoning(prediction)
+            split = split_answer(prediction, reasoning)
             unfinished += split.is_open
             suspected += may_contain_reasoning(prediction, row["references"])
             row["prediction"] = split.answer
+        scored_in_part += len(row["prediction"]) > MOST_SCORED
         record = {**row, **task.record_fields(checked.settings)}
         sys.stdout.buffer.write(_json_line(_score_record(task, record, where)))
     sys.stdout.flush()
     if unfinished:
         _warn(f"the reasoning of {unfinished} predictions has no end, so they are scored whole")
+    if scored_in_part:
+        most = f"{MOST_SCORED:,}"
+        _warn(f"only the first {most} characters of {scored_in_part} predictions were scored")
     if suspected:
         _warn(f"{suspected} predictions may contain reasoning: they begin with unknown marks")
 

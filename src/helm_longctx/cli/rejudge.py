@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from helm_longctx.config.shared import LocalPath, OutputPath, Suite, fill_registries, hide_chatter
-from helm_longctx.errors import InputError
+from helm_longctx.errors import DamagedRunError, InputError
 from helm_longctx.results.suite import suite_folder, suite_path
 
 
@@ -29,7 +29,7 @@ def rejudge(
 
     With the run's own judge, only failed calls are repeated, and the run's files are replaced. Standard error says how
     many verdicts were recovered and how many are still missing. With HELM_LONGCTX_JUDGE_READINGS=6, calls whose replies
-    could not be parsed are repeated, too.
+    could not be parsed are repeated, too. A damaged run is left out, unless it was named.
     """
     folder = suite_folder(output_path, suite)
     if to is not None:
@@ -49,9 +49,19 @@ def rejudge(
     with hide_chatter():
         rejudger = Rejudger(output_path, to or suite, local_path)
     without: list[str] = []
-    for run, spec in rejudger.specs(folders, judge).items():
-        with hide_chatter():
-            result = rejudger.rejudge(run, spec)
+    damaged: list[DamagedRunError] = []
+    specs = rejudger.specs(folders, judge)
+    for run, spec in specs.items():
+        try:
+            with hide_chatter():
+                result = rejudger.rejudge(run, spec)
+        except DamagedRunError as error:
+            # A run that was named must not be left out.
+            if runs:
+                raise
+            damaged.append(error)
+            print(f"left out: {error}", file=sys.stderr)
+            continue
         count = (
             f"{result.verdicts} verdicts given"
             if judge
@@ -62,6 +72,8 @@ def rejudge(
         print(result.folder, flush=True)
         if result.missing and not result.verdicts:
             without.append(run.name)
+    if len(damaged) == len(specs):
+        raise damaged[0]
     if without:
         raise InputError(
             f"no judge gave a verdict in {', '.join(without)}; run the command again later"

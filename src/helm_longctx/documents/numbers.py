@@ -56,14 +56,18 @@ def points(margin: float) -> str:
     return f"{100 * margin:g} point{'' if margin == 0.01 else 's'}"
 
 
+_SIGNS = ("+", "-", "−")
+
+
 def range_text(low: float, high: float, show: Callable[[float], str] = percent) -> str:
     """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`. It is empty if its ends are not known."""
     if math.isnan(high - low):
         return ""
-    ends = (show(low), show(high))
+    start = show(low)
+    end = show(high)
     # A dash before or after a sign would look like another minus.
-    has_sign = any(end.startswith(("+", "-", "−")) for end in ends)
-    return (" to " if has_sign else "–").join(ends)
+    is_signed = start.startswith(_SIGNS) or end.startswith(_SIGNS)
+    return f"{start} to {end}" if is_signed else f"{start}–{end}"
 
 
 def interval_text(

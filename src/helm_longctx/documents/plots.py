@@ -94,10 +94,6 @@ THEMES = {
 """Vega's configuration by theme. Readers with red-green blindness can also distinguish the colours."""
 
 
-DASHES = ([1, 0], [7, 3], [2, 2])
-"""Dashes of lines without points: the eight colours are used with each of them."""
-
-
 _LEGEND = {"orient": "bottom", "columns": 4, "title": None}
 """The legend of models."""
 
@@ -108,16 +104,15 @@ _HEAT = {
 }
 
 
-def _model_scales(second: str) -> Spec:
-    """Return the encoding of models by colour, and by shape or by dashes, so that the legend tells 24 of them apart."""
-    values = list(SHAPES) if second == "shape" else [dash for dash in DASHES for _ in range(8)]
+def _model_scales() -> Spec:
+    """Return the encoding of models by colour and by shape, so that the legend tells 24 of them apart."""
     model = {"field": "model", "type": "nominal", "sort": None}
     # The encodings are in different layers, so Vega-Lite would make a legend of each.
-    look = {second: {"value": {"expr": f"scale('{second}', datum.value)"}}}
+    look = {"shape": {"value": {"expr": "scale('shape', datum.value)"}}}
     return {
         # Of layers, only one may have an encoding of its own in the legend.
         "color": {**model, "legend": {**_LEGEND, "encoding": {"symbols": look}}},
-        second: {**model, "legend": None, "scale": {"range": values}},
+        "shape": {**model, "legend": None, "scale": {"range": list(SHAPES)}},
     }
 
 
@@ -223,7 +218,7 @@ def curves(
         "columns": 3,
         "spec": {
             **{"width": 330, "height": 190},
-            "encoding": {"x": x, "color": {**_model_scales("shape")["color"], "legend": _LEGEND}},
+            "encoding": {"x": x, "color": {**_model_scales()["color"], "legend": _LEGEND}},
             "layer": _curve_layers(over, _AXIS if is_share else {"format": ".2f"}),
         },
     }
@@ -251,7 +246,7 @@ def _curve_layers(over: str, axis: Spec) -> list[Spec]:
         },
         {
             "mark": {"type": "point", "filled": True, "size": 40, "opacity": 1},
-            "encoding": {"y": y, **_model_scales("shape"), "tooltip": tooltip},
+            "encoding": {"y": y, **_model_scales(), "tooltip": tooltip},
         },
         _marks({"y": y}),
     ]
@@ -605,24 +600,6 @@ def over_time() -> Spec:
                 {"field": "date", "type": "temporal"},
                 {"field": "score", **_PERCENT},
             ],
-        },
-    }
-
-
-def profiles() -> Spec:
-    """Return for each model, the share of tasks with at least some score. Rows have `model`, `threshold`, `share`."""
-    return {
-        **_base(760, 280),
-        "mark": {"type": "line", "interpolate": "step-after", "tooltip": True},
-        "encoding": {
-            "x": {"field": "threshold", "type": "quantitative", "title": "score", "axis": _AXIS},
-            "y": {
-                "field": "share",
-                "type": "quantitative",
-                "title": "share with a higher score",
-                "axis": _AXIS,
-            },
-            **_model_scales("strokeDash"),
         },
     }
 

@@ -47,6 +47,7 @@ from helm_longctx.models.apis.usage import (
 )
 from helm_longctx.tasks.judge_scores import BY_JUDGE, JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import (
+    GENERATED_DATA,
     depth_score,
     metric_fields,
     nearest_depth,
@@ -55,16 +56,19 @@ from helm_longctx.tasks.metric_names import (
 )
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
-from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, UNREAD, Record
+from helm_longctx.tasks.task import (
+    GENERATED_SOURCE,
+    MAIN_METRIC,
+    MOST_SCORED,
+    UNREAD,
+    Record,
+    limit_prediction,
+)
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
 """Failures that have their own counts, because they depend on the model and repeat."""
 
 OTHER_FAILURES = "request_failed"
-
-MOST_SCORED = 1 << 19
-"""Characters of an answer that are scored, eight times the longest output of a benchmark. Some metrics take time that
-grows with the square of the length, so an answer of 50 MB would stop a run."""
 
 
 class LongContextMetric(Metric):
@@ -231,7 +235,7 @@ class LongContextMetric(Metric):
             # An answer has one annotator. If it had several, the largest value would be right.
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
-        yield "generated_data", float(sample.source == GENERATED_SOURCE)
+        yield GENERATED_DATA, float(sample.source == GENERATED_SOURCE)
         yield "subsampled", float(sample.drawn_from is not None)
         # Older caches and runs have negative times where the system's clock was set back during a request.
         if (
@@ -413,7 +417,7 @@ def _usage_values(
 
 
 def scored_record(state: RequestState, sample: Sample) -> Record:
-    """Return the record that the task's scorer gets (see `tasks/task.py`)."""
+    """Return the record that the task's scorer and its judges get (see `tasks/task.py`)."""
     assert state.result
     # The model continued the prefix, and the official code scores both together (HELMET eval.py:101).
     prefix = sample.answer_prefix if sample.style == "completion" and sample.prefix_scored else ""
@@ -421,12 +425,13 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
     # As in the official code, the prefix comes before the reasoning, which is removed with it.
     has_reasoning = split.reasoning is not None and not split.is_open
     prediction = split.answer if has_reasoning else prefix + split.answer
-    return {
+    record = {
         **sample.record,
         **(state.annotations or {}),
-        "prediction": prediction[:MOST_SCORED],
+        "prediction": prediction,
         "references": references(state),
     }
+    return limit_prediction(record)
 
 
 def references(state: RequestState) -> list[str]:

@@ -4,14 +4,15 @@ Tables, pages, exports and comparisons show what a board returns.
 """
 
 import math
+import operator
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from helm_longctx.documents.numbers import one_line
 from helm_longctx.errors import InputError
@@ -31,6 +32,8 @@ from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.methods.registry import METHODS
 from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import MAIN_METRIC, Task
+
+Key = TypeVar("Key", bound=Hashable)
 
 OVERALL = "overall"
 """The part that is the mean of a benchmark's averaged categories."""
@@ -101,21 +104,41 @@ class Board:
     @cached_property
     def results(self) -> Mapping[ScoreKey, Result]:
         """The result of each place that was run, with or without a score: of several judges the one that counts."""
-        rows = sorted(
-            (*self.tasks, *self.categories, *self.overalls), key=lambda each: not each.has_score
-        )
-        return {score_key(result): result for result in choose_results(rows, score_key)}
+        rows = (*self.tasks, *self.categories, *self.overalls)
+        with_score = [row for row in rows if row.has_score]
+        without_score = [row for row in rows if not row.has_score]
+        return choose_by_key([*with_score, *without_score], score_key)
 
     @cached_property
     def scores(self) -> Mapping[ScoreKey, Result]:
         """The result of each place that has a score."""
         return {place: each for place, each in self.results.items() if each.has_score}
 
+    @cached_property
+    def _scores_by_place(
+        self,
+    ) -> Mapping[tuple[str, int | None, str], Mapping[str, Result]]:
+        """The scores of each part at a length and in a context, by model, in the order of `models`."""
+        by_place: dict[tuple[str, int | None, str], dict[str, Result]] = {}
+        for key, result in self.scores.items():
+            by_place.setdefault((key.part, key.length, key.context), {})[key.model] = result
+        order = {model: index for index, model in enumerate(self.models)}
+        return {
+            place: {model: scores[model] for model in sorted(scores, key=order.__getitem__)}
+            for place, scores in by_place.items()
+        }
+
+    def scores_of(
+        self, part: str, length: int | None, context: str = "full"
+    ) -> Mapping[str, Result]:
+        """Return the scores of a part by model, the user's own models first."""
+        return self._scores_by_place.get((part, length, context), {})
+
     def score(
         self, model: str, part: str, length: int | None, context: str = "full"
     ) -> Result | None:
         """Return the score of a part, which can be `OVERALL`; None if the model lacks one."""
-        return self.scores.get(ScoreKey(model, part, length, context))
+        return self.scores_of(part, length, context).get(model)
 
     def find(
         self, model: str, part: str, length: int | None, context: str = "full"
@@ -140,6 +163,9 @@ class Board:
         Of several judges, the one with the most instances counts, and of these the official one.
         """
         found: dict[tuple[str, ...], list[Result]] = defaultdict(list)
+        scores = self.scores_of(task, length, context)
+        if not all(model in scores for model in models):
+            return []
         for model in models:
             for each in self._scores_by_judge.get(ScoreKey(model, task, length, context), ()):
                 found[each.conditions].append(each)
@@ -153,13 +179,13 @@ class Board:
     @cached_property
     def models(self) -> list[str]:
         """All models with a score, the user's own first."""
-        names = dict.fromkeys(place.model for place in self.scores)
-        return sorted(names, key=lambda name: name in self.published)
+        names = dict.fromkeys([place.model for place in self.scores])
+        return sorted(names, key=self.published.__contains__)
 
     @cached_property
     def published(self) -> frozenset[str]:
         """The models whose scores were published, and not measured here."""
-        return frozenset(place.model for place, each in self.scores.items() if each.is_published)
+        return frozenset([key.model for key, score in self.scores.items() if score.is_published])
 
     @cached_property
     def own_models(self) -> list[str]:
@@ -168,13 +194,25 @@ class Board:
 
     def is_floor(self, model: str) -> bool:
         """Whether a model's scores need no understanding."""
-        is_floor = model in FLOORS or show_model(model) in self.benchmark.floors
-        return is_floor or any(mark in model for mark in _FLOOR_MARKS)
+        if model not in self._is_floor:
+            is_named = model in FLOORS or show_model(model) in self.benchmark.floors
+            self._is_floor[model] = is_named or any(mark in model for mark in _FLOOR_MARKS)
+        return self._is_floor[model]
+
+    @cached_property
+    def _is_floor(self) -> dict[str, bool]:
+        """What `is_floor` returned, because pages ask for each score."""
+        return {}
+
+    @cached_property
+    def _floors(self) -> frozenset[str]:
+        """The models with a score that need no understanding, because this is asked for each score."""
+        return frozenset(model for model in self.models if self.is_floor(model))
 
     @cached_property
     def competitors(self) -> list[str]:
         """The models that are compared: all except the floors."""
-        return [model for model in self.models if not self.is_floor(model)]
+        return [model for model in self.models if model not in self._floors]
 
     @cached_property
     def lengths(self) -> list[int | None]:
@@ -247,10 +285,21 @@ class Board:
         return [part for part in self.columns if self._has_scores(part, length, context)]
 
     def _has_scores(self, part: str, length: int | None, context: str) -> bool:
-        return any((model, part, length, context) in self.scores for model in self.models)
+        return bool(self.scores_of(part, length, context))
 
     def tasks_of(self, part: str, length: int | None) -> list[str]:
         """Return the tasks of a part."""
+        place = (part, length)
+        if place not in self._tasks_of:
+            self._tasks_of[place] = self._find_tasks(part, length)
+        return list(self._tasks_of[place])
+
+    @cached_property
+    def _tasks_of(self) -> dict[tuple[str, int | None], list[str]]:
+        """What `tasks_of` returned, because it is asked for each score."""
+        return {}
+
+    def _find_tasks(self, part: str, length: int | None) -> list[str]:
         if part == OVERALL:
             return [
                 task for column in self.columns_at(length) for task in self.tasks_of(column, length)
@@ -270,7 +319,8 @@ class Board:
         models = self.own_models or self.models
         places = {(place.model, place.length) for place in self.scores}
         having = {
-            length: sum((model, length) in places for model in models) for length in self.lengths
+            length: len([model for model in models if (model, length) in places])
+            for length in self.lengths
         }
         # The lengths are ascending, so the last one is the longest.
         return [length for length, count in having.items() if 2 * count > max(having.values())][-1]
@@ -280,11 +330,12 @@ class Board:
 
         A part that only floors have ranks nothing, so it is used only if there is no other.
         """
-        models = self.own_models or self.models
+        models = set(self.own_models or self.models)
 
         def count(part: str) -> tuple[bool, int, int]:
             ranked = [each.model in models for each in self.ranking(length, part)]
-            having = sum((each, part, length, "full") in self.scores for each in models)
+            scores = self.scores_of(part, length)
+            having = len([model for model in models if model in scores])
             return bool(ranked), sum(ranked), having
 
         # `max` returns the first of equal parts, so the overall score is preferred. Without full context there is none.
@@ -321,11 +372,11 @@ class Board:
             else max(sets, key=lambda tasks: (sets.count(tasks), len(tasks)), default=whole)
         )
         judged = [each for each, tasks in zip(own, sets, strict=True) if tasks == ranked]
-        origins = [(each.judges, each.is_generated) for each in judged]
+        origins = Counter((each.judges, each.is_generated) for each in judged)
         chosen = max(
             judged,
             key=lambda each: (
-                origins.count((each.judges, each.is_generated)),
+                origins[each.judges, each.is_generated],
                 each.is_official,
                 not each.is_generated,
             ),
@@ -348,8 +399,21 @@ class Board:
 
     def competing(self, length: int | None, part: str = OVERALL) -> list[Result]:
         """Return all scores of a part, the best first, without the floors. They can be means over different tasks."""
-        found = [score for model in self.competitors if (score := self.score(model, part, length))]
-        return sorted(found, key=lambda score: -score.interval.mean)
+        key = (length, part)
+        if key not in self._competing:
+            scores = self.scores_of(part, length)
+            means = {
+                model: -score.interval.mean
+                for model, score in scores.items()
+                if model not in self._floors
+            }
+            self._competing[key] = [scores[model] for model in sorted(means, key=means.__getitem__)]
+        return list(self._competing[key])
+
+    @cached_property
+    def _competing(self) -> dict[tuple[int | None, str], list[Result]]:
+        """The scores that `competing` returned, which a report asks for many times."""
+        return {}
 
     def tasks_behind(self, score: Result) -> frozenset[str]:
         """Return the tasks of which a score is the mean: all of its part if a publication has only the mean."""
@@ -366,18 +430,17 @@ class Board:
         return {}
 
     def _find_tasks_behind(self, score: Result) -> frozenset[str]:
-        parts = [self.tasks_behind(part) for part in score.parts if part.has_score]
-        if parts:
-            return frozenset().union(*parts)
-        return frozenset(self.tasks_of(score.part, score.length))
+        tasks: set[str] = set()
+        for part in score.parts:
+            # Most parts are tasks, and a benchmark has thousands of published ones.
+            if part.has_score:
+                tasks |= {part.task} if part.task else self.tasks_behind(part)
+        return frozenset(tasks or self.tasks_of(score.part, score.length))
 
     def floors(self, part: str, length: int | None) -> list[Result]:
         """Return the scores of a part that need no understanding of the context."""
-        return [
-            score
-            for model in self.models
-            if self.is_floor(model) and (score := self.score(model, part, length))
-        ]
+        scores = self.scores_of(part, length)
+        return [score for model, score in scores.items() if model in self._floors]
 
     def floor_result_below(self, score: Result) -> Result | None:
         """Return the best result of the same tasks and questions that needs no understanding; None without one."""
@@ -397,7 +460,7 @@ class Board:
 
 def score_key(result: Result) -> ScoreKey:
     """Return the place of a result, which results of several judges share."""
-    return ScoreKey(result.model, result.part, result.length, result.context)
+    return ScoreKey(result.model, result.task or result.entry, result.length, result.context)
 
 
 class Suite(NamedTuple):
@@ -434,7 +497,7 @@ def make_boards(
     """Return a board for each benchmark and each set of own questions: with own runs first, then by `leads`."""
     results = list(results)
     groups = defaultdict(list)
-    sets = find_question_sets((each.folder, each.length) for each in results)
+    sets = find_question_sets(dict.fromkeys([(each.folder, each.length) for each in results]))
     for result in results:
         groups[result.benchmark, result.metric, sets[result.folder]].append(result)
     short = shorten_folders({folder for _, _, folder in groups})
@@ -442,10 +505,12 @@ def make_boards(
     for each in benchmarks:
         for name, metric, folder in sorted(groups):
             if name == each.name:
-                others = published_results(each) if published and not metric else []
-                benchmark, rows = _restrict(each, metric, [*groups[name, metric, folder], *others])
+                found = groups[name, metric, folder]
+                if published and not metric:
+                    found = [*found, *published_results(each, known=found)]
+                benchmark, rows = _restrict(each, metric, found)
                 # Only one of several runs of a task counts, but a task can be in several categories.
-                tasks = choose_tasks(row for row in rows if row.task)
+                tasks = choose_tasks([row for row in rows if row.task])
                 categories = category_results(rows, benchmark)
                 overalls = overall_results(categories, benchmark)
                 runs = list(read_runs(rows))
@@ -553,13 +618,19 @@ def choose_results(results: Iterable[Result], key: Callable[[Result], Hashable])
     Results of generated questions count only if there are none of the benchmark's own, and published results only if
     there is no other.
     """
-    best: dict[Hashable, Result] = {}
+    return list(choose_by_key(results, key).values())
+
+
+def choose_by_key(results: Iterable[Result], key: Callable[[Result], Key]) -> dict[Key, Result]:
+    """Return the result that counts for each key, as `choose_results` chooses them."""
+    best: dict[Key, Result] = {}
     for result in results:
-        earlier = best.setdefault(key(result), result)
+        place = key(result)
+        earlier = best.setdefault(place, result)
         # The comparison is strict, so that the first of equal results counts.
         if result is not earlier and _weight(result) > _weight(earlier):
-            best[key(result)] = result
-    return list(best.values())
+            best[place] = result
+    return best
 
 
 def _weight(result: Result) -> tuple[bool, bool, bool, int, bool]:
@@ -575,13 +646,17 @@ def _weight(result: Result) -> tuple[bool, bool, bool, int, bool]:
 
 def choose_tasks(results: Iterable[Result]) -> list[Result]:
     """Return the results of tasks that count, for each judge apart."""
-    return choose_results(
-        results, lambda each: (each.benchmark, each.folder, *score_key(each), each.other_judge)
-    )
+
+    def find_place(result: Result) -> tuple[object, ...]:
+        place = (result.model, result.task, result.length, result.context)
+        other_judge = result.other_judge if result.caveats else ""
+        return result.benchmark, result.folder, place, other_judge
+
+    return choose_results(results, find_place)
 
 
-def _place(result: Result) -> tuple[str, int | None, str]:
-    return result.model, result.length, result.context
+_place = operator.attrgetter("model", "length", "context")
+"""Returns what the results in a mean share."""
 
 
 def mean_over_tasks(
@@ -593,9 +668,14 @@ def mean_over_tasks(
         tasks: the tasks that the mean should be of.
         results: results of tasks, in which further tasks are ignored. Of several of a task the one that counts is used.
     """
+    return _average_tasks(tasks, choose_by_key(results, operator.attrgetter("task")), metric)
+
+
+def _average_tasks(
+    tasks: Iterable[Task], chosen: Mapping[str, Result], metric: str
+) -> tuple[Interval, tuple[Caveat, ...]]:
     expected = list(tasks)
     found = {}
-    chosen = {each.task: each for each in choose_results(results, lambda each: each.task)}
     for task in expected:
         if result := chosen.get(task.name):
             statistic = result.statistics.get(metric)
@@ -606,8 +686,31 @@ def mean_over_tasks(
                 found[task.name] = interval
     missing = [Caveat("missing", task.name) for task in expected if task.name not in found]
     others = [caveat for name in found for caveat in chosen[name].caveats]
-    mean = mean_of_means(list(found.values()), [chosen[name].clusters_of(metric) for name in found])
+    # Of published scores no clusters are known.
+    clusters = [chosen[name].clusters_of(metric) for name in found if not chosen[name].is_published]
+    if len(clusters) < len(found):
+        clusters = []
+    mean = mean_of_means(list(found.values()), clusters)
     return mean, (*missing, *others)
+
+
+def mean_of_results(
+    weighted: Sequence[tuple[Result, float]], metric: str = MAIN_METRIC
+) -> Interval:
+    """Return the weighted mean of a statistic over scores.
+
+    A mean of means is made of its tasks (`Result.weighted_tasks`): a mean of intervals of means would be another
+    interval of the same questions, and a wider one.
+
+    Args:
+        weighted: scores with the statistic, each with its weight. The sum of the weights is 1.
+    """
+    intervals = [
+        result.interval if metric == MAIN_METRIC else result.statistics[metric].interval
+        for result, _ in weighted
+    ]
+    clusters = [result.clusters_of(metric) for result, _ in weighted]
+    return mean_of_means(intervals, clusters, [weight for _, weight in weighted])
 
 
 def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Result]:
@@ -621,11 +724,20 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
             judge = result.run.judge if result.run else ""
             groups[(result.entry, result.folder, *_place(result), judge)].append(result)
     means = []
+    tasks_at: dict[tuple[str, int | None], tuple[Task, ...]] = {}
     for rows in groups.values():
         entry = rows[0].entry
         whole = [row for row in rows if not row.task][:1]
-        tasks = tasks_of(benchmark.entries[entry], rows)
-        used = [row for row in rows if row.task in {task.name for task in tasks}]
+        category = benchmark.entries[entry]
+        if category.needs_path:
+            tasks = tasks_of(category, rows)
+        else:
+            at = (entry, rows[0].length)
+            if at not in tasks_at:
+                tasks_at[at] = category.tasks_at(rows[0].length)
+            tasks = tasks_at[at]
+        names = {task.name for task in tasks}
+        used = [row for row in rows if row.task in names]
         # A run of a variant alone has no mean.
         means += whole or ([average(entry, tasks, used)] if used else [])
     return means
@@ -642,25 +754,33 @@ def tasks_of(category: Category, rows: Iterable[Result]) -> tuple[Task, ...]:
 
 def average(entry: str, tasks: Sequence[Task], rows: Sequence[Result]) -> Result:
     """Return the mean of tasks as a result. The rows agree in model, length, context and folder."""
-    chosen = choose_results(rows, lambda each: each.task)
-    interval, caveats = mean_over_tasks(tasks, chosen)
-    about = (rows[0].benchmark, entry, "", *_place(rows[0]))
+    by_task = choose_by_key(rows, operator.attrgetter("task"))
+    chosen = list(by_task.values())
+    interval, caveats = _average_tasks(tasks, by_task, MAIN_METRIC)
+    first = rows[0]
     return Result(
-        *about,
-        interval,
+        benchmark=first.benchmark,
+        entry=entry,
+        task="",
+        model=first.model,
+        length=first.length,
+        context=first.context,
+        interval=interval,
         caveats=caveats,
-        folder=rows[0].folder,
-        metric=rows[0].metric,
+        folder=first.folder,
+        metric=first.metric,
         **_of_parts(chosen),
     )
 
 
 def _of_parts(parts: Sequence[Result]) -> dict[str, Any]:
     """Return the fields of a mean that follow from the results that it is of."""
-    judges = frozenset(judge for part in parts for judge in part.judges)
-    published = any(part.is_published for part in parts)
-    failed = sum(part.failed for part in parts)
-    return {"judges": judges, "failed": failed, "parts": tuple(parts), "is_published": published}
+    return {
+        "judges": frozenset().union(*map(operator.attrgetter("judges"), parts)),
+        "failed": sum(map(operator.attrgetter("failed"), parts)),
+        "parts": tuple(parts),
+        "is_published": any(map(operator.attrgetter("is_published"), parts)),
+    }
 
 
 def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[Result]:
@@ -695,9 +815,11 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
         )
         is_whole = all(caveat.kind not in ("missing", "judges") for caveat in caveats)
         parts = [found[entry] for entry, _ in averaged] if is_whole else []
-        interval = mean_of_means(
-            [part.interval for part in parts], [part.clusters_of() for part in parts]
-        )
+        tasks = []
+        for part in parts:
+            for task, weight in part.weighted_tasks:
+                tasks.append((task, weight / len(parts)))
+        interval = mean_of_results(tasks)
         about = {"interval": interval, "caveats": caveats, **_of_parts(list(found.values()))}
         first = next(iter(found.values()))
         overalls.append(replace(first, entry=OVERALL, task="", run=None, statistics={}, **about))
@@ -726,11 +848,13 @@ def own_boards(boards: Iterable[Board]) -> list[Board]:
     return [board for board in boards if board.runs] or boards
 
 
+@cache
 def label(length: int | None) -> str:
     """Return a length's label; empty for None."""
     return "" if length is None else length_label(length)
 
 
+@cache
 def show_model(model: str) -> str:
     """Return a model's name for readers, which pages and plots can show."""
     return one_line(model.removeprefix(PUBLISHED))

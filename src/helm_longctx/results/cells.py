@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
+from functools import cache
 from itertools import chain, product
 from pathlib import Path
 from statistics import fmean
@@ -59,10 +60,13 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
     none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`, and `unread_share`
     `unread`. `perplexity` is None except for tasks with `metric=perplexity`.
     """
+    models = {place.model for place in board.results}
+    floors = {model for model in models if board.is_floor(model)}
     for place, result in board.results.items():
         interval = result.interval
-        numbers = {"score": interval.mean, "low": interval.low, "high": interval.high}
-        perplexity = find_perplexity(result)
+        perplexity = find_perplexity(result) if result.metric == PERPLEXITY else None
+        # Of published scores no answers are known.
+        numbers = _NO_NUMBERS if result.is_published else score_numbers(result)
         yield {
             "benchmark": board.benchmark.name,
             "folder": board.folder,
@@ -71,16 +75,27 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "model": place.model,
             "length": place.length,
             "context": place.context,
-            **{name: None if math.isnan(value) else value for name, value in numbers.items()},
+            "score": interval.mean if result.has_score else None,
+            "low": None if math.isnan(interval.low) else interval.low,
+            "high": None if math.isnan(interval.high) else interval.high,
             "n": interval.n,
-            "lacking": [caveat.code for caveat in result.caveats],
+            "lacking": [caveat.code for caveat in result.caveats] if result.caveats else [],
             "judges": sorted(result.judges),
             "published": result.is_published,
-            "floor": board.is_floor(place.model),
-            **score_numbers(result),
-            "unread": unread_share(result),
+            "floor": place.model in floors,
+            **numbers,
+            "unread": None if result.is_published else unread_share(result),
             "perplexity": perplexity.mean if perplexity else None,
         }
+
+
+_NO_NUMBERS: dict[str, Any] = {
+    "cut_wrong": None,
+    "cut_left_out": None,
+    "cut_best": None,
+    "without_errors": None,
+}
+"""What `score_numbers` returns for a score without answers."""
 
 
 def write_scores(boards: Iterable[Board], folder: Path) -> None:
@@ -88,10 +103,10 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     rows = [row for board in boards for row in score_rows(board)]
     (folder / "scores.json").write_bytes(dump_json(rows))
-    cells = [
-        [";".join(each) if isinstance(each, list) else each for each in row.values()]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        lists = {"lacking": ";".join(row["lacking"]), "judges": ";".join(row["judges"])}
+        cells.append(list((row | lists).values()))
     write_csv(folder / "scores.csv", list(rows[0]), cells)
 
 
@@ -139,6 +154,8 @@ def unread_share(result: Result) -> float | None:
         None if it is not known: of published scores, likelihoods, HELM's own scenarios, and runs of versions without
         this statistic.
     """
+    if result.is_published:
+        return None
     if not result.parts:
         return result.statistics[UNREAD].interval.mean if UNREAD in result.statistics else None
     shares = [unread_share(part) for part in result.parts if part.has_score]
@@ -182,7 +199,7 @@ def bounds(result: Result) -> CutBounds | None:
         None if there is no score, or if it is not known which answers were cut: of published scores, of HELM's own
         scenarios, and of runs of versions that did not count them.
     """
-    if not result.has_score:
+    if not result.has_score or result.is_published:
         return None
     if result.parts:
         parts = [bounds(part) for part in result.parts if part.has_score]
@@ -214,19 +231,19 @@ def find_wide_bounds(result: Result) -> CutBounds | None:
 
 def without_errors(result: Result) -> Interval | None:
     """Return a score, or a mean of tasks, without the questions that have known errors; None if none have."""
-    if not (result.has_score and _has_errors(result)):
+    if result.is_published or not (result.has_score and _has_errors(result)):
         return None
     if not result.parts:
         interval = result.statistics[WITHOUT_ERRORS].interval
         return None if math.isnan(interval.mean) else interval
-    parts = [part for part in result.parts if part.has_score]
-    intervals = [without_errors(part) if _has_errors(part) else part.interval for part in parts]
-    known = [each for each in intervals if each is not None]
-    return (
-        mean_of_means(known, [part.clusters_of() for part in parts])
-        if len(known) == len(parts)
-        else None
-    )
+    intervals: list[Interval] = []
+    for task, _ in result.weighted_tasks:
+        known = without_errors(task) if _has_errors(task) else task.interval
+        if known is None:
+            return None
+        intervals.append(known)
+    clusters = [task.clusters_of() for task, _ in result.weighted_tasks]
+    return mean_of_means(intervals, clusters, [weight for _, weight in result.weighted_tasks])
 
 
 def find_perplexity(result: Result) -> Interval | None:
@@ -312,7 +329,9 @@ def score_columns(
                 for each, (_, context) in pairs
             ]
             yield ScoreColumn(head, cells, [score.interval if score else None for score in scores])
-        shares = [unread_share(score) if score else None for score in scores]
+        # Published scores have no answers.
+        own = [None if score is None or score.is_published else score for score in scores]
+        shares = [unread_share(score) if score else None for score in own]
         if any(shares):
             head = Column(
                 f"{title}\nunread",
@@ -323,11 +342,11 @@ def score_columns(
                 address = link_unread(score) if score and share else ""
                 cells.append(replace(number_cell(share), link=address))
             yield ScoreColumn(head, cells)
-        perplexities = [find_perplexity(score) if score else None for score in scores]
+        perplexities = [find_perplexity(score) if score else None for score in own]
         if any(perplexities):
             cells = [perplexity_cell(perplexity) for perplexity in perplexities]
             yield ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
-        right = [without_errors(score) if score else None for score in scores]
+        right = [without_errors(score) if score else None for score in own]
         if with_errata and any(right):
             cells = [Cell(interval_text(each), each.mean) if each else Cell(DASH) for each in right]
             yield ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
@@ -431,6 +450,7 @@ def kind_of(board: Board, model: str) -> str:
     return "floor" if board.is_floor(model) else "published" if model in board.published else "own"
 
 
+@cache
 def short_name(model: str) -> str:
     """Return the name of a model in plots."""
     return FLOORS.get(model, show_model(model))
@@ -456,7 +476,10 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
         )
     interval = result.interval
     notes = [f"n = {interval.n}" if interval.n else "the number of questions is not known"]
-    notes += [*score_notes(result), *describe(result.caveats)]
+    if not result.is_published:
+        notes += score_notes(result)
+    if result.caveats:
+        notes += describe(result.caveats)
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
     text = add_mark(percent(interval.mean), result.caveats)
     ends = range_text(interval.low, interval.high)

@@ -13,7 +13,7 @@ from helm_longctx.documents.numbers import amount
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import digest_own_files, marks_of_sampling, read_times
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.metric_names import FAILURES
+from helm_longctx.tasks.metric_names import FAILURES, GENERATED_DATA
 from helm_longctx.tasks.task import PLAIN, Settings, Task
 
 EMPTY = "answer_empty"
@@ -211,7 +211,7 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     """Yield why a task's scores in a run are not comparable."""
     length = outcome.settings.length
     is_own = "path" in task.arguments
-    if outcome.means.get(("generated_data", task.name)):
+    if outcome.means.get((GENERATED_DATA, task.name)):
         official_entry = outcome.benchmark.find_official_entry(outcome.entry, task, length)
         yield Caveat(GENERATED, task.name, official_entry)
     # The user's own questions have no published scores, whatever their length.

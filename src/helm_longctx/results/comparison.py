@@ -14,7 +14,7 @@ import numpy as np
 
 from helm_longctx.documents.numbers import p_sentence, percent, range_text, signed_percent
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.results.boards import OVERALL, Board, label, show_model
+from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results, show_model
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
@@ -28,22 +28,14 @@ from helm_longctx.results.statistics.comparison import (
     reverse_comparison,
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
-from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.results.statistics.ranking import (
     Rank,
-    borda,
-    interquartile_mean,
-    kemeny,
-    performance_profile,
     rank_ranges,
 )
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.metric_names import nearest_depth
 
 Part = TypeVar("Part", str, int)
-
-THRESHOLDS = tuple(percent / 100 for percent in range(0, 101, 2))
-"""Scores at which performance profiles are computed."""
 
 
 Differences = Mapping[tuple[str, str], Decision]
@@ -192,9 +184,8 @@ def _compare_means(
         found = [each for task in tasks if (each := board.score(score.model, task, score.length))]
         if not tasks or len(found) < len(tasks):
             return None
-        ends.append(
-            mean_of_means([each.interval for each in found], [each.clusters_of() for each in found])
-        )
+        weights = task_weights(board, tasks, score.length, score.part)
+        ends.append(mean_of_results([(result, weights[result.task]) for result in found]))
     return compare_intervals_with_failures(
         ends[0], ends[1], find_failure_share(one), find_failure_share(other)
     )
@@ -320,19 +311,11 @@ class Standing:
 
     Args:
         rank: the rank by the mean, with the ranks that the comparisons leave open.
-        borda: the number of models that this one is better than, as a mean over tasks and lengths.
-        kemeny: the place in Kemeny's order, from 1.
-        interquartile_mean: the mean of the middle half of the scores in tasks and lengths.
-        profile: for each of `THRESHOLDS` the share of tasks and lengths with a higher score.
     """
 
     model: str
     mean: float
     rank: Rank
-    borda: float
-    kemeny: int
-    interquartile_mean: float
-    profile: tuple[float, ...]
 
 
 class Contrast(NamedTuple):
@@ -653,19 +636,9 @@ class SharedTable(SharedAnswers):
         ranks = rank_ranges(
             dict(zip(self.models, map(float, means), strict=True)), decide_differences(every)
         )
-        order = kemeny(table)
-        points = borda(table)
         standings = [
-            Standing(
-                model,
-                float(means[place]),
-                ranks[model],
-                float(points[place]),
-                order.index(place) + 1,
-                interquartile_mean(table[place]),
-                tuple(float(share) for share in performance_profile(table[place], THRESHOLDS)),
-            )
-            for place, model in enumerate(self.models)
+            Standing(model=model, mean=float(mean), rank=ranks[model])
+            for model, mean in zip(self.models, means, strict=True)
         ]
         return sorted(standings, key=lambda standing: standing.rank.rank)
 

@@ -5,19 +5,17 @@ This is the only module that turns a run's files into scores.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import (
     GENERATED,
     Caveat,
@@ -41,10 +39,13 @@ from helm_longctx.results.suite import MAKER, read_reference_rows
 from helm_longctx.runs.files import (
     RUN_SPEC,
     STATS,
+    find_runs,
     read_data,
     read_json,
     read_looks,
     read_model,
+    read_run_spec,
+    read_undamaged,
     reading,
 )
 from helm_longctx.runs.scores import (
@@ -214,8 +215,6 @@ def without_ends(mean: float) -> Interval:
     return Interval(mean, math.nan, math.nan, 0)
 
 
-_log = logging.getLogger(__name__)
-
 PUBLISHED = f"{MAKER}/"
 """Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
 
@@ -322,7 +321,7 @@ class Result:
         """The part of the benchmark that the score is of: a task, a run entry, or `overall`."""
         return self.task or self.entry
 
-    @property
+    @cached_property
     def has_score(self) -> bool:
         """Whether there is a score."""
         return not math.isnan(self.interval.mean)
@@ -335,19 +334,37 @@ class Result:
         return [self] if self.task else [task for part in self.parts for task in part.task_results]
 
     @property
+    def weighted_tasks(self) -> list[tuple[Result, float]]:
+        """The scores of which the score is the weighted mean, each with its weight; the score itself if it is no mean.
+
+        A mean of means is one of tasks.
+        """
+        scored = [part for part in self.parts if part.has_score]
+        if not scored:
+            return [(self, 1.0)]
+        weighted = []
+        for part in scored:
+            for task, weight in part.weighted_tasks:
+                weighted.append((task, weight / len(scored)))
+        return weighted
+
+    @cached_property
     def is_complete(self) -> bool:
         """Whether all tasks of a mean have a score."""
-        return self.has_score and all(caveat.kind != "missing" for caveat in self.caveats)
+        return self.has_score and (not self.caveats or not self._has_caveat("missing"))
 
-    @property
+    @cached_property
     def is_official(self) -> bool:
         """Whether the official judge judged, or no judge decides."""
-        return all(caveat.kind != "judge" for caveat in self.caveats)
+        return not self.caveats or not self._has_caveat("judge")
 
-    @property
+    @cached_property
     def is_generated(self) -> bool:
         """Whether this package made some of the questions in place of the benchmark's own."""
-        return any(caveat.kind == GENERATED for caveat in self.caveats)
+        return bool(self.caveats) and self._has_caveat(GENERATED)
+
+    def _has_caveat(self, kind: str) -> bool:
+        return kind in [caveat.kind for caveat in self.caveats]
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -384,6 +401,8 @@ class Result:
 
     def clusters_of(self, metric: str = MAIN_METRIC) -> Clusters:
         """Return the `cluster_errors` of a statistic in texts that other tasks can share; of a mean the score's."""
+        if self.is_published:
+            return {}
         if not self.parts:
             return self.statistics[metric].clusters if metric in self.statistics else {}
         parts = [part.clusters_of() for part in self.parts if part.has_score]
@@ -412,18 +431,15 @@ def read_results(
     Without `keep_answers`, results lack the scores of answers, which need memory.
     """
     benchmarks = tuple(benchmarks)
-    folders = [path.parent for path in sorted(suite.glob(f"*/{RUN_SPEC}"))]
+    folders = tqdm(find_runs(suite), "Scores of runs", disable=None, leave=False)
+
+    def read_folder(folder: Path) -> list[Result]:
+        return read_run(folder, read_run_spec(folder), benchmarks)
+
     own: list[Result] = []
-    damaged = []
-    for folder in tqdm(folders, "Scores of runs", disable=None, leave=False):
-        try:
-            results = read_run(folder, read_json(folder / RUN_SPEC), benchmarks)
-        except InputError as error:
-            damaged.append(error)
-            continue
+    for _, results in read_undamaged(folders, read_folder):
         for result in results:
             own.append(result if keep_answers else replace(result, answers=()))
-    _warn_of_damage(damaged, readable=len(folders) - len(damaged))
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in own:
         if result.run:
@@ -440,18 +456,6 @@ def read_results(
         for benchmark in benchmarks
     )
     return [*named, *chain.from_iterable(published)]
-
-
-def _warn_of_damage(errors: Sequence[InputError], readable: int) -> None:
-    """Warn that damaged runs are left out.
-
-    Raises:
-        InputError: no run is readable.
-    """
-    if errors and not readable:
-        raise errors[0]
-    for error in errors:
-        _log.warning("left out: %s", error)
 
 
 def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:
@@ -557,65 +561,123 @@ def interval_of(answers: Iterable[InstanceScore]) -> Interval:
 
 
 def published_results(
-    benchmark: Benchmark, rows: Iterable[Published] | None = None
+    benchmark: Benchmark,
+    rows: Iterable[Published] | None = None,
+    known: Iterable[Result] = (),
 ) -> list[Result]:
-    """Return published scores, all or of some rows, of tasks, or of categories that have no others."""
-    entries = {category.name: entry for entry, category in benchmark.entries.items()}
-    results = []
+    """Return published scores, all or of some rows, of tasks, or of categories that have no others.
+
+    Args:
+        known: published scores that are there already, such as those in a suite. Equal ones are left out.
+    """
+    maker = _PublishedResults(benchmark, known)
+    results: list[Result] = []
     for row in benchmark.published() if rows is None else rows:
         for name, score in row.scores.items():
-            entry = entries[row.category]
-            tasks = (
-                (benchmark.task(name),) if name else benchmark.entries[entry].tasks_at(row.length)
-            )
-            statistics = _published_statistics(tasks, name, row, score)
-            judges = frozenset(filter(None, (each.official_judge for each in tasks)))
-            caveats = [Caveat("imported", name, row.source)] if row.source else []
-            caveats += [
-                Caveat("scorer", task.name, row.scorer)
-                for task in tasks
-                if task.is_other_scorer(row.scorer)
-            ]
-            about = (benchmark.name, entry, name, f"{PUBLISHED}{row.model}", row.length, "full")
-            interval = statistics[MAIN_METRIC].interval
-            results.append(
-                Result(
-                    *about,
-                    interval,
-                    judges,
-                    tuple(caveats),
-                    statistics=statistics,
-                    is_published=True,
-                )
-            )
+            if result := maker.make(row, name, score):
+                results.append(result)
     return results
 
 
-def _published_statistics(
-    tasks: Sequence[Task], name: str, row: Published, score: float
-) -> dict[str, Statistic]:
-    """Return a score's statistics with the widest interval that its sample allows: Wilson's, for right or wrong.
+class _PublishedResults:
+    """Makes the results of published scores. What thousands of scores share is computed once."""
+
+    def __init__(self, benchmark: Benchmark, known: Iterable[Result]):
+        self._benchmark = benchmark
+        self._known = {
+            (result.model, result.entry, result.task, result.length): result.interval
+            for result in known
+            if result.is_published
+        }
+        self._entries = {category.name: entry for entry, category in benchmark.entries.items()}
+        self._parts: dict[tuple[str, str, int | None], _PublishedPart] = {}
+
+    def make(self, row: Published, task: str, score: float) -> Result | None:
+        """Return the result of a score of a row. An equal one that is known is not made again.
+
+        Args:
+            task: the task's name; empty for the score of a whole category.
+        """
+        key = (row.category, task, row.length)
+        part = self._parts.get(key)
+        if part is None:
+            part = self._find_part(*key)
+            self._parts[key] = part
+        count = part.sample if row.samples is None else row.samples
+        model = f"{PUBLISHED}{row.model}"
+        interval = _widest_interval(score, count)
+        if self._known.get((model, part.entry, task, row.length)) == interval:
+            return None
+        statistics = dict.fromkeys(part.names, Statistic(interval))
+        for name, mean in row.metrics.get(task, {}).items():
+            statistics[name] = Statistic(_widest_interval(mean, count))
+        statistics[MAKER] = _IS_PUBLISHED
+        return Result(
+            benchmark=self._benchmark.name,
+            entry=part.entry,
+            task=task,
+            model=model,
+            length=row.length,
+            context="full",
+            interval=statistics[MAIN_METRIC].interval,
+            judges=part.judges,
+            caveats=_published_caveats(part.tasks, task, row) if row.source or row.scorer else (),
+            statistics=statistics,
+            is_published=True,
+        )
+
+    def _find_part(self, category: str, name: str, length: int | None) -> _PublishedPart:
+        entry = self._entries[category]
+        if name:
+            tasks: tuple[Task, ...] = (self._benchmark.task(name),)
+        else:
+            tasks = self._benchmark.entries[entry].tasks_at(length)
+        # The publication does not name the protocol of a model, so the smallest sample is used.
+        samples = [
+            min(task.sample(Settings(length, protocol=protocol)) for protocol in task.variants)
+            for task in tasks
+        ]
+        headline = tasks[0].headline if name else ()
+        names = [
+            MAIN_METRIC,
+            *([task_score(name)] if name else []),
+            *(headline if len(headline) == 1 else ()),
+        ]
+        judges = [task.official_judge for task in tasks if task.official_judge]
+        return _PublishedPart(
+            entry=entry,
+            tasks=tasks,
+            sample=sum(samples),
+            names=names,
+            judges=frozenset(judges),
+        )
+
+
+class _PublishedPart(NamedTuple):
+    """What all published scores of a task or a category at a length share.
 
     Args:
-        name: the task's name; empty for a category's score.
+        sample: the smallest number of questions that the score can be of.
+        names: the statistics that the score is.
     """
-    # The publication does not name the protocol of a model, so the smallest sample is used.
-    own = sum(
-        min(task.sample(Settings(row.length, protocol=protocol)) for protocol in task.variants)
-        for task in tasks
-    )
-    count = own if row.samples is None else row.samples
-    headline = tasks[0].headline if name else ()
-    names = [
-        MAIN_METRIC,
-        *([task_score(name)] if name else []),
-        *(headline if len(headline) == 1 else ()),
-    ]
-    means = {**dict.fromkeys(names, score), **row.metrics.get(name, {})}
-    statistics = {
-        metric: Statistic(_widest_interval(mean, count)) for metric, mean in means.items()
-    }
-    return {**statistics, MAKER: Statistic(without_ends(1.0))}
+
+    entry: str
+    tasks: tuple[Task, ...]
+    sample: int
+    names: Sequence[str]
+    judges: frozenset[str]
+
+
+_IS_PUBLISHED = Statistic(without_ends(1.0))
+
+
+def _published_caveats(tasks: Sequence[Task], name: str, row: Published) -> tuple[Caveat, ...]:
+    """Return why a published score does not compare: it was imported, or made by another scorer."""
+    caveats = [Caveat("imported", name, row.source)] if row.source else []
+    for task in tasks:
+        if task.is_other_scorer(row.scorer):
+            caveats.append(Caveat("scorer", task.name, row.scorer))
+    return tuple(caveats)
 
 
 @cache

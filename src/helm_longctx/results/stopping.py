@@ -2,16 +2,22 @@
 
 Whoever looks after each round and stops when the result suits errs far more often than in 5 % of cases. So all rounds
 share the error (`statistics/comparison.py`), and `compare` knows of them.
+
+Questions need not fail at random. So a score is above a threshold only if it is so with failures as wrong answers, and
+below it only if it is so with failures as right ones; `compare_parts` does the same for two models.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
 from typing import NamedTuple
 
 from helm_longctx.errors import InputError
 from helm_longctx.results.comparison import mean_of, pair_questions
 from helm_longctx.results.statistics.comparison import (
+    FAILURES_DECIDE,
     FIRST_OF_ROUNDS,
     SIGNIFICANCE,
     AskedPairs,
@@ -39,11 +45,18 @@ class Verdict(NamedTuple):
     Args:
         text: the answer in words; empty while the question is open.
         interval: the mean over tasks of the score or of the difference, with an interval that is right at all looks
-            together.
+            together. The interval of a score contains what failures could have scored.
+        is_left_to_failures: whether the question is open only because failures could change the answer.
     """
 
     text: str
     interval: Interval
+    is_left_to_failures: bool = False
+
+    def __str__(self) -> str:
+        if self.text:
+            return self.text
+        return FAILURES_DECIDE if self.is_left_to_failures else "not decided"
 
 
 class Question:
@@ -60,11 +73,12 @@ class Question:
         self._rule = rule
         self._models = models
         self._pairs: list[Pairs] = []
+        self._bounds: list[list[Pairs]] = []
         self.asked = 0
         self.looks = set(earlier)
         self._now: Looks = ()
 
-    def observe(self, scores: Sequence[Iterable[InstanceScore]]) -> None:
+    def observe(self, scores: Sequence[Sequence[InstanceScore]]) -> None:
         """Take all answers until now of each model, or raise an `InputError` for a score outside 0 to 1."""
         # The repeats of each instance of each model, also those that failed.
         sides: list[dict[Key, list[InstanceScore]]] = []
@@ -96,6 +110,10 @@ class Question:
             )
             for task, keys in tasks.items()
         ]
+        has_failures = any(answer.score is None for side in scores for answer in side)
+        is_bounded = has_failures and self._rule.kind != BETTER
+        ends = SCORES if is_bounded else ()
+        self._bounds = [_fill_failures(sides[0], end) for end in ends]
         if size := sum(map(len, tasks.values())):
             self._now = next_looks(self.looks, size)
             self.looks.add(size)
@@ -107,29 +125,46 @@ class Question:
                 "", Interval(math.nan, -1.0 if self._rule.kind == BETTER else 0.0, 1.0, 0)
             )
         if self._rule.kind != BETTER:
-            clusters = Clusters.of(*join_pairs(self._pairs))
-            level = level_of_look(self._now, SIGNIFICANCE / 2, FIRST_OF_ROUNDS)
-            share = self._rule.share
-            low, high = margin_interval(clusters, quantile_of(level), SCORES)
-            mean = float(clusters.counts[0] @ clusters.sums)
-            text = ""
-            if self._rule.kind == WIDTH:
-                text = (
-                    f"{self._models[0]} is known to {100 * share:g} points"
-                    if high - low <= share
-                    else ""
-                )
-            elif not low <= share <= high:
-                text = (
-                    f"{self._models[0]} is {'above' if mean > share else 'below'} {100 * share:g} %"
-                )
-            return Verdict(text, Interval(mean, low, high, self._now[-1]))
+            return self._decide_score()
         # This is how `compare` decides, so that both agree.
         found = compare_parts(self._pairs, self._now)
         better, worse = self._models if found.effect.mean > 0 else reversed(self._models)
-        is_different = found.decisive_p_value < SIGNIFICANCE
-        text = f"{better} is better than {worse}" if is_different else ""
-        return Verdict(text, found.effect)
+        if found.decisive_p_value < SIGNIFICANCE:
+            return Verdict(f"{better} is better than {worse}", found.effect)
+        return Verdict("", found.effect, is_left_to_failures=found.p_value < SIGNIFICANCE)
+
+    def _decide_score(self) -> Verdict:
+        """Return the answer about the score of one model."""
+        answered = self._find_interval(self._pairs)
+        intervals = [answered, *(self._find_interval(pairs) for pairs in self._bounds)]
+        interval = replace(
+            answered,
+            low=min(each.low for each in intervals),
+            high=max(each.high for each in intervals),
+        )
+        text = self._read_interval(interval)
+        is_left_to_failures = not text and bool(self._read_interval(answered))
+        return Verdict(text, interval, is_left_to_failures)
+
+    def _find_interval(self, pairs: Sequence[Pairs]) -> Interval:
+        """Return a mean score with the interval of the last look."""
+        clusters = Clusters.of(*join_pairs(pairs))
+        level = level_of_look(self._now, SIGNIFICANCE / 2, FIRST_OF_ROUNDS)
+        low, high = margin_interval(clusters, quantile_of(level), SCORES)
+        mean = float(clusters.counts[0] @ clusters.sums)
+        return Interval(mean, low, high, self._now[-1])
+
+    def _read_interval(self, interval: Interval) -> str:
+        """Return the answer that the interval of a score gives; empty if it gives none."""
+        model = self._models[0]
+        share = self._rule.share
+        points = f"{100 * share:g}"
+        if self._rule.kind == WIDTH:
+            is_narrow = interval.high - interval.low <= share
+            return f"{model} is known to {points} points" if is_narrow else ""
+        if interval.low > share:
+            return f"{model} is above {points} %"
+        return f"{model} is below {points} %" if interval.high < share else ""
 
 
 def _mean_scores(questions: Mapping[Key, Sequence[InstanceScore]]) -> dict[Key, float]:
@@ -139,6 +174,28 @@ def _mean_scores(questions: Mapping[Key, Sequence[InstanceScore]]) -> dict[Key, 
         for key, repeats in questions.items()
         if any(answer.score is not None for answer in repeats)
     }
+
+
+def _fill_failures(questions: Mapping[Key, Sequence[InstanceScore]], failure: float) -> list[Pairs]:
+    """Return the scores of one model on all questions that were put to it.
+
+    Args:
+        failure: the score of a request without one.
+    """
+    tasks: dict[str, list[Key]] = defaultdict(list)
+    for key in questions:
+        tasks[key[0]].append(key)
+    parts = []
+    for keys in tasks.values():
+        means = []
+        for key in keys:
+            scores = [answer.score for answer in questions[key]]
+            means.append(fmean(failure if score is None else score for score in scores))
+        part = Pairs(
+            a=means, b=[0.0] * len(means), groups=[key[1] for key in keys], weight=1 / len(tasks)
+        )
+        parts.append(part)
+    return parts
 
 
 def _find_questions(

@@ -14,7 +14,7 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.request import Request
 
-from helm_longctx.errors import InputError, is_format_error
+from helm_longctx.errors import DamagedRunError, InputError, is_format_error
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
@@ -27,8 +27,8 @@ from helm_longctx.runs.files import (
     RUN_SPEC,
     STATES,
     STATS,
-    read_run_specs,
-    reading,
+    find_runs,
+    read_undamaged,
     write_json,
 )
 from helm_longctx.runs.ledger import check_nothing_in_batches
@@ -73,7 +73,7 @@ class Rejudger(Runner):
         """
         specs: dict[Path, RunSpec] = {}
         for run in dict.fromkeys(runs):
-            spec = _with_judge(load_object(run / RUN_SPEC, RunSpec), judge)
+            spec = _with_judge(_load_spec(run), judge)
             if rivals := [
                 other.name for other, result in specs.items() if result.name == spec.name
             ]:
@@ -149,12 +149,19 @@ def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
 
 
 def judged_runs(suite: Path) -> Iterator[Path]:
-    """Yield the folders of finished runs with a judge. Raises an `InputError` if a run spec is damaged."""
-    for run, spec in read_run_specs(suite):
-        with reading(run / RUN_SPEC):
-            is_judged = bool(spec.get("annotators"))
-        if is_judged and (run / STATES).is_file():
+    """Yield the folders of finished runs with a judge. Runs with a damaged run spec are left out with a warning.
+
+    Raises an `InputError` if all run specs are damaged.
+    """
+    for run, spec in read_undamaged(find_runs(suite), _load_spec):
+        if spec.annotators and (run / STATES).is_file():
             yield run
+
+
+def _load_spec(run: Path) -> RunSpec:
+    spec = load_object(run / RUN_SPEC, RunSpec)
+    assert isinstance(spec, RunSpec)
+    return spec
 
 
 def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
@@ -205,14 +212,14 @@ def _without_judge(name: str) -> str:
 
 
 def load_object(path: Path, kind: Any) -> Any:
-    """Read an object of HELM, or a list of them (`list[Stat]`). Raises an `InputError` if the file cannot be read."""
+    """Read an object of HELM, or a list of them (`list[Stat]`). Raises a `DamagedRunError` if that fails."""
     try:
         return from_json(path.read_bytes(), kind)
     except Exception as error:
         # HELM's codec raises groups of errors.
         if not (isinstance(error, OSError) or is_format_error(error)):
             raise
-        raise InputError(
+        raise DamagedRunError(
             f"{path} cannot be read ({type(error).__name__}); repeat that run"
         ) from error
 

@@ -22,11 +22,10 @@ from helm_longctx.runner.follow_up import follow_up, join_answers, split_answers
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runs.files import (
     FILES,
-    RUN_SPEC,
     STATES,
     find_incomplete_files,
     find_sample,
-    read_json,
+    read_run_spec,
     read_states,
     reading,
 )
@@ -65,7 +64,7 @@ def is_made(run: Path, spec: RunSpec) -> bool:
         and earlier.stat().st_mtime_ns > (run / STATES).stat().st_mtime_ns
     ):
         return False
-    made = read_json(run / RUN_SPEC)
+    made = read_run_spec(run)
     return (
         made["adapter_spec"].get("max_eval_instances"),
         made["scenario_spec"].get("args", {}).get("files"),

@@ -12,7 +12,7 @@ from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.results.comparability import GENERATED, SHARES, describe
 from helm_longctx.results.reading import read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
-from helm_longctx.runs.files import RUN_SPEC, STATS, read_json
+from helm_longctx.runs.files import STATS, read_run_spec
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -39,7 +39,7 @@ def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
 
 def _row(run: Path) -> str:
     """Return a run's score: the unweighted mean over its tasks."""
-    results = read_run(run, read_json(run / RUN_SPEC), BENCHMARKS)
+    results = read_run(run, read_run_spec(run), BENCHMARKS)
     failed = sum(result.failed for result in results)
     scored = [result for result in results if result.has_score]
     mean = mean_of_means(
@@ -57,7 +57,7 @@ def find_reasons(run: Path) -> str:
 
     Raises an `InputError` if a file of the run is damaged.
     """
-    results = read_run(run, read_json(run / RUN_SPEC), BENCHMARKS)
+    results = read_run(run, read_run_spec(run), BENCHMARKS)
     # Failed requests have a column of their own.
     found = [
         each

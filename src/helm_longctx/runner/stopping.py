@@ -40,7 +40,7 @@ class Stop:
         mean = percent(interval.mean)
         ends = range_text(interval.low, interval.high)
         entry = self.specs[0].scenario_spec.args.get("entry", self.specs[0].name)
-        return f"{entry}: {self.verdict.text or 'not decided'}: {mean} ({ends}) after {self.instances} instances"
+        return f"{entry}: {self.verdict}: {mean} ({ends}) after {self.instances} instances"
 
 
 def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:

@@ -23,7 +23,7 @@ from helm_longctx.runs.files import (
     STATES,
     STATS,
     find_incomplete_files,
-    read_json,
+    read_run_spec,
 )
 from helm_longctx.runs.journal import answer_files, read_answers
 from helm_longctx.runs.ledger import NAME as LEDGER
@@ -93,7 +93,7 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
                 label = f"{_label(_row_key(row))} has the mean {stat.mean} of {_title(stat.name)}"
                 yield f"{INSTANCE_STATS}: {label}, and the sum {stat.sum} of {stat.count}"
     stats = load_object(run / STATS, list[Stat])
-    entry = read_json(run / RUN_SPEC)["scenario_spec"].get("args", {}).get("entry")
+    entry = read_run_spec(run)["scenario_spec"].get("args", {}).get("entry")
     if entry is None:
         # The means of HELM's own metrics are over all instances. Of several trials they are not compared.
         merged: dict[MetricName, Stat] = {}

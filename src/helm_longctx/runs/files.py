@@ -1,6 +1,7 @@
 """Reads, writes and streams the files that HELM's runner writes for a run, and recognizes damaged files."""
 
 import json
+import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,11 +12,11 @@ from itertools import chain
 from json.encoder import encode_basestring_ascii
 from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import orjson
 
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import DamagedRunError, InputError, shorten
 from helm_longctx.tasks.sample import Sample
 
 RUN_SPEC = "run_spec.json"
@@ -34,6 +35,9 @@ FILES = (RUN_SPEC, SCENARIO, STATES, STATS, INSTANCE_STATS)
 
 State = dict[str, Any]
 """A request state as plain data."""
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 _TAIL = 16
 """Bytes read at the end of a file to see whether the file is complete."""
@@ -55,11 +59,11 @@ _ROW_END = b"  }"
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raise an `InputError` that a file is damaged for any error in the block."""
+    """Raise a `DamagedRunError` for any error in the block."""
     try:
         yield
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(
+        raise DamagedRunError(
             f"{path} cannot be read ({type(error).__name__}); repeat that run"
         ) from error
 
@@ -131,10 +135,51 @@ def check_run_name(name: str) -> None:
         )
 
 
+def read_run_spec(run: Path) -> dict[str, Any]:
+    """Read the run spec of a run's folder. Raises an `InputError` if it is missing or damaged."""
+    path = run / RUN_SPEC
+    spec = read_json(path)
+    with reading(path):
+        if not isinstance(spec, dict):
+            raise TypeError("a run spec is an object")
+    return spec
+
+
+def find_runs(suite: Path) -> list[Path]:
+    """Return the folders of a suite that have a run spec, sorted."""
+    return [path.parent for path in sorted(suite.glob(f"*/{RUN_SPEC}"))]
+
+
+def read_undamaged(runs: Iterable[Path], read: Callable[[Path], _T]) -> Iterator[tuple[Path, _T]]:
+    """Yield each run with what `read` returns for it. Runs for which it raises an `InputError` are left out.
+
+    At the end there is a warning for each run that was left out.
+
+    Raises:
+        InputError: every run is damaged. It is the error of the first one.
+    """
+    errors: list[InputError] = []
+    has_readable_run = False
+    for run in runs:
+        try:
+            content = read(run)
+        except InputError as error:
+            errors.append(error)
+            continue
+        has_readable_run = True
+        yield run, content
+    if errors and not has_readable_run:
+        raise errors[0]
+    for damage in errors:
+        _log.warning("left out: %s", damage)
+
+
 def read_run_specs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Read the folders and run specs of a suite's runs, sorted. Raises an `InputError` if a run spec is damaged."""
-    for path in sorted(suite.glob(f"*/{RUN_SPEC}")):
-        yield path.parent, read_json(path)
+    """Yield the folders and run specs of a suite's runs, sorted. Damaged ones are left out with a warning.
+
+    Raises an `InputError` if all of them are damaged.
+    """
+    return read_undamaged(find_runs(suite), read_run_spec)
 
 
 def read_states(path: Path) -> Iterator[State]:

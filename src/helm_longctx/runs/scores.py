@@ -20,8 +20,8 @@ from helm_longctx.runs.files import (
     STATES,
     State,
     find_sample,
-    read_json,
     read_rows,
+    read_run_spec,
     read_states,
     reading,
     repeat_of,
@@ -93,7 +93,7 @@ def read_scores(
     Raises:
         InputError: a file is missing or damaged.
     """
-    spec = read_json(run / RUN_SPEC)
+    spec = read_run_spec(run)
     path = run / INSTANCE_STATS
     with reading(run / RUN_SPEC):
         about = _about(run, spec)

@@ -138,7 +138,7 @@ class Category:
         """Whether the category can be run without any file and without a tokenizer."""
         return all(task.is_self_contained for task in self.tasks)
 
-    @property
+    @cached_property
     def needs_path(self) -> bool:
         """Whether the questions are in the user's own files, named by the argument `path`."""
         return any("path" in task.arguments for task in self.tasks)
@@ -405,12 +405,14 @@ def read_benchmark(
     arguments["axis"] = Axis(**axis) if axis else None
     arguments["data"] = {**terms, **(data or {})}
     arguments["metrics"] = (*own, *metrics)
-    published = partial(read_published, package, categories)
-    protocols = partial(read_protocols, package, further.get("published", published))
+    # A report asks for the published results several times.
+    published = cache(further.get("published") or partial(read_published, package, categories))
+    if "published" in further:
+        further["published"] = published
     readers: dict[str, tuple[str, Callable[[], Any]]] = {
         "published": ("published.csv", published),
         "models": ("models.csv", partial(read_models, package)),
-        "protocols": ("protocols.yaml", protocols),
+        "protocols": ("protocols.yaml", partial(read_protocols, package, published)),
         "errata": (ERRATA_FILE, partial(read_errata, package)),
     }
     for name, (file, read) in readers.items():

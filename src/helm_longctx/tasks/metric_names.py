@@ -73,6 +73,9 @@ MEASURED = (
 )
 """Statistics that differ each time that the same answers arrive."""
 
+GENERATED_DATA = "generated_data"
+"""The statistic that is 1 for questions that this package made in place of the benchmark's own."""
+
 FAILURES = ("request_too_long", "request_refused", "request_failed")
 """Statistics that count requests without an answer."""
 

@@ -145,20 +145,20 @@ TABLE = (
         family="GLM-4.1V, GLM-4.5V",
         opening="<|begin_of_box|>",
         closing="<|end_of_box|>",
-        source="model card of zai-org/GLM-4.1V-9B-Thinking",
+        source="zai-org/GLM-V: README.md and examples/gui-agent/glm-41v/gui_agent_41v.py",
         part="answer",
     ),
     Marks(
         family="Marco-o1",
         opening="<Thought>",
         closing="</Thought>",
-        source="template of AIDC-AI/Marco-o1",
+        source="AIDC-AI/Marco-o1: data/CoT_demo.json",
     ),
     Marks(
         family="Marco-o1",
         opening="<Output>",
         closing="</Output>",
-        source="template of AIDC-AI/Marco-o1",
+        source="AIDC-AI/Marco-o1: data/CoT_demo.json",
         part="answer",
         is_markup=True,
     ),
@@ -174,7 +174,7 @@ TABLE = (
         family="s1",
         opening="<|im_start|>think",
         closing="<|im_start|>answer",
-        source="simplescaling/s1: README.md",
+        source="simplescaling/s1: data/tokenization.py",
     ),
     Marks(
         family="PLaMo 3",
@@ -194,7 +194,7 @@ TABLE = (
         family="EXAONE Deep",
         opening="<thought>",
         closing="</thought>",
-        source="template of LGAI-EXAONE/EXAONE-Deep-32B",
+        source="LG-AI-EXAONE/EXAONE-Deep: README.md",
         is_prefilled=True,
     ),
     Marks(
@@ -208,7 +208,7 @@ TABLE = (
         family="Reka, and tunings on GRPO's usual format",
         opening="<reasoning>",
         closing="</reasoning>",
-        source="template of RekaAI/reka-flash-3",
+        source="model card of RekaAI/reka-flash-3",
         is_prefilled=True,
     ),
     Marks(
@@ -344,13 +344,13 @@ TABLE = (
         family="OpenThoughts, Sky-T1",
         opening="<|begin_of_thought|>",
         closing="<|end_of_thought|>",
-        source="data set open-thoughts/OpenThoughts-114k",
+        source="NovaSky-AI/SkyThought: scripts/prompts.py",
     ),
     Marks(
         family="OpenThoughts, Sky-T1",
         opening="<|begin_of_solution|>",
         closing="<|end_of_solution|>",
-        source="data set open-thoughts/OpenThoughts-114k",
+        source="NovaSky-AI/SkyThought: scripts/prompts.py",
         part="answer",
     ),
 )
@@ -415,6 +415,21 @@ def split_reasoning(output: str) -> SplitOutput:
         closing_start, closing_end = end
         return _finish(output, [output[:closing_start]], closing_end)
     return _split_blocks(output, start)
+
+
+def split_answer(text: str, reasoning: str | None) -> SplitOutput:
+    """Split a text whose reasoning a server may have put into a field of its own.
+
+    White space around an answer after such reasoning is what the server's parser has left, so it is removed as after
+    reasoning in the text. White space around any other text is the model's own and stays.
+
+    Args:
+        reasoning: the content of the field; empty or None without reasoning.
+    """
+    split = split_reasoning(text)
+    if split.is_open or not reasoning:
+        return split
+    return SplitOutput(split.answer.strip(), reasoning)
 
 
 def remove_reasoning(output: str) -> str:

@@ -304,6 +304,18 @@ Scorer = Callable[[Record], Scores]
 Reads = Callable[[Record], bool]
 """(record) → whether the scorer finds in the prediction what it compares, such as a letter or the required line."""
 
+MOST_SCORED = 1 << 19
+"""Characters of an answer that are scored, eight times the longest output of a benchmark. Some metrics take time that
+grows with the square of the length, so an answer of 50 MB would stop a run."""
+
+
+def limit_prediction(record: Record) -> Record:
+    """Return a record with no more of its prediction than is scored."""
+    if len(record["prediction"]) <= MOST_SCORED:
+        return record
+    return {**record, "prediction": record["prediction"][:MOST_SCORED]}
+
+
 UNREAD = "unread"
 """The statistic that is 1 for an answer in which there is nothing that the scorer could read."""
 
@@ -537,9 +549,12 @@ class Task:
         return self.scorers.get(scorer, self.score) is not self.score
 
     def scores(self, record: Record) -> Scores:
-        """Return the official metrics and `longctx_score`. A metric that cannot be computed is absent."""
+        """Return the official metrics and `longctx_score`. A metric that cannot be computed is absent.
+
+        At most `MOST_SCORED` characters of the prediction are read.
+        """
         scorer = self.scorers.get(record.get("scorer", ""), self.score)
-        scores = {name: float(value) for name, value in scorer(record).items()}
+        scores = {name: float(value) for name, value in scorer(limit_prediction(record)).items()}
         if (mean := self.headline_mean(scores)) is not None:
             scores[MAIN_METRIC] = mean
         return scores

@@ -260,7 +260,7 @@ def _letter_patterns(letters: str) -> tuple[re.Pattern[str], ...]:
         re.compile(
             rf"(?i:\b(?:answer|option|choice)\b[^\n.:]{{0,20}}?[:\s])\s*\(?{letter}(?=\s*(?:$|[\n).:,;\]]))"
         ),
-        re.compile(rf"^\s*\(?{letter}\s*(?:[).:,]|$)", re.MULTILINE),
+        re.compile(rf"^[^\S\n]*\(?{letter}\s*(?:[).:,]|$)", re.MULTILINE),
         re.compile(rf"\({letter}\)"),
     )
 

@@ -1,4 +1,4 @@
-"""Prompts, the judge's prompts, verdicts and their mean equal the official code's on the same data (make_golden.py)."""
+"""Prompts, the judge's prompts, verdicts and their mean equal the official code's on the same data (golden_makers/aa_lcr.py)."""
 
 from __future__ import annotations
 

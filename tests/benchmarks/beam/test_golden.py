@@ -1,4 +1,4 @@
-"""Requests, the judge's requests and scores equal the official code's on the same rows (make_golden.py)."""
+"""Requests, the judge's requests and scores equal the official code's on the same rows (golden_makers/beam.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests, the judge's prompts and its verdicts equal the official code's on the same data (make_golden.py)."""
+"""Requests, the judge's prompts and its verdicts equal the official code's on the same data (golden_makers/corpusqa.py)."""
 
 from __future__ import annotations
 

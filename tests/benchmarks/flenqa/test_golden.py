@@ -1,4 +1,4 @@
-"""Prompts and scores equal the official code's, which was run on the same rows (make_golden.py)."""
+"""Prompts and scores equal the official code's, which was run on the same rows (golden_makers/flenqa.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GraphWalks' rows and scores equal the official code's (make_golden.py), and generated graphs have the expected
+"""GraphWalks' rows and scores equal the official code's (golden_makers/graphwalks.py), and generated graphs have the expected
 answers."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import find_protocol
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.graphwalks.fabricate import build_graphwalks, records
-from tests.benchmarks.graphwalks.make_golden import digest_prompt
+from tests.golden_makers.graphwalks import digest_prompt
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
 LENGTHS = {"128k": 131072, "256k": 262144, "1m": 1048576}

@@ -1,4 +1,4 @@
-"""Problems, prompts and scores equal the official code's (make_golden.py)."""
+"""Problems, prompts and scores equal the official code's (golden_makers/gsm_infinite.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge's prompts, its readable replies and the scores equal the official code's (make_golden.py)."""
+"""The judge's prompts, its readable replies and the scores equal the official code's (golden_makers/hellobench.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts, order and scores of HELMET's new tasks equal the official code's (make_golden.py)."""
+"""The prompts, order and scores of HELMET's new tasks equal the official code's (golden_makers/helmet2.py)."""
 
 from __future__ import annotations
 

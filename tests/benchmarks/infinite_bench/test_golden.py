@@ -1,4 +1,4 @@
-"""Prompts, answers and scores equal the official code's, which was run on the same data (make_golden.py)."""
+"""Prompts, answers and scores equal the official code's, which was run on the same data (golden_makers/infinite_bench.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and scores equal the official code's on the same data (make_golden.py)."""
+"""Requests and scores equal the official code's on the same data (golden_makers/leval.py)."""
 
 from __future__ import annotations
 

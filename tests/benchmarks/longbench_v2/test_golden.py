@@ -1,4 +1,4 @@
-"""Requests, letters and tables equal the official code's, which was run on the same data (make_golden.py)."""
+"""Requests, letters and tables equal the official code's, which was run on the same data (golden_makers/longbench_v2.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts, word counts, length scores, the judge's prompts and grades equal the official code's (make_golden.py)."""
+"""Prompts, word counts, length scores, the judge's prompts and grades equal the official code's (golden_makers/longbench_write.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts and scores equal the official code's and NeMo Gym's, which were run on the same files (make_golden.py)."""
+"""Prompts and scores equal the official code's and NeMo Gym's, which were run on the same files (golden_makers/longcodebench.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts, the judge's prompts and the tables equal the official code's on the same data (make_golden.py)."""
+"""Prompts, the judge's prompts and the tables equal the official code's on the same data (golden_makers/longgenbench.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that prompts and scores equal the official code's, which was run on the same data (make_golden.py)."""
+"""Tests that prompts and scores equal the official code's, which was run on the same data (golden_makers/longgenbench_qa.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts and accuracies equal the official code's, which was run on the same patients (make_golden.py)."""
+"""Prompts and accuracies equal the official code's, which was run on the same patients (golden_makers/longhealth.py)."""
 
 from __future__ import annotations
 

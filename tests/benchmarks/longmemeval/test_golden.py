@@ -1,4 +1,4 @@
-"""Prompts, the judge's prompts, its labels and the accuracies equal the official code's (make_golden.py)."""
+"""Prompts, the judge's prompts, its labels and the accuracies equal the official code's (golden_makers/longmemeval.py)."""
 
 from __future__ import annotations
 

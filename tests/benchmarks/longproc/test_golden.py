@@ -1,4 +1,4 @@
-"""Prompts, items and scores equal the official code's, which was run on the same data (make_golden.py)."""
+"""Prompts, items and scores equal the official code's, which was run on the same data (golden_makers/longproc.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helm_longctx.benchmarks.longproc import tasks
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
 from helm_longctx.benchmarks.longproc.tasks import EVALUATORS
 from tests.benchmarks.longproc.fabricate import PROGRAMS, build_longproc, cases
-from tests.benchmarks.longproc.make_golden import item_text
+from tests.golden_makers.longproc import item_text
 from tests.support.official import digest
 from tests.support.sandboxes import require_sandbox
 

@@ -1,4 +1,4 @@
-"""Prompts, scores and the judge's requests equal the official code's on the same data (make_golden.py)."""
+"""Prompts, scores and the judge's requests equal the official code's on the same data (golden_makers/loogle.py)."""
 
 from __future__ import annotations
 

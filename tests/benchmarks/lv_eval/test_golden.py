@@ -1,4 +1,4 @@
-"""Prompts, cuts and scores equal the official code's, which was run on the same data (make_golden.py)."""
+"""Prompts, cuts and scores equal the official code's, which was run on the same data (golden_makers/lv_eval.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations, bins and scores equal the official code's, which was run on the same data (make_golden.py)."""
+"""Conversations, bins and scores equal the official code's, which was run on the same data (golden_makers/mrcr.py)."""
 
 from __future__ import annotations
 

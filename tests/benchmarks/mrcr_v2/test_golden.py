@@ -1,4 +1,4 @@
-"""Prompts and scores equal the official code's, which was run on the same data (make_golden.py)."""
+"""Prompts and scores equal the official code's, which was run on the same data (golden_makers/mrcr_v2.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples and scores equal the official scripts', which were run on the same files (make_golden.py)."""
+"""Samples and scores equal the official scripts', which were run on the same files (golden_makers/oneruler.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.counting import make_counter
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.oneruler.fabricate import build_oneruler, score_cases, tokenizer
-from tests.benchmarks.oneruler.make_golden import SAMPLES, digest_row
+from tests.golden_makers.oneruler import SAMPLES, digest_row
 from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)

@@ -1,4 +1,4 @@
-"""Requests and scores equal the official code's, which was run on the same rows (make_golden.py)."""
+"""Requests and scores equal the official code's, which was run on the same rows (golden_makers/oolong.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings, Task
 from tests.benchmarks.oolong.fabricate import build_oolong, real_rows, score_cases, synth_rows
-from tests.benchmarks.oolong.make_golden import LENGTH, digest_request
+from tests.golden_makers.oolong import LENGTH, digest_request
 from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)

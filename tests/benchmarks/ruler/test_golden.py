@@ -1,4 +1,4 @@
-"""The samples equal the official scripts' samples from the same texts and tokenizers (make_golden.py)."""
+"""The samples equal the official scripts' samples from the same texts and tokenizers (golden_makers/ruler.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from helm_longctx.benchmarks.ruler import BENCHMARK
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.ruler.fabricate import CASES, MORE_NEEDLES, TASKS, build_sources, counter
-from tests.benchmarks.ruler.make_golden import digest_row
+from tests.golden_makers.ruler import digest_row
 from tests.support import punkt
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))

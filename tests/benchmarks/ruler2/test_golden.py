@@ -1,4 +1,4 @@
-"""Samples and scores equal the official code's, which was run on the same rows (make_golden.py)."""
+"""Samples and scores equal the official code's, which was run on the same rows (golden_makers/ruler2.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.ruler.fabricate import counter
 from tests.benchmarks.ruler2.fabricate import CASES, TASKS, build_ruler2, letter_cases, match_cases
-from tests.benchmarks.ruler2.make_golden import digest_row
+from tests.golden_makers.ruler2 import digest_row
 from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)

@@ -1,4 +1,4 @@
-"""Inputs and scores equal the official code's on the same stories (make_golden.py)."""
+"""Inputs and scores equal the official code's on the same stories (golden_makers/squality.py)."""
 
 from __future__ import annotations
 

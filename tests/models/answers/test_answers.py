@@ -1,4 +1,4 @@
-"""Scores of a real model's answers equal those of the official code, which scored the same answers (make_golden.py).
+"""Scores of a real model's answers equal those of the official code, which scored the same answers (golden_makers/model_scores.py).
 
 The model is not needed: answers.json has its answers.
 """
@@ -9,8 +9,8 @@ import pytest
 
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
+from tests.golden_makers.model_suites import SUITES
 from tests.models.answers.entries import ENTRIES
-from tests.models.answers.official import SUITES
 from tests.models.answers.records import read_records
 from tests.support.official import read_golden
 

@@ -491,7 +491,7 @@ def test_a_constant_answer_is_a_floor() -> None:
 def test_certificates_of_fixed_draws() -> None:
     """Certificates about fixed draws say what they said: each decision, count, interval, finding and digest.
 
-    `make_golden.py` rewrites them after a change that is meant.
+    `python -m tests.golden_makers certificates` rewrites them after a change that is meant.
     """
     golden = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
     found = json.loads(json.dumps(fixed_records()))

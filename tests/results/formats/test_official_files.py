@@ -1,4 +1,4 @@
-"""Files that the official code wrote (see make_golden) become runs with the official scores."""
+"""Files that the official code wrote (tests/golden_makers/formats.py) become runs with the official scores."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 from helm_longctx.apps.comparison.sections import comparison_sections
-from helm_longctx.documents.document import Figure, Table
+from helm_longctx.documents.document import Figure
 from helm_longctx.results.boards import OVERALL, Board
 from helm_longctx.results.comparison import by_instance, find_differences, mean_of
 from helm_longctx.results.statistics.comparison import holm
@@ -71,7 +71,7 @@ def test_a_paired_difference_is_the_difference_of_the_scores(own: Board) -> None
 
 def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(own: Board) -> None:
     """Each pair of the matrix has both directions, p-values that fit its interval, and ties by the adjusted p-value."""
-    matrix, ranks, methods, profiles = comparison_sections(own)[0].blocks
+    matrix, ranks = comparison_sections(own)[0].blocks
     assert isinstance(matrix, Figure)
     values = {(row["row"], row["column"]): row["difference"] for row in matrix.rows}
     assert all(values[one, other] == -float(str(value)) for (other, one), value in values.items())
@@ -87,12 +87,6 @@ def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(own: Bo
         float(str(row["low"])) <= float(str(row["score"])) <= float(str(row["high"]))
         for row in ranks.rows
     )
-    assert isinstance(methods, Table)
-    assert methods.header == ["Model", "Mean", "Borda", "Interquartile mean", "Kemeny"]
-    assert isinstance(profiles, Figure)
-    shares = [float(str(row["share"])) for row in profiles.rows if row["model"] == "acme/one"]
-    assert shares == sorted(shares, reverse=True)
-    assert {profiles.rows[0]["threshold"], profiles.rows[-1]["threshold"]} == {0.0, 1.0}
 
 
 def test_floors_and_single_models_are_not_compared(
@@ -101,22 +95,7 @@ def test_floors_and_single_models_are_not_compared(
     """There is no page for fewer than two models, and no floor is in a plot or table of the page."""
     entry = "helmet_recall:task=json_kv,length=8k"
     assert comparison_sections(board_of([entry], {"acme/one": 0.9, "longctx/null": 0.1})) == []
-    matrix, ranks, methods, profiles = comparison_sections(own)[0].blocks
-    assert isinstance(methods, Table)
-    assert {row[0].text for row in methods.rows} == {"acme/one", "acme/same", "acme/two"}
-    for figure in (matrix, ranks, profiles):
+    matrix, ranks = comparison_sections(own)[0].blocks
+    for figure in (matrix, ranks):
         assert isinstance(figure, Figure)
         assert not any("null" in str(row.get("model", row.get("row"))) for row in figure.rows)
-
-
-def test_profiles_are_over_parts_that_all_models_have(mixed: Board) -> None:
-    """Profiles are over the parts that all models have, and are left out if these are too few."""
-    first = comparison_sections(mixed)[0]
-    assert "Performance profiles" not in {
-        block.title for block in first.blocks if isinstance(block, Figure)
-    }
-    others = [section for section in comparison_sections(mixed) if section.choice == "128k"]
-    (profiles,) = (
-        block for block in others[0].blocks if block.kind == "figure" and "profiles" in block.name
-    )
-    assert "of 21 that all these models have" in profiles.about

@@ -203,7 +203,7 @@ def test_certainty_is_that_of_the_adjusted_comparisons(
 def test_floors_are_lines_and_rows_apart(own: Board) -> None:
     """Floors have rows and lines of their own and no rank, and they are subtracted from scores."""
     (section,) = leaderboard_sections(own)
-    _, plot, table = section.blocks
+    _, plot, table, _ = section.blocks
     assert isinstance(table, Table)
     by_model = rows_by_model(table)
     assert by_model["longctx/null"]["Rank"].value is None

@@ -1,4 +1,4 @@
-"""Tests of the page that says which tasks are worth their price."""
+"""Tests of the columns that say how far the score of a task can be trusted: signal to noise, and seed noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from helm_longctx.apps.reliability.sections import find_reliability, reliability_sections
+from helm_longctx.apps.report.leaderboard import (
+    find_seed_noise,
+    find_signal,
+    leaderboard_sections,
+)
 from helm_longctx.documents.document import Cell, Table
 from helm_longctx.results.boards import Board
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -21,26 +25,19 @@ MakeBoard = Callable[..., Board]
 RECALL = "helmet_recall:task=json_kv"
 
 
-def cells(board: Board, choice: str) -> dict[str, dict[str, Cell]]:
-    """Return the cells of the table at a length, by task and column."""
-    (section,) = (
-        reliability_section
-        for reliability_section in reliability_sections(board)
-        if reliability_section.choice == choice
-    )
-    (table,) = section.blocks
+def task_rows(board: Board, choice: str) -> list[dict[str, Cell]]:
+    """Return the rows of the table of tasks at a length, by column."""
+    (section,) = (each for each in leaderboard_sections(board) if each.choice == choice)
+    table = section.blocks[-1]
     assert isinstance(table, Table)
-    return {
-        row[0].text.removesuffix(" †"): dict(zip(table.header, row, strict=True))
-        for row in table.rows
-    }
+    assert table.title == "Your scores by task"
+    return [dict(zip(table.header, row, strict=True)) for row in table.rows]
 
 
-def test_variances_are_those_of_repeats(board_of: MakeBoard) -> None:
-    """The variances within and between questions are equal to the analysis of a table of equally often asked questions."""
+def test_seed_noise_is_that_of_repeats(board_of: MakeBoard) -> None:
+    """Seed noise equals the analysis of a table of equally often asked questions; without repeats it is not known."""
     skills = {"acme/one": 0.6, "longctx/null": 0.1}
     board = board_of([f"{RECALL},length=8k,repeats=4"], skills, instances=30)
-    row = cells(board, "8k")["JSON KV"]
     result = board.score("acme/one", "json_kv", 8 * K)
     assert result
     by_question: dict[str, list[float]] = {}
@@ -50,64 +47,51 @@ def test_variances_are_those_of_repeats(board_of: MakeBoard) -> None:
     squares = [(score - fmean(scores)) ** 2 for scores in by_question.values() for score in scores]
     count = sum(map(len, by_question.values()))
     within = sum(squares) / (count - len(by_question))
-    assert row["Between repeats"].value == pytest.approx(math.sqrt(within))
+    row = next(row for row in task_rows(board, "8k") if row["Model"].text == "acme/one")
     assert row["Seed noise"].value == pytest.approx(math.sqrt(within / count))
-    assert "Signal" not in row  # one model has none
-    assert row["Tokens per answer"].value == 7040
-    assert row["Dollars per answer"].value == pytest.approx(0.02)
+    assert row["Signal to noise"].value is None  # one model has none
+    once = board_of([f"{RECALL},length=16k"], {"acme/one": 0.6}).score(
+        "acme/one", "json_kv", 16 * K
+    )
+    assert once
+    assert find_seed_noise(once) is None
 
 
 def test_signals_are_over_own_and_published_models(mixed: Board) -> None:
     """Signals are over own and published models without floors, and published noise comes from the widest interval."""
-    at_8k = cells(mixed, "8k")
     published = [each.interval for each in mixed.ranking(8 * K, "nq")]
     noise = np.mean([((each.high - each.low) / (2 * 1.959964)) ** 2 for each in published])
-    assert at_8k["NQ"]["Noise"].value == pytest.approx(math.sqrt(noise), rel=1e-4)
-    assert at_8k["NQ"]["Signal"].value == pytest.approx(
-        math.sqrt(np.var([each.mean for each in published], ddof=1) - noise), rel=1e-4
-    )
-    assert at_8k["NQ"]["Models"].value == len(published) == 59
-    assert at_8k["RAG"]["Models"].value == 65
-    assert -1 <= (at_8k["RAG"]["Monotonicity"].value or 0) < -0.8
-    by_part = {each.part: each for each in find_reliability(mixed, 8 * K)}
-    assert by_part["json_kv"].models == 2 + 59  # without the null model
-    assert by_part["json_kv"].tokens == 7040
+    signal = find_signal(mixed, "nq", 8 * K)
+    assert signal
+    assert signal.noise == pytest.approx(math.sqrt(noise), rel=1e-4)
+    variance = np.var([each.mean for each in published], ddof=1)
+    assert signal.signal == pytest.approx(math.sqrt(variance - noise), rel=1e-4)
+    (row, *_) = [row for row in task_rows(mixed, "8k") if row["Task"].text == "JSON KV"]
+    own = find_signal(mixed, "json_kv", 8 * K)
+    assert own
+    assert row["Signal to noise"].value == pytest.approx(own.ratio)
 
 
 def test_noise_is_the_standard_error(board_of: MakeBoard) -> None:
-    """The noise is the standard error of own models with its clusters, and a category combines the noise of its tasks.
+    """The noise is the standard error of own models with its clusters.
 
     Scores of a single answer have no standard error, so there is no noise and no signal.
     """
     skills = {"acme/one": 0.9, "acme/two": 0.6, "acme/three": 0.4}
     board = board_of(["helmet_longqa:length=8k"], skills, instances=18)
-    found = {each.part: each.signal for each in find_reliability(board, 8 * K)}
-    squares = []
     for task in board.tasks_of("helmet_longqa", 8 * K):
         results = [board.score(model, task, 8 * K) for model in skills]
-        squares.append(
-            fmean(result.statistics[MAIN_METRIC].error ** 2 for result in results if result)
-        )
-        signal = found[task]
+        errors = [result.statistics[MAIN_METRIC].error for result in results if result]
+        signal = find_signal(board, task, 8 * K)
         assert signal
-        assert signal.noise == pytest.approx(math.sqrt(squares[-1]))
-    assert len(squares) == 3
-    category = found["helmet_longqa"]
-    assert category
-    assert category.noise == pytest.approx(math.sqrt(sum(squares)) / 3)
+        assert signal.noise == pytest.approx(math.sqrt(fmean(error**2 for error in errors)))
     single = board_of(["helmet_longqa:length=16k"], skills, instances=1)
-    reliabilities = find_reliability(single, 16 * K)
-    assert reliabilities
-    assert all(reliability.signal is None for reliability in reliabilities)
+    tasks = single.tasks_of("helmet_longqa", 16 * K)
+    assert tasks
+    assert all(find_signal(single, task, 16 * K) is None for task in tasks)
 
 
-def test_partial_categories_and_empty_pages_are_hidden(board_of: MakeBoard) -> None:
-    """A single model that was asked once gives no page, and scores that are not comparable are marked."""
-    assert reliability_sections(board_of([f"{RECALL},length=8k"], {"acme/one": 0.9})) == []
+def test_fewer_than_three_models_have_no_signal(board_of: MakeBoard) -> None:
+    """Two models say nothing about how well a task tells models apart."""
     board = board_of([f"{RECALL},length=8k"], {"acme/two": 0.5, "acme/three": 0.7})
-    (section,) = reliability_sections(board)
-    (table,) = section.blocks
-    assert isinstance(table, Table)
-    assert [row[0].text for row in table.rows] == ["JSON KV †"]
-    assert "failed requests" in table.rows[0][0].note
-    assert "repeats=" in table.about
+    assert find_signal(board, "json_kv", 8 * K) is None

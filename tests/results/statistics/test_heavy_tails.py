@@ -7,9 +7,11 @@ import pytest
 
 from helm_longctx.results.statistics.comparison import level_of_look
 from helm_longctx.results.statistics.heavy_tails import (
+    are_above,
     fewest_values,
     group_means,
     is_below,
+    lower_bound,
     upper_bound,
 )
 
@@ -34,6 +36,41 @@ def test_values_at_the_margin_rarely_pass(spread: float | None) -> None:
             for number, size in enumerate(sizes)
         )
     assert passed <= 2
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "share", "floor"),
+    [(0.0, MARGIN / 0.9, 0.9, 0.0), (-10 * MARGIN, 2 * MARGIN, 0.95, 10 * MARGIN)],
+)
+def test_values_of_which_few_are_small_are_rarely_above(
+    small: float, large: float, share: float, floor: float
+) -> None:
+    """A mean that is just the margin is not called larger because a sample lacks its few small values.
+
+    By Student's bound at 8 values, most of these samples would be.
+    """
+    margin = share * large + (1 - share) * small
+    chance = np.random.default_rng(7)
+    above = 0
+    for _ in range(ROUNDS):
+        values = np.where(chance.random(48) < share, large, small)
+        looks = [values[:size] for size in (8, 16, 32, 48)]
+        bounds = [lower_bound(look, floor, ERROR) for look in looks]
+        above += max(bounds) > margin
+        fast = [are_above(look[None], margin, floor, ERROR)[0] for look in looks]
+        assert fast == [bound > margin for bound in bounds]
+    assert above <= 2
+
+
+def test_the_lower_bound_is_near_the_mean_of_many_values() -> None:
+    """Eight values far above the margin are enough, and a bound is never above the mean."""
+    chance = np.random.default_rng(8)
+    assert lower_bound(np.full(8, 1.0), 0.0, ERROR) > MARGIN
+    assert lower_bound(np.full(8, 1.0), 10 * MARGIN, ERROR) > MARGIN
+    assert lower_bound(np.zeros(0), 0.5, ERROR) == -0.5
+    many = chance.exponential(1.0, 2000)
+    assert 0.8 < lower_bound(many, 0.0, ERROR) < many.mean()
+    assert lower_bound(np.zeros(48), 0.0, ERROR) <= 0
 
 
 def _bound(values: np.ndarray, looks: tuple[int, ...]) -> float:

@@ -8,12 +8,12 @@ import pytest
 
 from helm_longctx.results.statistics.intervals import (
     Interval,
-    area_over_lengths,
     drop,
     effective_length,
     length_means,
     possible_lengths,
     share_of_shortest,
+    weigh_lengths,
 )
 
 
@@ -106,17 +106,13 @@ def test_means_with_weights_by_length() -> None:
 
 
 def test_the_area_is_that_of_trapezoids() -> None:
-    """The area is that under straight lines between the scores, divided by its width, and the numbers of answers are added."""
-    area = area_over_lengths(
-        {
-            8: Interval(0.6, 0.5, 0.65, 10),
-            4: Interval(1.0, 0.9, 1.0, 20),
-            16: Interval(0.2, 0.1, 0.4, 30),
-        }
-    )
-    assert area.mean == pytest.approx((4 * 0.8 + 8 * 0.4) / 12)
-    assert area.low < area.mean < area.high
-    assert area.n == 60
+    """The weights are those of the area under straight lines between the scores, divided by its width."""
+    weights = weigh_lengths([8, 4, 16])
+    assert list(weights) == [4, 8, 16]
+    assert sum(weights.values()) == pytest.approx(1)
+    scores = {4: 1.0, 8: 0.6, 16: 0.2}
+    area = sum(weights[length] * score for length, score in scores.items())
+    assert area == pytest.approx((4 * 0.8 + 8 * 0.4) / 12)
 
 
 def test_the_drop_combines_opposite_ends() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,10 +15,6 @@ from helm_longctx.results.statistics.comparison import (
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.results.statistics.ranking import (
     Rank,
-    borda,
-    interquartile_mean,
-    kemeny,
-    performance_profile,
     rank_ranges,
 )
 from tests.results.statistics.simulation import Field
@@ -68,28 +64,3 @@ def test_comparisons_of_a_family_are_decided_together() -> None:
     )
     assert decisions["a", "published"].adjusted > published.p_value
     assert decisions["a", "b"].adjusted == pytest.approx(3 * paired.p_value)
-
-
-def test_borda_and_kemeny() -> None:
-    """Borda's score is the mean number of beaten models, and a missing score counts as half a win."""
-    table = [[3, 3, 1], [2, 2, 3], [1, 1, np.nan]]
-    assert borda(table) == pytest.approx([(2 + 2 + 0.5) / 3, (1 + 1 + 1.5) / 3, (0 + 0 + 1) / 3])
-    assert kemeny(table) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_kemeny_is_the_best_of_all_orders(seed: int) -> None:
-    """No other order of five models contradicts fewer comparisons in five tasks than Kemeny's order."""
-    table = np.random.default_rng(seed).random((5, 5))
-
-    def contradictions(order: tuple[int, ...] | list[int]) -> int:
-        pairs = [(order[i], order[j]) for i in range(5) for j in range(i + 1, 5)]
-        return sum(int((table[worse] > table[better]).sum()) for better, worse in pairs)
-
-    assert contradictions(kemeny(table)) == min(map(contradictions, permutations(range(5))))
-
-
-def test_rliable() -> None:
-    """The interquartile mean and the performance profile follow the definitions of Agarwal et al."""
-    assert interquartile_mean([0, 1, 2, 3, 4, 5, 6, 100]) == 3.5
-    assert list(performance_profile([0.1, 0.5, 0.9, 0.5], [0.0, 0.5, 0.9])) == [1.0, 0.25, 0.0]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from helm_longctx.results.statistics.power import monotonicity, signal_to_noise, variance_components
+from helm_longctx.results.statistics.power import signal_to_noise, variance_components
 
 
 @pytest.mark.parametrize("sizes", [[3] * 20, [1, 2, 3, 4, 5] * 4])
@@ -50,13 +50,6 @@ def test_signal_to_noise() -> None:
     assert (found.signal, found.noise, found.ratio) == pytest.approx((0.1, 0.05, 2.0), rel=0.03)
     assert signal_to_noise([0.5, 0.5], [0.1, 0.1]).ratio == 0
     assert signal_to_noise([0.4, 0.5], [0.0, 0.0]).ratio == math.inf
-
-
-def test_monotonicity() -> None:
-    """Monotonicity is -1 if the score falls at each length, and -2/3 if two of four scores are exchanged."""
-    assert monotonicity({8: 0.9, 64: 0.5, 16: 0.8, 32: 0.7}) == pytest.approx(-1)
-    assert monotonicity({8: 0.9, 16: 0.7, 32: 0.8, 64: 0.5}) == pytest.approx(-2 / 3)
-    assert math.isnan(monotonicity({8: 0.5, 16: 0.5}))
 
 
 def test_errors_of_rounding_are_no_noise() -> None:

@@ -29,8 +29,12 @@ Script = Callable[[str, Sequence[str]], Turn]
 
 
 @contextmanager
-def serve_tools(script: Script) -> Iterator[tuple[str, list[Body]]]:
-    """Yield the address of a running server and the list of the bodies that arrive."""
+def serve_tools(script: Script, streams_only: bool = False) -> Iterator[tuple[str, list[Body]]]:
+    """Yield the address of a running server and the list of the bodies that arrive.
+
+    Args:
+        streams_only: whether OpenAI's protocol refuses requests for an answer in one piece.
+    """
     bodies: list[Body] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -39,10 +43,21 @@ def serve_tools(script: Script) -> Iterator[tuple[str, list[Body]]]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             bodies.append(body)
-            reply = _anthropic if self.path.endswith("/messages") else _openai
-            content = json.dumps(reply(body, script)).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
+            is_openai = not self.path.endswith("/messages")
+            if is_openai and streams_only and not body.get("stream"):
+                self._send(400, "application/json", json.dumps({"error": {"message": REFUSAL}}))
+                return
+            reply = _openai(body, script) if is_openai else _anthropic(body, script)
+            if body.get("stream"):
+                lines = [f"data: {json.dumps(event)}\n\n" for event in _split_reply(reply)]
+                self._send(200, "text/event-stream", "".join([*lines, "data: [DONE]\n\n"]))
+            else:
+                self._send(200, "application/json", json.dumps(reply))
+
+        def _send(self, status: int, kind: str, text: str) -> None:
+            content = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -61,6 +76,34 @@ def serve_tools(script: Script) -> Iterator[tuple[str, list[Body]]]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+REFUSAL = "This model only supports stream mode, please enable the stream parameter to access it."
+"""What DashScope answers for some of Qwen's models."""
+
+
+def _split_reply(reply: Body) -> Iterator[Body]:
+    """Yield the events of a stream of OpenAI's protocol. The arguments of calls are in pieces of five characters."""
+    (choice,) = reply["choices"]
+    message = choice["message"]
+    deltas: list[Body] = [{"role": "assistant", "content": ""}]
+    if "reasoning_content" in message:
+        deltas += [{"reasoning_content": piece} for piece in message["reasoning_content"]]
+    if message["content"]:
+        deltas.append({"content": message["content"]})
+    for index, call in enumerate(message.get("tool_calls", ())):
+        arguments = call["function"]["arguments"]
+        first = {**call, "function": {"name": call["function"]["name"], "arguments": ""}}
+        deltas.append({"tool_calls": [{"index": index, **first}]})
+        for start in range(0, len(arguments), 5):
+            piece = {"arguments": arguments[start : start + 5]}
+            deltas.append({"tool_calls": [{"index": index, "function": piece}]})
+    about = {name: reply[name] for name in ("id", "model")}
+    for delta in deltas:
+        yield {**about, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    end = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
+    yield {**about, "choices": [end]}
+    yield {**about, "choices": [], "usage": reply["usage"]}
 
 
 def _sign(number: int) -> Body:

@@ -11,13 +11,18 @@ from helm_longctx.apps.cache_check.prompts import PLAIN
 from helm_longctx.apps.cache_check.reproduction import write_script
 from helm_longctx.apps.cache_check.sections import cache_blocks, describe_builds, open_cells
 from helm_longctx.apps.cache_check.states import (
+    BUSY,
+    BUSY_CONTROL,
     COLD,
     CONTROL,
+    PARALLEL,
+    REFERENCES,
     STATES,
     Reply,
     Server,
     ask_states,
     list_copies,
+    plan_busy,
     plan_questions,
 )
 from helm_longctx.apps.cache_check.verdict import TIE, Cell, judge, judge_builds, smallest_share
@@ -79,6 +84,11 @@ def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float |
         plan.lengths, plan.questions, plan.states, plan.seed, bool(server.cold_fields), plan.kinds
     )
     replies = ask_states(server, asked, folder)
+    replies = [reply for reply in replies if reply.state not in (BUSY, BUSY_CONTROL)]
+    if suspects := find_suspects(replies, tie):
+        print("Answers in parallel seem to differ: cold questions are asked among other requests.")
+        among_others = ask_states(server, plan_busy(suspects, bool(server.cold_fields)), folder)
+        replies += [reply for reply in among_others if reply.state in (BUSY, BUSY_CONTROL)]
     cells = judge(replies, tie)
     print_blocks(cache_blocks(cells, replies, server.deployment))
     builds = judge_builds(replies)
@@ -104,6 +114,17 @@ def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float |
         if open_cells(cells) or not cells
         else 0
     )
+
+
+def find_suspects(replies: Sequence[Reply], tie: float | None) -> list[Reply]:
+    """Return the answers in parallel that seem to differ from cold ones without other requests."""
+    cells = judge(replies, tie)
+    places = {(cell.length, cell.kind) for cell in cells if cell.state == PARALLEL and cell.differs}
+    return [
+        reply
+        for reply in replies
+        if reply.state == PARALLEL and (reply.length, reply.kind) in places
+    ]
 
 
 def _search(
@@ -140,6 +161,8 @@ def _search(
         questions = plan_questions(
             [length], count, states, first, bool(server.cold_fields), [cell.kind], shared
         )
+        if CONTROL in states and COLD in states:
+            questions += plan_busy(questions, bool(server.cold_fields))
         return ask_states(
             server,
             questions,
@@ -177,7 +200,13 @@ def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> No
     if fields is None and most > each:
         print(f"If the server can answer past its cache, there are {most * count} (--cold).")
     print(f"An answer has at most {max_tokens} tokens.")
-    cells = count * len(plan.kinds) * sum(state not in (COLD, CONTROL) for state in plan.states)
+    if PARALLEL in plan.states:
+        again = 2 * copies * STATES[BUSY].requests
+        print(
+            f"If answers in parallel seem to differ, {again} more for each length compare them with cold ones among"
+            " other requests."
+        )
+    cells = count * len(plan.kinds) * sum(state not in REFERENCES for state in plan.states)
     share = smallest_share(plan.questions, cells)
     found = (
         f"that changes {share:.0%} of its answers" if share else "of no size; ask more questions"

@@ -82,7 +82,14 @@ def cache_check(
     """
     from helm_longctx.apps.cache_check.check import Plan, check, open_folder, print_plan
     from helm_longctx.apps.cache_check.prompts import TEXTS
-    from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Server
+    from helm_longctx.apps.cache_check.states import (
+        BUSY,
+        BUSY_CONTROL,
+        COLD,
+        CONTROL,
+        STATES,
+        Server,
+    )
     from helm_longctx.config.plan import make_plan, use_settings
 
     lengths = [
@@ -102,9 +109,9 @@ def cache_check(
             fill_registries(config.local_path)
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment
         # All other states are compared with the cold ones.
-        chosen = list(
-            dict.fromkeys([COLD, CONTROL, *_choose("states", states or ";".join(STATES), STATES)])
-        )
+        allowed = [state for state in STATES if state not in (BUSY, BUSY_CONTROL)]
+        named = _choose("states", states or ";".join(allowed), allowed)
+        chosen = list(dict.fromkeys([COLD, CONTROL, *named]))
         plan = Plan(lengths, questions, chosen, seed, _choose("texts", texts, TEXTS))
         if config.dry_run:
             print_plan(plan, max_tokens, fields)

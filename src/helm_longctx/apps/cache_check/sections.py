@@ -5,7 +5,7 @@ from functools import reduce
 from math import gcd
 
 from helm_longctx.apps.cache_check.prompts import PLACES
-from helm_longctx.apps.cache_check.states import COLD, STATES, Reply
+from helm_longctx.apps.cache_check.states import BUSY, COLD, PARALLEL, STATES, Reply
 from helm_longctx.apps.cache_check.verdict import LEAST_TIE, Build, Cell, find_small, needed_wins
 from helm_longctx.documents.document import Answer, Block, Column, Table
 from helm_longctx.documents.document import Cell as TableCell
@@ -129,6 +129,15 @@ def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:
         notes.append(
             f"By less than --tie, but beyond chance, answers differ from cold ones to the same prompts: {names}."
             f" --tie {LEAST_TIE:g} counts them. If all states do by about as much, the server rounds what it caches."
+        )
+    compared = {(reply.length, reply.kind) for reply in replies if reply.state == BUSY}
+    if any(
+        cell.state == PARALLEL and not cell.differs and (cell.length, cell.kind) in compared
+        for cell in cells
+    ):
+        notes.append(
+            "Requests at the same time change answers, also if they are about other texts: this is the server's load,"
+            " and not its cache."
         )
     is_exact = any(reply.copy for reply in replies)
     noise = max((cell.noise for cell in cells if cell.n), default=0.0)

@@ -37,6 +37,13 @@ CONTROL = "cold again"
 BEGINNING = "same beginning"
 """The state in which only the beginning of a prompt is in the cache."""
 
+PARALLEL = "parallel"
+"""The state in which the server gets other questions about the same text at the same time."""
+
+BUSY = "cold among others"
+BUSY_CONTROL = "cold again among others"
+"""The reference and another copy of it, among as many requests at the same time about other texts."""
+
 SIBLINGS = 7
 OTHERS = 4
 """Questions that are sent together with one, and other prompts that come between two equal ones."""
@@ -233,7 +240,8 @@ class State:
     Args:
         about: what is sent before the question.
         before: make the prompts that are sent before it, one after the other.
-        siblings: number of other questions that are sent at the same time.
+        siblings: number of other questions about the same text that are sent at the same time.
+        others: number of questions about other texts that are sent at the same time.
         aborts: whether the streams of the prompts before it are closed.
         reconnects: whether the question is sent over another connection.
         is_warm: whether the server surely has a part of the prompt in its cache, if it kept it.
@@ -242,6 +250,7 @@ class State:
     about: str
     before: Sequence[Callable[[Question, str], Prompt]] = ()
     siblings: int = 0
+    others: int = 0
     aborts: bool = False
     reconnects: bool = False
     is_warm: bool = True
@@ -249,12 +258,12 @@ class State:
     @property
     def requests(self) -> int:
         """Number of requests, the question's own among them."""
-        return len(self.before) + self.siblings + 1
+        return len(self.before) + self.siblings + self.others + 1
 
     def ask(self, server: Server, question: Question, reply: Reply) -> Reply:
         """Bring the server into the state, and return the reply to the question."""
         state = reply.copy or reply.state
-        tokens = self.siblings * reply.length
+        tokens = (self.siblings + self.others) * reply.length
         for make in self.before:
             if self.aborts:
                 server.abort(make(question, state))
@@ -264,14 +273,14 @@ class State:
         client = (
             server.connect_cold() if reply.copy else server.connect() if self.reconnects else None
         )
-        prompts = [
-            question.prompt(state),
-            *(question.sibling(state, number) for number in range(self.siblings)),
-        ]
-        if not self.siblings:
+        prompts = [question.prompt(state)]
+        prompts += [question.sibling(state, number) for number in range(self.siblings)]
+        prompts += [question.other(reply.state, number) for number in range(self.others)]
+        if len(prompts) == 1:
             return server.ask(prompts[0], reply, client)
         with ThreadPoolExecutor(len(prompts)) as pool:
-            return next(iter(list(pool.map(lambda prompt: server.ask(prompt, reply), prompts))))
+            answers = pool.map(lambda prompt: server.ask(prompt, reply, client), prompts)
+            return next(iter(list(answers)))
 
 
 STATES = {
@@ -285,7 +294,7 @@ STATES = {
         "a prompt with the same beginning, which ends inside of a block", [Question.relative]
     ),
     # Which of them is first is chance, and the first one finds nothing in the cache.
-    "parallel": State(
+    PARALLEL: State(
         f"{SIBLINGS} other questions about it at the same time", siblings=SIBLINGS, is_warm=False
     ),
     "evicted": State(
@@ -297,8 +306,21 @@ STATES = {
     "new connection": State(
         "the same prompt, over another connection", [Question.prompt], reconnects=True
     ),
+    BUSY: State("questions about other texts at the same time", others=SIBLINGS, is_warm=False),
+    BUSY_CONTROL: State(
+        "questions about other texts at the same time; another copy of the same text",
+        others=SIBLINGS,
+        is_warm=False,
+    ),
 }
 """The states, in the order of the table. Each has a copy of the text of its own."""
+
+REFERENCES = (COLD, CONTROL, BUSY, BUSY_CONTROL)
+"""The states with which the others are compared.
+
+A server that answers several requests at the same time can compute with other roundings. So answers in parallel that
+differ from cold ones are also compared with cold ones among other requests.
+"""
 
 
 def plan_questions(
@@ -328,6 +350,28 @@ def plan_questions(
         for kind in kinds
         for group in Random(number).sample(groups, len(groups))
         for state, copy in group
+    ]
+
+
+def plan_busy(asked: Sequence[Reply], is_exact: bool) -> list[Reply]:
+    """Return cold questions that are asked among other requests, for each question that was asked in parallel.
+
+    Args:
+        is_exact: whether the server can answer the same prompts past its cache.
+    """
+    copy = PARALLEL if is_exact else ""
+    return [
+        Reply(
+            reply.length,
+            reply.seed,
+            state,
+            copy=copy,
+            kind=reply.kind,
+            shared=reply.shared,
+        )
+        for reply in asked
+        if reply.state == PARALLEL
+        for state in (BUSY, BUSY_CONTROL)
     ]
 
 

@@ -5,6 +5,10 @@ past its cache: a cold one, another cold one, and one in the state. If the state
 third are exchangeable, so each is as often the farther one from the first, and by as much. Ties say nothing. The tests,
 of signed ranks of distances and of signs of values found, are exact, whatever the server's own noise is, and Holm's
 correction is for all states and lengths.
+
+Requests at the same time can change answers without a cache, because a server computes larger batches otherwise. So if
+answers in parallel seem to differ, both cold answers are asked again among requests about other texts, and distances
+are compared with these. Values that are lost in parallel are lost, whatever the reason is.
 """
 
 import math
@@ -18,7 +22,16 @@ import numpy as np
 from scipy.stats import fisher_exact, rankdata
 
 from helm_longctx.apps.cache_check.prompts import PLACES, PLAIN, TEXTS
-from helm_longctx.apps.cache_check.states import COLD, CONTROL, STATES, Reply
+from helm_longctx.apps.cache_check.states import (
+    BUSY,
+    BUSY_CONTROL,
+    COLD,
+    CONTROL,
+    PARALLEL,
+    REFERENCES,
+    STATES,
+    Reply,
+)
 from helm_longctx.models.apis.answer_logprobs import mean_difference
 from helm_longctx.results.statistics.comparison import (
     SIGNIFICANCE,
@@ -122,7 +135,7 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
         tie: log-probabilities that differ by less are equal, in nats for each token; None for half of what two cold
             answers usually differ by.
     """
-    states = [state for state in STATES if state not in (COLD, CONTROL)]
+    states = [state for state in STATES if state not in REFERENCES]
     groups: dict[tuple[int, str], list[Reply]] = defaultdict(list)
     for reply in replies:
         groups[reply.length, reply.kind].append(reply)
@@ -157,7 +170,7 @@ class Changes(NamedTuple):
         triples: the cold answer, the other cold one, and that in the state.
         noise: distances of the two cold answers.
         gaps: how much farther the answers are from the cold ones.
-        found: shape (questions, 3, places): whether values were found.
+        found: shape (questions, 3, places): whether values were found, in cold answers without other requests.
         tie: the least gap that counts.
     """
 
@@ -186,10 +199,16 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
         for reply in replies
         if not reply.failure and reply.copy in ("", state)
     }
-    triples = [
-        (answers[COLD, seed], answers[CONTROL, seed], answers[state, seed])
+    is_busy = state == PARALLEL and any(reply.state == BUSY for reply in replies)
+    first, second = (BUSY, BUSY_CONTROL) if is_busy else (COLD, CONTROL)
+    needed = {first, second, COLD, CONTROL, state}
+    seeds = [
+        seed
         for seed in dict.fromkeys(reply.seed for reply in replies if reply.state == state)
-        if all((name, seed) in answers for name in (COLD, CONTROL, state))
+        if all((name, seed) in answers for name in needed)
+    ]
+    triples = [
+        (answers[first, seed], answers[second, seed], answers[state, seed]) for seed in seeds
     ]
     noise = np.array([distance(second, first) for first, second, _ in triples])
     gaps = np.array([distance(third, first) for first, _, third in triples]) - noise
@@ -198,9 +217,8 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
     shape = (len(triples), 3, len(triples[0][0].found) if triples else len(PLACES))
-    found = np.array([[each.found for each in triple] for triple in triples], dtype=float).reshape(
-        shape
-    )
+    values = [[answers[name, seed].found for name in (COLD, CONTROL, state)] for seed in seeds]
+    found = np.array(values, dtype=float).reshape(shape)
     return Changes(triples, noise, gaps, found, tie)
 
 

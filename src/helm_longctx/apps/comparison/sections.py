@@ -1,51 +1,42 @@
-"""The page and the command that compare models: which is better than which, ranks by several methods, profiles."""
+"""The page and the command that compare models: which is better than which, and how far ranks are open."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
-from itertools import permutations, product
+from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import orjson
 import typer
 
 from helm_longctx.apps.app import for_each_length
 from helm_longctx.config.shared import JsonPath, OutputPath, Suite, check_folder
 from helm_longctx.documents.document import (
-    Cell,
-    Column,
     Figure,
     Section,
     Table,
-    number_cell,
     text_table,
 )
 from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
     amount,
-    decimals,
     in_brackets,
     interval_text,
     p_text,
     percent,
     signed_percent,
 )
-from helm_longctx.documents.plots import interval_plot, matrix, profiles
+from helm_longctx.documents.plots import interval_plot, matrix
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite, show_model
 from helm_longctx.results.cells import (
     SERVER,
-    caveat_kinds,
     kind_of,
-    model_cell,
-    own_first,
     shown_models,
 )
 from helm_longctx.results.comparison import (
-    THRESHOLDS,
     Differences,
     Pairing,
     SharedTable,
@@ -62,12 +53,6 @@ from helm_longctx.results.statistics.comparison import (
     SIGNIFICANCE,
     Decision,
     SideFailures,
-)
-from helm_longctx.results.statistics.ranking import (
-    borda,
-    interquartile_mean,
-    kemeny,
-    performance_profile,
 )
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.lengths import parse_length
@@ -94,8 +79,6 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     blocks = [
         _matrix(names, differences, name),
         _ranks(board, names, ranking, differences, name),
-        _methods(board, ranking, length, name),
-        _profiles(board, ranking, length, name),
     ]
     shown = [block for block in blocks if block]
     if not shown:
@@ -182,116 +165,16 @@ def _ranks(
     return Figure(f"{name}-ranks", "Ranks and how far they are open", about, spec, rows)
 
 
-def _methods(
-    board: Board, ranking: Sequence[Result], length: int | None, name: str
-) -> Table | None:
-    """Return ranks by other methods, of the models with a score in every column that all of the user's models have."""
-    own = [each.model for each in ranking if not each.is_published]
-    columns = _common_parts(board, own, board.columns_at(length), length)
-    ranked = [{each.model for each in board.ranking(length, part)} for part in columns]
-    names = own_first(board, (each.model for each in ranking))
-    models = [model for model in names if all(model in having for having in ranked)]
-    if len(columns) < 2 or len(models) < 2:
-        return None
-    scores = {
-        model: [score for part in columns if (score := board.score(model, part, length))]
-        for model in models
-    }
-    table = np.array([[score.interval.mean for score in found] for found in scores.values()])
-    lacking = [
-        caveat_kinds(caveat for score in found for caveat in score.caveats)
-        for found in scores.values()
-    ]
-    points = borda(table)
-    order = kemeny(table)
-    rows = [
-        [
-            model_cell(board, model),
-            number_cell(float(table[place].mean()), lacking=lacking[place]),
-            Cell(decimals(points[place], 1), float(points[place])),
-            number_cell(interquartile_mean(table[place]), lacking=lacking[place]),
-            Cell(str(order.index(place) + 1), order.index(place) + 1),
-        ]
-        for place, model in enumerate(models)
-    ]
-    heads = [
-        Column("Model", is_number=False),
-        Column("Mean", "The mean of the columns."),
-        Column("Borda", "The number of models that it is better than, as a mean over columns."),
-        Column("Interquartile mean", "The mean of the middle half of the columns' scores."),
-        Column(
-            "Kemeny",
-            "The rank in the order that contradicts the columns' orders of pairs least often.",
-        ),
-    ]
-    about = (
-        f"By {', '.join(board.titles[part] for part in columns)}. If the methods order two models differently, their"
-        " order depends on the weights of columns."
-    )
-    return Table(f"{name}-methods", "Ranks by other methods", heads, rows, about, search=True)
-
-
-def _common_parts(
-    board: Board, models: Sequence[str], parts: Sequence[str], length: int | None
-) -> list[str]:
-    """Return the parts in which all models have a score over the same tasks."""
-    ranked = {part: {each.model for each in board.ranking(length, part)} for part in parts}
-    return [part for part in parts if ranked[part].issuperset(models)]
-
-
-def _profiles(
-    board: Board, ranking: Sequence[Result], length: int | None, name: str
-) -> Figure | None:
-    """Return performance profiles over the tasks that all shown models have.
-
-    Of published models often only categories are known. If the models have too few parts in common, the parts of the
-    user's models are used.
-    """
-    shown = shown_models(ranking)
-    own = [model for model in shown if kind_of(board, model) == "own"]
-    choices = product((shown, own), (board.tasks_of(OVERALL, length), board.columns_at(length)))
-    common = ((models, _common_parts(board, models, parts, length)) for models, parts in choices)
-    models, parts = next((each for each in common if each[0] and len(each[1]) > 1), ([], []))
-    if not parts:
-        return None
-    rows = []
-    for model in models:
-        scores = [
-            score.interval.mean for part in parts if (score := board.score(model, part, length))
-        ]
-        shares = performance_profile(scores, THRESHOLDS)
-        rows += [
-            {
-                "model": show_model(model),
-                "threshold": limit,
-                "share": round(float(share), 4),
-                "kind": kind_of(board, model),
-            }
-            for limit, share in zip(THRESHOLDS, shares, strict=True)
-        ]
-    about = f"The share of parts in which a model scores more than a value, of {len(parts)} that all these models have."
-    return Figure(
-        f"{name}-profiles", "Performance profiles", about, profiles(), rows, by_model=True
-    )
-
-
 def shared_blocks(
     models: Sequence[str], pairings: Sequence[Pairing], standings: Sequence[Standing]
 ) -> list[Table]:
     """Return a table of the ranking and one of the differences of all pairs; of two models also one of the parts."""
-    names = ["model", "mean %", "rank", "Borda", "Kemeny", "interquartile mean %"]
-    rows = [
-        (
-            *(
-                row.model,
-                percent(row.mean),
-                in_brackets(f"{row.rank.rank:g}", f"{row.rank.low}–{row.rank.high}"),
-            ),
-            *(decimals(row.borda), str(row.kemeny), percent(row.interquartile_mean)),
-        )
-        for row in standings
-    ]
-    ranking = text_table("Ranking (rank with its 95 % interval)", names, rows)
+    rows = []
+    for standing in standings:
+        rank = standing.rank
+        rank_text = in_brackets(f"{rank.rank:g}", f"{rank.low}–{rank.high}")
+        rows.append([standing.model, percent(standing.mean), rank_text])
+    ranking = text_table("Ranking (rank with its 95 % interval)", ["model", "mean %", "rank"], rows)
     every = {
         (pairing.one, pairing.other): pairing.decision
         for pairing in pairings
@@ -488,11 +371,10 @@ def _show_comparisons(
     )
     content: dict[str, Any] = {
         "standings": [],
-        "thresholds": THRESHOLDS,
         "pairings": [],
         "differences": [],
+        "not_compared": table.refusals,
     }
-    content["not_compared"] = table.refusals
     for table in tables:
         name = "" if pool else table.boards[0].name
         for key, rows in _show(table, instances, address).items():

@@ -1,10 +1,10 @@
 """The pages of rank correlations: of tasks over models, of scores with models' properties, of judges with rules."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from helm_longctx.documents.plots import matrix, mirror, property_scatter, scatt
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
 from helm_longctx.results.cells import rho_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
-from helm_longctx.results.statistics.ranking import Correlation, spearman
+from helm_longctx.results.statistics.ranking import Correlation, correlate_pairs, spearman
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.publications import ModelProperties
 from helm_longctx.tasks.task import Task
@@ -55,22 +55,22 @@ def task_sections(board: Board, length: int | None) -> Section | None:
         *(task for task in dict.fromkeys(tasks) if task not in board.columns),
     ]
     scores: dict[str, dict[str, float]] = {}
+    results_of = {part: board.scores_of(part, length) for part in parts}
     # A model without understanding is the worst everywhere, so it would raise all correlations.
     for model in board.competitors:
-        results = {part: board.score(model, part, length) for part in parts}
-        if values := {
-            part: round(result.interval.mean, 6) for part, result in results.items() if result
-        }:
+        values = {}
+        for part, results in results_of.items():
+            if model in results:
+                values[part] = round(results[model].interval.mean, 6)
+        if values:
             scores[model] = values
-    counts = {part: sum(part in each for each in scores.values()) for part in parts}
+    counts = Counter(chain.from_iterable(scores.values()))
     parts = [part for part in parts if counts[part] >= FEWEST_MODELS]
     if len(parts) < 3:
         return None
-    scores_of = {part: [each.get(part, math.nan) for each in scores.values()] for part in parts}
-    found = {
-        (one, other): spearman(scores_of[one], scores_of[other])
-        for one, other in combinations(parts, 2)
-    }
+    found = correlate_pairs(
+        {part: [values.get(part, math.nan) for values in scores.values()] for part in parts}
+    )
     name = f"tasks-{board.file_name}-{label(length)}".rstrip("-")
     figures = [
         _heat_map(board, parts, found, name),
@@ -353,8 +353,8 @@ def _judged_answers(
     board: Board, task: Task, length: int | None, shares: set[str]
 ) -> JudgedAnswers | None:
     rows: dict[str, list[InstanceScore]] = defaultdict(list)
-    for model in board.competitors:
-        if result := board.score(model, task.name, length):
+    for model, result in board.scores_of(task.name, length).items():
+        if not result.is_published and not board.is_floor(model):
             rows[model] += result.answers
     answers = [row.values for each in rows.values() for row in each]
     values = {

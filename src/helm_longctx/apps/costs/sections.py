@@ -34,6 +34,7 @@ from helm_longctx.documents.plots import frontier
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label, show_model
 from helm_longctx.results.cells import score_cell
+from helm_longctx.results.comparison import Differences, find_differences
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
 from helm_longctx.runs.scores import InstanceScore
@@ -97,7 +98,11 @@ def find_costs(board: Board, length: int | None, part: str) -> list[Costs]:
     return sorted(costs, key=lambda each: -each.score.interval.mean)
 
 
-def find_frontier(costs: Sequence[Costs], amount: Callable[[Costs], float | None]) -> list[Costs]:
+Amount = Callable[[Costs], float | None]
+"""Returns what a row costs; None if that is not known."""
+
+
+def find_frontier(costs: Sequence[Costs], amount: Amount) -> list[Costs]:
     """Return those that no other one beats: none has at least the score for less, or a better score for as much."""
     rows = [
         (each, cost, each.score.interval.mean)
@@ -112,6 +117,30 @@ def find_frontier(costs: Sequence[Costs], amount: Callable[[Costs], float | None
             for _, other, mean in rows
         )
     ]
+
+
+def find_unsure(
+    best: Sequence[Costs], rows: Sequence[Costs], amount: Amount, differences: Differences
+) -> list[Costs]:
+    """Return the rows of a frontier that are on it by chance, perhaps: they are not shown to be better than a cheaper one.
+
+    Args:
+        best: the rows of the frontier.
+        rows: all rows.
+        differences: the decisions about all pairs of models.
+    """
+    unsure = []
+    for row in best:
+        cost = amount(row)
+        for other in rows:
+            other_cost = amount(other)
+            if other is row or cost is None or other_cost is None or other_cost > cost:
+                continue
+            decision = differences.get((row.score.model, other.score.model))
+            if decision is None or decision.verdict != "better":
+                unsure.append(row)
+                break
+    return unsure
 
 
 DEPTHS = (0, 20, 40, 60, 80)
@@ -189,20 +218,25 @@ def find_points(answers: Iterable[InstanceScore]) -> list[Point]:
 
 _ABOUT = (
     "Each number is the mean over questions, with all requests of a method. A row is on the frontier if no other one"
-    " has at least its score for less. Requests that several questions share cost the first one. Dollars are"
+    " has at least its score for less. It has a question mark if it is not significantly better than a cheaper row, so"
+    " that chance can have put it there. Requests that several questions share cost the first one. Dollars are"
     " list prices at the time of the run, without the discount of batches. Streams are not on a frontier, because they"
     " also ask about beginnings of the context."
 )
 
 
 _Costs = tuple[Costs, Sequence[str]]
-"""The costs of a row, and in what no other row beats it."""
+"""The costs of a row, and in what no other row beats it; see `find_unsure` for question marks."""
 _MODEL = Column("Model", is_number=False)
 _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
     (_MODEL, lambda row: Cell(show_model(row[0].score.model))),
     (Column("Score", is_ranked=True), lambda row: score_cell(row[0].score)),
     (
-        Column("Frontier", "In what no other row beats it.", is_number=False),
+        Column(
+            "Frontier",
+            "In what no other row beats it; with a question mark if it is not significantly better than a cheaper one.",
+            is_number=False,
+        ),
         lambda row: Cell(", ".join(row[1]) or DASH),
     ),
     (
@@ -249,11 +283,20 @@ def cost_sections(board: Board, length: int | None) -> Section | None:
         return None
     name = f"costs-{board.file_name}-{label(length)}".rstrip("-")
     whole = [cost for cost in costs if not cost.is_stream]
-    ways = {
-        "tokens": find_frontier(whole, lambda each: each.tokens),
-        "dollars": find_frontier(whole, lambda each: each.dollars),
+    amounts: dict[str, Amount] = {
+        "tokens": lambda cost: cost.tokens,
+        "dollars": lambda cost: cost.dollars,
     }
-    rows = [(cost, [way for way, best in ways.items() if cost in best]) for cost in costs]
+    ways = {way: find_frontier(whole, amount) for way, amount in amounts.items()}
+    differences = find_differences(board, part, length)
+    unsure = {way: find_unsure(ways[way], whole, amounts[way], differences) for way in ways}
+    rows = []
+    for cost in costs:
+        names = []
+        for way, best in ways.items():
+            if cost in best:
+                names.append(f"{way}?" if cost in unsure[way] else way)
+        rows.append((cost, names))
     figures = []
     for way, best in ways.items():
         points = [

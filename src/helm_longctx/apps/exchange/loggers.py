@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.local.steps import find_step
 from helm_longctx.results.boards import Board, label
+from helm_longctx.results.comparability import GENERATED, Caveat
 
 Points = Mapping[int, Mapping[str, float]]
 """For each step the values by their names."""
+
+
+@dataclass
+class Series:
+    """The scores of a training or a model.
+
+    Args:
+        points: the values of each step.
+        has_generated: whether some scores are of questions that this package made in place of the benchmark's own.
+    """
+
+    points: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    has_generated: bool = False
 
 
 def parse_target(text: str) -> tuple[str, str]:
@@ -42,11 +58,12 @@ def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> l
     Raises:
         InputError: a target is wrong, or the program fails.
     """
-    trainings = find_points(boards)
+    trainings = find_series(boards)
     lines = []
     for target in targets:
         program, place = parse_target(target)
-        for name, points in trainings.items():
+        for name, series in trainings.items():
+            points = series.points
             try:
                 _log(program, place, f"{suite}/{name}", points)
             except Exception as error:  # of programs, which raise any type
@@ -54,7 +71,8 @@ def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> l
                     f"--log-to {target}: {type(error).__name__}: {error}; the suite is complete"
                 ) from error
             values = sum(map(len, points.values()))
-            lines.append(f"{target}: {name}: {values} values of {len(points)} steps")
+            mark = f" ({Caveat(kind=GENERATED, task='').text})" if series.has_generated else ""
+            lines.append(f"{target}: {name}: {values} values of {len(points)} steps{mark}")
     return lines
 
 
@@ -94,12 +112,13 @@ def _log(program: str, place: str, name: str, points: Points) -> None:
         trackio.finish()
 
 
-def find_points(boards: Iterable[Board]) -> dict[str, Points]:
+def find_series(boards: Iterable[Board]) -> dict[str, Series]:
     """Return the scores with the ends of their intervals of each training, and of each model without a step at step 0.
 
-    Values have names such as `helmet/json_kv/8k/score`, `…/low` and `…/high`.
+    Values have names such as `helmet/json_kv/8k/score`, `…/low`, `…/high` and `…/generated`. The last is 1 if the score
+    is of questions that this package made in place of the benchmark's own, else 0.
     """
-    found: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    trainings: dict[str, Series] = defaultdict(Series)
     for board in boards:
         for place, result in board.scores.items():
             if result.is_published or place.context != "full":
@@ -111,8 +130,13 @@ def find_points(boards: Iterable[Board]) -> dict[str, Points]:
                 filter(None, (board.name, place.part, label(place.length) if place.length else ""))
             )
             interval = result.interval
-            ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
-            found[name][number] |= {
-                f"{start}/{key}": value for key, value in ends.items() if value == value
-            }
-    return {name: dict(sorted(points.items())) for name, points in found.items()}
+            values = {"score": interval.mean, "low": interval.low, "high": interval.high}
+            values[GENERATED] = float(result.is_generated)
+            series = trainings[name]
+            series.has_generated |= result.is_generated
+            for key, value in values.items():
+                if not math.isnan(value):
+                    series.points[number][f"{start}/{key}"] = value
+    for series in trainings.values():
+        series.points = dict(sorted(series.points.items()))
+    return dict(trainings)

@@ -1,16 +1,16 @@
 """Decides on a comparison of distributions: whether a candidate is worse, no worse, or whether that is open.
 
-"No worse" needs bounds that hold for rare and skewed damage (`results/statistics/heavy_tails.py`): a question counts as
-at most `CAPS` margins, so less than a tenth of the questions can diverge by more. All looks at a growing sample share
-the error (`results/statistics/comparison.py`).
+Both verdicts need bounds that hold for rare and skewed differences (`results/statistics/heavy_tails.py`). For "no
+worse", a question counts as at most `CAPS` margins, so less than a tenth of the questions can diverge by more. For
+"worse", a gain counts as at most as many. All looks at a growing sample share the error.
 """
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,13 @@ from helm_longctx.results.statistics.comparison import (
     sign_test,
     smallest_shares,
 )
-from helm_longctx.results.statistics.heavy_tails import fewest_values, group_means, upper_bound
+from helm_longctx.results.statistics.heavy_tails import (
+    are_above,
+    fewest_values,
+    group_means,
+    lower_bound,
+    upper_bound,
+)
 from helm_longctx.results.statistics.intervals import Floats, Interval, ValueKind, mean_interval
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
@@ -49,9 +55,20 @@ OF_DIVERGENCE = 0.8
 NOISY = 0.1
 """If the base differs from itself by more than this share of the margin, both read the texts of all questions twice."""
 
+NOISE_ROOM = 2.0
+"""Noise of the base is subtracted, so values can be negative. None is expected to be larger than this many times the
+largest that was seen."""
+
 SPREAD_RATIO = 1.0
 """Standard deviation of a part's divergence between questions, by its mean, until a command has measured it. It is an
 assumption: divergences with this ratio are as skewed as an exponential distribution."""
+
+
+_VISIBLE = tuple(float(times) for times in np.geomspace(1.05, 400, 60))
+"""Mean divergences by the margin that are tried for the estimate of what a sample finds."""
+
+_DRAWN = 200
+"""Number of samples that this estimate draws."""
 
 
 def count_twice(lengths: int) -> int:
@@ -184,7 +201,9 @@ def decide(
 
 
 class _Levels:
-    """The one-sided levels of all tests at the last look.
+    """The one-sided levels of all tests.
+
+    Bets have one error for all looks. Exact tests of single looks have the level of the last one.
 
     Args:
         parts: number of lengths and places.
@@ -193,8 +212,9 @@ class _Levels:
 
     def __init__(self, looks: Looks, parts: int, lengths: int):
         others = 2 * parts + lengths
-        self.divergence = level_of_look(looks, OF_DIVERGENCE * ONE_SIDED / max(parts, 1))
-        self.other = level_of_look(looks, (1 - OF_DIVERGENCE) * ONE_SIDED / others)
+        self.divergence = OF_DIVERGENCE * ONE_SIDED / max(parts, 1)
+        self.other = (1 - OF_DIVERGENCE) * ONE_SIDED / others
+        self.other_at_look = level_of_look(looks, self.other)
         # A look at fewer questions cannot pass, so it has no part of this error.
         able = tuple(look for look in looks if look >= count_fewest() * lengths)
         can_pass = looks[-1] in able
@@ -221,28 +241,46 @@ def _judge_part(rows: Sequence[Point], margin: float, levels: _Levels) -> Part:
     """Decide on a part by its divergence, its loss, and its most likely tokens."""
     groups = [row.group for row in rows]
     most = CAPS * margin
-    divergence, *verdicts = _judge(
-        group_means([row.excess for row in rows], groups), margin, most, levels, levels.divergence
+    divergence = _judge(
+        group_means([row.excess for row in rows], groups),
+        _Measure(margin, most, find_floor([row.noise or 0.0 for row in rows], margin, most)),
+        levels.divergence,
+        levels.passing,
     )
-    loss, *loss_verdicts = _judge(
-        group_means([row.excess_loss for row in rows], groups), margin, most, levels, levels.other
-    )
-    changed, *changed_verdicts = _judge(
-        group_means([row.changed for row in rows], groups),
-        largest_change(margin),
-        1.0,
-        levels,
+    # Gains can be as large as losses.
+    loss = _judge(
+        group_means([row.excess_loss for row in rows], groups),
+        _Measure(margin, most, most),
         levels.other,
+        levels.passing,
+    )
+    change = largest_change(margin)
+    changes = [0.0 if row.noise_same is None else 1.0 - row.noise_same for row in rows]
+    changed = _judge(
+        group_means([row.changed for row in rows], groups),
+        _Measure(change, 1.0, find_floor(changes, change, 1.0)),
+        levels.other,
+        levels.passing,
     )
     return Part(
         name=f"{label(rows[0].length)} {rows[0].place}".strip(),
-        divergence=divergence,
-        loss=loss,
-        changed=changed,
+        divergence=divergence.bounds,
+        loss=loss.bounds,
+        changed=changed.bounds,
         same=fmean(row.same for row in rows),
         noise=fmean(row.noise or 0.0 for row in rows),
-        verdict=_combine([*verdicts, *loss_verdicts, *changed_verdicts]),
+        verdict=_combine([divergence.verdict, loss.verdict, changed.verdict]),
     )
+
+
+def find_floor(noises: Sequence[float], margin: float, most: float) -> float:
+    """Return how far below 0 a difference less the noise of the base can be.
+
+    Args:
+        noises: the noise that was subtracted from each value.
+        most: the largest floor.
+    """
+    return min(max(NOISE_ROOM * max(noises), NOISY * margin), most)
 
 
 def largest_change(margin: float) -> float:
@@ -253,29 +291,43 @@ def largest_change(margin: float) -> float:
     return min(math.sqrt(margin / 2), 0.5)
 
 
-def _judge(
-    values: Floats, margin: float, most: float, levels: _Levels, level: float
-) -> tuple[Interval, Verdict]:
-    """Return the mean of a measure with the bounds that decide, and the verdict.
+class _Measure(NamedTuple):
+    """The limits of a measure of a part.
+
+    Args:
+        margin: the accepted mean.
+        most: larger values count as this one in the upper bound.
+        floor: smaller values count as minus this one in the lower bound.
+    """
+
+    margin: float
+    most: float
+    floor: float
+
+
+class _Judged(NamedTuple):
+    """The mean of a measure with the bounds that decide, and the verdict."""
+
+    bounds: Interval
+    verdict: Verdict
+
+
+def _judge(values: Floats, measure: _Measure, error: float, passing: float) -> _Judged:
+    """Decide on a measure of a part.
 
     Args:
         values: shape (questions,).
-        margin: the accepted mean.
-        most: larger values count as this one in the upper bound.
-        level: the one-sided level of "worse".
+        error: the one-sided error of "worse" at all looks.
+        passing: the level of "no worse" at this look.
     """
-    mean = float(values.mean())
-    high = upper_bound(values, margin, most, ONE_SIDED, levels.passing)
-    low = -most
-    if len(values) > 1:
-        error = float(values.std(ddof=1)) / math.sqrt(len(values))
-        low = mean - (_quantile(level, len(values) - 1) * error if error else 0.0)
+    high = upper_bound(values, measure.margin, measure.most, ONE_SIDED, passing)
+    low = lower_bound(values, measure.floor, error)
     verdict = Verdict.UNDECIDED
-    if low > margin and level:
+    if low > measure.margin:
         verdict = Verdict.WORSE
-    elif high < margin:
+    elif high < measure.margin:
         verdict = Verdict.NO_WORSE
-    return Interval(mean, low, high, len(values)), verdict
+    return _Judged(Interval(float(values.mean()), low, high, len(values)), verdict)
 
 
 def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[AnswerPart]:
@@ -289,7 +341,7 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[AnswerPa
         high = upper_bound(values, FAULTY_SHARE, 1.0, ONE_SIDED, levels.passing)
         p_value = float(binom.sf(faulty - 1, len(values), FAULTY_SHARE))
         verdict = Verdict.NO_WORSE if high < FAULTY_SHARE else Verdict.UNDECIDED
-        if p_value < levels.other:
+        if p_value < levels.other_at_look:
             verdict = Verdict.WORSE
         described = _describe_answers(length, rows, verdict)
         interval = Interval(float(values.mean()), described.share.low, min(high, 1.0), len(values))
@@ -347,13 +399,6 @@ def _describe_answers(length: int | None, rows: Sequence[Written], verdict: Verd
     )
 
 
-def _quantile(level: float, freedom: int) -> float:
-    """Return the quantile of Student's t with a one-sided level."""
-    from scipy.stats import t
-
-    return float(t.isf(level, freedom))
-
-
 def find_differing_lengths(
     points: Sequence[Point], written: Sequence[Written] = (), looks: Looks = (1,)
 ) -> dict[int | None, float]:
@@ -403,17 +448,25 @@ def _sign_p_value(values: Sequence[float]) -> float:
 def visible_divergence(
     questions: int, parts: int, margin: float, ratio: float, power: float
 ) -> float:
-    """Return the smallest mean divergence of a part that is called worse with a probability.
+    """Return about the smallest mean divergence of a part that is called worse with a probability.
+
+    The divergences of questions are drawn from gamma distributions.
 
     Args:
         ratio: the standard deviation of a part's divergence between questions, by its mean.
+
+    Returns:
+        Nats; infinite if even the largest of `_VISIBLE` margins is not found.
     """
-    if questions < 2:
-        return math.inf
-    level = level_of_look((1,), OF_DIVERGENCE * ONE_SIDED / parts)
-    quantiles = _quantile(level, questions - 1) + NormalDist().inv_cdf(power)
-    left = 1 - quantiles * ratio / math.sqrt(questions)
-    return margin / left if left > 0 else math.inf
+    spread = max(ratio, 0.01) ** 2
+    drawn = np.random.default_rng(0).gamma(1 / spread, spread, (_DRAWN, questions))
+    floor = NOISY * margin
+    error = OF_DIVERGENCE * ONE_SIDED / parts
+    for times in _VISIBLE:
+        mean = margin * times
+        if are_above(mean * drawn, margin, floor, error).mean() >= power:
+            return mean
+    return math.inf
 
 
 def measure_spread(points: Sequence[Point]) -> float | None:

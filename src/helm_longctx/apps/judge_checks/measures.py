@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from helm_longctx.apps.judge_checks.tables import (
     Coefficient,
+    alpha_interval,
     kappas,
     ordinal_alphas,
     table_interval,
@@ -50,7 +51,8 @@ DEFINED = 0.95
 class Estimate:
     """A statistic with its 95 % interval over items.
 
-    It is Wilson's of a share of equal ratings, `table_interval` of two raters with grades, else from a bootstrap.
+    It is Wilson's of a share of equal ratings, `table_interval` of two raters with grades, `alpha_interval` of more, and
+    from a bootstrap for ratings that are no grades.
     """
 
     value: float
@@ -123,11 +125,10 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     table = np.stack([np.asarray(rating, dtype=float) for rating in ratings])
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
     grades = grades_of(pairable)
-    level = "interval" if grades is None else "ordinal"
-    alpha = _estimate(
-        pairable if grades is None else grades,
-        lambda *rows: krippendorff_alpha(np.stack(rows), level),
-    )
+    if grades is None:
+        alpha = _estimate(pairable, lambda *rows: krippendorff_alpha(np.stack(rows), "interval"))
+    else:
+        alpha = _estimate_of_grades(grades)
     undefined = Estimate(math.nan)
     # The table takes the place of grades, because a missing kappa needs no explanation for more than two raters.
     return Agreement(
@@ -139,6 +140,15 @@ def _estimate_by_table(value: float, grades: Ratings, coefficient: Coefficient) 
     if math.isnan(value) or grades.shape[1] < FEWEST:
         return Estimate(value)
     low, high = table_interval(grades[0], grades[1], coefficient)
+    return Estimate(value, min(low, value), max(high, value))
+
+
+def _estimate_of_grades(grades: Ratings) -> Estimate:
+    """Return ordinal alpha of any number of raters."""
+    value = krippendorff_alpha(grades, "ordinal")
+    if math.isnan(value) or grades.shape[1] < FEWEST:
+        return Estimate(value)
+    low, high = alpha_interval(grades)
     return Estimate(value, min(low, value), max(high, value))
 
 

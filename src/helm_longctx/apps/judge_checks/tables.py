@@ -1,8 +1,9 @@
-"""Intervals of the agreement of two raters with grades, from the table of how often they gave which two grades.
+"""Intervals of the agreement of raters with grades, from the table of how often two of them gave which two grades.
 
 A bootstrap fails where grades are uneven: most of its resamples lack the rare grade or have no disagreement. Here, the
 shares of all pairs of grades are drawn from Dirichlet distributions, twice, with a little added to the counts: once
-disagreement in every pair of grades, and once agreement in every grade. The interval contains both ranges.
+disagreement in every pair of grades, and once agreement in every grade. The interval contains both ranges. Of more than
+two raters, the items have drawn weights, because the pairs of grades of an item are not independent.
 `bench/decisions_tails.py` simulates how often it contains the true coefficient.
 """
 
@@ -53,6 +54,39 @@ def table_interval(
     for weights in (spread, equal):
         drawn = [coefficient(tables, grades) for tables in _draw_tables(weights)]
         ends.append(np.nanquantile(np.concatenate(drawn), [tail, 1 - tail]))
+    low = min(float(pair[0]) for pair in ends)
+    high = max(float(pair[1]) for pair in ends)
+    return low, high
+
+
+def alpha_interval(ratings: Ratings) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of Krippendorff's ordinal alpha of any number of raters.
+
+    Args:
+        ratings: grades, shape (raters, items); NaN where a rater gave none. Each item has at least two, and at least two
+            grades differ.
+    """
+    is_known = ~np.isnan(ratings)
+    grades = np.unique(ratings[is_known])
+    size = len(grades)
+    # How often each item has each grade, shape (items, grades).
+    counts = (ratings[None] == grades[:, None, None]).sum(axis=1).T.astype(float)
+    raters = counts.sum(axis=1)
+    pairs = counts[:, :, None] * counts[:, None, :]
+    pairs[:, range(size), range(size)] -= counts
+    # An item counts as often as it has ratings, as in Krippendorff's table of coincidences.
+    pairs /= (raters - 1)[:, None, None] * raters.mean()
+    items = pairs.reshape(len(counts), size * size)
+    every = np.full(size * size, DISAGREEING / size**2)
+    equal = (AGREEING / size * np.eye(size)).ravel()
+    random = np.random.default_rng(0)
+    tail = (1 - LEVEL) / 2
+    ends = []
+    for added in (every, equal):
+        weights = random.standard_gamma(1.0, (DRAWS, len(items)))
+        drawn = weights @ items + random.standard_gamma(np.broadcast_to(added, (DRAWS, size**2)))
+        tables = (drawn / drawn.sum(axis=1, keepdims=True)).reshape(DRAWS, size, size)
+        ends.append(np.nanquantile(ordinal_alphas(tables, grades), [tail, 1 - tail]))
     low = min(float(pair[0]) for pair in ends)
     high = max(float(pair[1]) for pair in ends)
     return low, high

@@ -3,14 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any, NamedTuple
 
 from helm_longctx.apps.app import for_each_length
 from helm_longctx.documents.document import Block, Cell, Column, Figure, Section, Table, number_cell
 from helm_longctx.documents.numbers import DASH, MARK, percent, range_text, share
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
-from helm_longctx.results.boards import OVERALL, Board, label
+from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results
 from helm_longctx.results.cells import (
     all_models,
     caveat_kinds,
@@ -28,7 +27,6 @@ from helm_longctx.results.statistics.intervals import (
     drop,
     effective_length,
     length_means,
-    mean_of_means,
     possible_lengths,
     share_of_shortest,
 )
@@ -51,11 +49,9 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
     found: list[tuple[Sweep, dict[str, Levels]]] = []
     for sweep in board.benchmark.sweeps:
         models: dict[str, Levels] = {}
+        results = {level: board.scores_of(task, length) for level, task in sweep.tasks.items()}
         for model in all_models(board):
-            scores = {
-                level: board.score(model, task, length) for level, task in sweep.tasks.items()
-            }
-            levels = {level: score for level, score in scores.items() if score}
+            levels = {level: scores[model] for level, scores in results.items() if model in scores}
             if len(levels) >= 2:
                 models[model] = levels
         if models:
@@ -167,17 +163,21 @@ def heat_sections(board: Board) -> list[Section]:
 
 def _heat_table(board: Board, name: str, title: str, parts: Sequence[str]) -> Figure | None:
     rows: list[dict[str, Any]] = []
-    for part, model in product(parts, all_models(board)):
-        found = {
-            label(length): score
-            for length in board.lengths
-            if (score := board.score(model, part, length))
-        }
-        if found:
-            scores = {length: round(score.interval.mean, 6) for length, score in found.items()}
-            marked = [length for length, score in found.items() if score.caveats]
-            marks = {"marked": marked} if marked else {}
-            rows.append({"model": short_name(model), "part": board.titles[part], **scores, **marks})
+    models = all_models(board)
+    for part in parts:
+        scores_at = {label(length): board.scores_of(part, length) for length in board.lengths}
+        for model in models:
+            row: dict[str, Any] = {"model": short_name(model), "part": board.titles[part]}
+            marked = []
+            for length, scores in scores_at.items():
+                if score := scores.get(model):
+                    row[length] = round(score.interval.mean, 6)
+                    if score.caveats:
+                        marked.append(length)
+            if marked:
+                row["marked"] = marked
+            if len(row) > 2:
+                rows.append(row)
     if not rows:
         return None
     titles = list(dict.fromkeys(row["part"] for row in rows))
@@ -228,9 +228,12 @@ def depth_sections(board: Board) -> list[Section]:
     """
     # The results whose answers have a depth, by task, in the order of the models.
     found: dict[str, list[Result]] = {task.name: [] for task in board.benchmark.tasks}
+    answered = [
+        result for result in board.scores.values() if result.answers and result.context == "full"
+    ]
     order = all_models(board)
-    for result in sorted(board.scores.values(), key=lambda each: order.index(each.model)):
-        if result.context == "full" and any(answer.depth is not None for answer in result.answers):
+    for result in sorted(answered, key=lambda each: order.index(each.model)):
+        if any(answer.depth is not None for answer in result.answers):
             found[result.task].append(result)
     tasks = {task: results for task, results in found.items() if results}
     if not tasks:
@@ -459,10 +462,10 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
 
     Models that lack a task at a length are left out there.
     """
-    cells: dict[tuple[str, int | None], dict[str, Interval]] = defaultdict(dict)
+    cells: dict[tuple[str, int | None], dict[str, Result]] = defaultdict(dict)
     for result in results:
         if result.benchmark == benchmark.name and result.task and result.context == "full":
-            cells[result.model, result.length][result.task] = result.interval
+            cells[result.model, result.length][result.task] = result
     tasks = [
         task for category in benchmark.categories if category.averaged for task in category.tasks
     ]
@@ -475,6 +478,11 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
                 for has in (True, False)
             ]
             if all(part and scores.keys() >= set(part) for part in parts):
-                means = (mean_of_means([scores[name] for name in part]) for part in parts)
-                found.append(Split(model, length, trait, *means))
+                with_it, without = (
+                    mean_of_results([(scores[name], 1 / len(part)) for name in part])
+                    for part in parts
+                )
+                found.append(
+                    Split(model=model, length=length, trait=trait, with_it=with_it, without=without)
+                )
     return found

@@ -1,4 +1,4 @@
-"""Reliability: how far the scores of a sample can be trusted, and what cut answers and known errors can change."""
+"""Reliability: what cut answers and known errors can change in scores."""
 
 from helm_longctx.apps.app import App, ReportPage
 
@@ -9,9 +9,6 @@ APP = App(
             "Cut answers and errors",
             f"{__name__}.sections:scrutiny_sections",
             place=100,
-        ),
-        ReportPage(
-            "reliability", "Reliability", f"{__name__}.sections:reliability_sections", place=110
         ),
     ]
 )

@@ -56,7 +56,7 @@ from helm_longctx.runs.prompts import (
 )
 from helm_longctx.runs.scores import Answer, Key, read_answers, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.metric_names import CONDITIONS, PLAIN_NUMBERS
+from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA, PLAIN_NUMBERS
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import UNREAD
 
@@ -262,7 +262,7 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances", "price_date")
+_LEFT_OUT = ("depth", "published", "subsampled", GENERATED_DATA, "num_instances", "price_date")
 
 
 def condition_sections(board: Board, server: str) -> list[Section]:

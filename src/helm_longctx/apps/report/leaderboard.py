@@ -1,5 +1,6 @@
 """The first page: which model is better at a length, how certain that is, and the leaderboard of each length."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -23,6 +24,7 @@ from helm_longctx.documents.numbers import (
     percent,
     range_text,
     signed_percent,
+    tenths,
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.results.boards import OVERALL, Board, label, score_key, show_model
@@ -47,6 +49,11 @@ from helm_longctx.results.comparison import (
 )
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
+from helm_longctx.results.statistics.power import (
+    SignalToNoise,
+    signal_to_noise,
+    variance_components,
+)
 from helm_longctx.results.statistics.ranking import Rank
 
 UNRANKED = "unranked"
@@ -321,19 +328,74 @@ def _above(board: Board, score: Result | None) -> Cell:
     )
 
 
+FEWEST_MODELS = 3
+"""Smallest number of models for a signal, which is a standard deviation over models."""
+
+
+def find_signal(board: Board, task: str, length: int | None) -> SignalToNoise | None:
+    """Return how well a task tells models apart, without floors. There is none for fewer than three models."""
+    scores = [
+        score
+        for score in board.competing(length, task)
+        if score.is_complete and not math.isnan(score.error)
+    ]
+    if len(scores) < FEWEST_MODELS:
+        return None
+    return signal_to_noise(
+        means=[score.interval.mean for score in scores],
+        errors=[score.error for score in scores],
+    )
+
+
+def find_seed_noise(result: Result) -> float | None:
+    """Return the standard deviation of a score if its questions are asked again. It is not known without repeats."""
+    scored = [answer for answer in result.answers if answer.score is not None]
+    questions = [answer.instance for answer in scored]
+    if len(questions) == len(set(questions)):
+        return None
+    scores = [answer.score for answer in scored if answer.score is not None]
+    return variance_components(scores, questions).deviation_of_mean
+
+
+def _signal_cell(signal: SignalToNoise | None) -> Cell:
+    # Without any noise there is no sample of right and wrong answers that could tell the models apart.
+    is_known = signal is not None and math.isfinite(signal.ratio)
+    return number_cell(signal.ratio if signal and is_known else None, tenths, note="too few models")
+
+
+_TASK_HEADS = (
+    *text_columns("Task", "Model"),
+    Column("Score"),
+    Column("n", "Number of instances with a score."),
+    Column(
+        "Signal to noise",
+        "The standard deviation of the models' true scores in the task, divided by the standard error of a score."
+        " Below 1 the task does not tell these models apart. It is known for three or more models without floors.",
+    ),
+    Column(
+        "Seed noise",
+        "Standard deviation of the score if all questions are asked again, in percentage points (needs repeats=).",
+    ),
+    Column(f"{MARK} Not comparable", is_number=False),
+)
+
+
 def _task_table(board: Board, length: int | None, name: str) -> Table | None:
-    """Return the scores of all tasks that were run; None if they are the leaderboard's columns."""
+    """Return the scores of all tasks that were run, with how far they can be trusted.
+
+    There is none if it would only repeat the leaderboard's columns.
+    """
     results = [each for each in board.tasks if each.length == length and not each.is_published]
+    signals = {
+        task: find_signal(board, task, length)
+        for task in dict.fromkeys(result.task for result in results)
+    }
+    noises = {id(result): find_seed_noise(result) for result in results}
     columns = [board.tasks_of(part, length) for part in (*board.columns, *board.others)]
     places = {score_key(result) for result in results}
-    if len(places) == len(results) and all([result.task] in columns for result in results):
+    is_repeated = len(places) == len(results) and all([row.task] in columns for row in results)
+    if is_repeated and not any(signals.values()) and not any(noises.values()):
         return None
-    heads = [
-        *text_columns("Task", "Model"),
-        Column("Score"),
-        Column("n", "Number of instances with a score."),
-        Column(f"{MARK} Not comparable", is_number=False),
-    ]
     order = [task.name for task in board.benchmark.tasks]
     results.sort(
         key=lambda each: (
@@ -343,23 +405,30 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
             -each.interval.mean,
         )
     )
-    rows = [
-        [
-            Cell(board.titles[result.task]),
-            Cell(
-                show_model(result.model), detail="closed book" if result.context == "none" else ""
-            ),
-            score_cell(result),
-            number_cell(result.interval.n, count),
-            Cell(
-                "; ".join(caveat.text for caveat in result.caveats),
-                tag="lacking" if result.caveats else "",
-            ),
-        ]
-        for result in results
-    ]
+    rows = []
+    for result in results:
+        model = Cell(
+            show_model(result.model), detail="closed book" if result.context == "none" else ""
+        )
+        caveats = Cell(
+            "; ".join(caveat.text for caveat in result.caveats),
+            tag="lacking" if result.caveats else "",
+        )
+        rows.append(
+            [
+                Cell(board.titles[result.task]),
+                model,
+                score_cell(result),
+                number_cell(result.interval.n, count),
+                _signal_cell(signals[result.task]),
+                number_cell(noises[id(result)], note="asked once"),
+                caveats,
+            ]
+        )
     about = "Each task that was run here, by each judge, before tasks are averaged."
-    return Table(f"{name}-tasks", "Your scores by task", heads, rows, about, search=True)
+    return Table(
+        f"{name}-tasks", "Your scores by task", list(_TASK_HEADS), rows, about, search=True
+    )
 
 
 def first_models(board: Board) -> dict[str, bool]:

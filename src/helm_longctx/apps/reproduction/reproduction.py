@@ -11,16 +11,15 @@ from typing import Literal, NamedTuple
 from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_columns
 from helm_longctx.documents.numbers import MARK, add_mark, percent, range_text
 from helm_longctx.documents.plots import over_time
-from helm_longctx.results.boards import Board, mean_over_tasks, show_model
+from helm_longctx.results.boards import Board, mean_of_results, show_model
 from helm_longctx.results.comparability import GENERATED, describe
 from helm_longctx.results.reading import BEST, CUT, Result
 from helm_longctx.results.statistics.comparison import SIGNIFICANCE, compare_intervals
 from helm_longctx.results.statistics.intervals import (
     Interval,
-    area_over_lengths,
     mean_interval,
-    mean_of_means,
     normal_quantile,
+    weigh_lengths,
     wilson,
 )
 from helm_longctx.results.statistics.power import detectable_from
@@ -117,20 +116,13 @@ def _choose_result(
     """Return the result of a task that fits an entry best; None if no run of the task has the protocol's metric."""
     fitting = []
     for result in results:
+        place = (result.entry, result.task, result.length)
+        if place != (entry.name, task, entry.settings.length):
+            continue
         given = result.run.spec["scenario_spec"].get("args", {}) if result.run else {}
         # A run asks the questions of an entry, or some of them.
         asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
-        is_there = (result.entry, result.task, result.length) == (
-            entry.name,
-            task,
-            entry.settings.length,
-        )
-        if (
-            is_there
-            and asks
-            and result.has_score
-            and (protocol.metric or MAIN_METRIC) in result.statistics
-        ):
+        if asks and result.has_score and (protocol.metric or MAIN_METRIC) in result.statistics:
             fitting.append(result)
     return min(
         fitting,
@@ -254,15 +246,15 @@ def _aggregate(
         ]
         interval = mean_interval([value for _, value in scored], clusters)
         return replace(interval, n=len({(row.task, row.length, row.instance) for row, _ in scored}))
-    means = [
-        mean_over_tasks(entry.tasks, part, metric)[0]
-        for entry, part in zip(entries, parts, strict=True)
-    ]
-    if protocol.aggregation == "mean over entries":
-        return mean_of_means(means)
-    return area_over_lengths(
-        {entry.settings.length or 0: mean for entry, mean in zip(entries, means, strict=True)}
-    )
+    shares = [1 / len(entries)] * len(entries)
+    if protocol.aggregation != "mean over entries":
+        lengths = [entry.settings.length or 0 for entry in entries]
+        by_length = weigh_lengths(lengths)
+        shares = [by_length[length] for length in lengths]
+    weighted: list[tuple[Result, float]] = []
+    for part, share in zip(parts, shares, strict=True):
+        weighted += [(result, share / len(part)) for result in part]
+    return mean_of_results(weighted, metric)
 
 
 def published_interval(

@@ -32,7 +32,7 @@ from helm_longctx.models.apis.usage import Usage
 from helm_longctx.results.boards import category_results, make_boards
 from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.intervals import Floats, normal_quantile
-from helm_longctx.results.statistics.ranking import Correlation, borda, interquartile_mean, spearman
+from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.lengths import length_label
@@ -331,11 +331,7 @@ def propose(
     subset, rest = search_half(scores, wish, most, seed)
     # The rankings that a subset should keep.
     flat = rest.table.reshape(len(rest.table), -1)
-    references = {
-        "the mean of everything": flat.mean(axis=1),
-        "Borda": borda(flat),
-        "the interquartile mean": np.array([interquartile_mean(each) for each in flat]),
-    }
+    references = {"the mean of everything": flat.mean(axis=1)}
     for place, length in enumerate(lengths):
         if length is not None:
             references[f"the mean at {length_label(length)}"] = rest.table[:, :, place].mean(axis=1)

@@ -194,18 +194,50 @@ def read_item(reply: Any) -> Any:
         return None
     text = reply.strip()
     if text.startswith("```"):
-        block = re.search(r"```(?:json)?\s*(\[.*\]|\{.*\})\s*```", text, re.DOTALL)
-        text = block[1].strip() if block else text
+        text = find_fenced(text) or text
     try:
         try:
             content = json.loads(text)
         except json.JSONDecodeError:
-            part = re.search(r"(\{.*?\}|\[.*?\])", text, re.DOTALL)
-            content = json.loads(part[1]) if part else None
+            part = find_part(text)
+            content = json.loads(part) if part else None
         score = content["score"]
         return score if 0 <= float(score) <= 1 else None
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
+
+
+def find_fenced(text: str) -> str:
+    r"""Return the first object or list between fences, up to the last closing bracket before one; empty without any.
+
+    It is what the official pattern "```(?:json)?\s*(\[.*\]|\{.*\})\s*```" finds, which takes time that is quadratic in
+    a text of fences that do not close.
+    """
+    last = {match[1]: match.start() for match in re.finditer(r"([\]}])\s*```", text)}
+    for opening in re.finditer(r"```(?:json)?\s*([\[{])", text):
+        start = opening.start(1)
+        end = last.get("]" if opening[1] == "[" else "}", -1)
+        if end > start:
+            return text[start : end + 1]
+    return ""
+
+
+def find_part(text: str) -> str:
+    """Return the first text from a bracket to the next closing one of its kind; empty without any.
+
+    It is what the official pattern "(\\{.*?\\}|\\[.*?\\])" finds, which takes time that is quadratic in a text of
+    brackets that do not close.
+    """
+    spans = []
+    for opening, closing in ("{}", "[]"):
+        start = text.find(opening)
+        end = text.find(closing, start)
+        if start >= 0 and end >= 0:
+            spans.append((start, end + 1))
+    if not spans:
+        return ""
+    start, end = min(spans)
+    return text[start:end]
 
 
 def is_same(reply: str) -> bool:

@@ -49,14 +49,15 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
         for column, percent in zip(list(row)[2:], cells, strict=True):
             name, _, metric = column.partition(":")
             values[name][metric] = float(percent) / 100
+        size = parse_length(length)
         for category in categories:
-            scores = {}
-            metrics = {}
+            scores: dict[str, float] = {}
+            metrics: dict[str, dict[str, float]] = {}
             for task in category.tasks:
-                of_task = values[task.name]
-                scores[task.name] = of_task.get("", fmean(of_task.values()))
-                metrics[task.name] = {name: value for name, value in of_task.items() if name}
-            size = parse_length(length)
+                of_task = dict(values[task.name])
+                mean = fmean(of_task.values())
+                scores[task.name] = of_task.pop("", mean)
+                metrics[task.name] = of_task
             results.append(Published(model, category.name, size, scores, metrics=metrics))
     for row in read_table(__package__, "published_categories.csv"):
         model = row.pop("model")

@@ -100,7 +100,18 @@ BY_CLASS = tuple(f"{name}_{length}" for name in HEADLINE for length in CLASSES)
 
 _CHINESE_CHARACTER = re.compile(r"[\u4e00-\u9fff]")
 _ENGLISH_WORD = re.compile(r"\b[a-zA-Z]+\b")
-_FENCED = re.compile(r"```json\n(.*?)\n```", re.DOTALL)
+_FENCE = "```json\n"
+
+
+def find_fenced(reply: str) -> str:
+    """Return the text of the first block of JSON.
+
+    Raises:
+        ValueError: no block has a start and an end.
+    """
+    # The official pattern takes time that is quadratic in a text of blocks that do not end.
+    start = reply.index(_FENCE) + len(_FENCE)
+    return reply[start : reply.index("\n```", start)]
 
 
 def count_words(text: str) -> int:
@@ -124,8 +135,7 @@ def read_grades(reply: Any) -> Scores:
     if not isinstance(reply, str):
         return {}
     try:
-        fenced = _FENCED.findall(reply)
-        text = fenced[0] if "```json" in reply else reply
+        text = find_fenced(reply) if "```json" in reply else reply
         content = json.loads(text.replace("\n", ""))
         grades = {metric: (float(content[name]) - 1) / 4 for metric, name in GRADES.items()}
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):

@@ -36,7 +36,7 @@ SAMPLES = {parse_length(label): count for label, count in FILES.items()}
 
 _FINAL = re.compile(r"Final Answer:\s*([ABCD])", re.IGNORECASE)
 _LAST = re.compile(r"\b([ABCD])\s*$", re.IGNORECASE)
-_IN_TEXT = re.compile(r"\\text\{\s*(.*?)\s*\}", re.DOTALL)
+_TEXT = "\\text{"
 _BOXED = (re.compile(r"[^A-Za-z]*([A-Z])[^A-Za-z]*$"), re.compile(r"\s*([A-Z])\s*[:).\-]"))
 _CHOICES = re.compile(r"Question:\n.*\nA\) (.*)\nB\) (.*)\nC\) (.*)\nD\) ([^\n]*)", re.DOTALL)
 
@@ -87,15 +87,30 @@ def find_boxed_letter(answer: str) -> str | None:
     for end, character in enumerate(rest if box else ""):
         depth += (character == "{") - (character == "}")
         if not depth:
-            inner = rest[:end].strip()
-            while wrapped := _IN_TEXT.fullmatch(inner):
-                inner = wrapped[1]
+            inner = _unwrap(rest[:end])
             for pattern in _BOXED:
                 match = pattern.match(inner)
                 if match:
                     return match[1] if match[1] in "ABCD" else None
             return None
     return None
+
+
+def _unwrap(text: str) -> str:
+    r"""Return a text without white space at its ends and without each `\text{…}` around the whole of it."""
+    start = 0
+    end = len(text)
+    while True:
+        while start < end and text[start].isspace():
+            start += 1
+        while start < end and text[end - 1].isspace():
+            end -= 1
+        if end - start <= len(_TEXT) or not text.startswith(_TEXT, start, end):
+            return text[start:end]
+        if text[end - 1] != "}":
+            return text[start:end]
+        start += len(_TEXT)
+        end -= 1
 
 
 def score(record: Record, boxed: bool) -> Scores:

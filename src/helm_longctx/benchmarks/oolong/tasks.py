@@ -138,7 +138,7 @@ _MARKUP = re.compile(r"[*_`\[\]\"']")
 _NAMED_ANSWER = re.compile(
     r"\b(?:final answer|answer|label|user|date)\b(?: is)?[ \t]*[:=][ \t]*(\S[^\n]*)", re.IGNORECASE
 )
-_REMARK = re.compile(r"\s+\([^()]*\)\W*$")
+_REMARK = re.compile(r"(?<!\s)\s{1,9}\([^()]{0,400}\)\W{0,9}$")
 _INTEGER = re.compile(r"\b\d+\b")
 
 Credit = Callable[[Record], float]

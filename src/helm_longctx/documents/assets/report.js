@@ -37,6 +37,14 @@
   all(".table table").forEach((table) => all("th", table).forEach((head, column) =>
     head.querySelector("button").addEventListener("click", () => sortTable(table, column, head))));
 
+  // A table that is wider than the page says so until its last column is in view.
+  all(".table .scroll").forEach((scroll) => {
+    const mark = () => scroll.closest(".table").classList.toggle(
+      "cut", scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1);
+    scroll.addEventListener("scroll", mark, { passive: true });
+    new ResizeObserver(mark).observe(scroll);
+  });
+
   all(".table .search").forEach((input) => input.addEventListener("input", () => {
     const wanted = input.value.toLowerCase();
     all("tbody tr", input.closest(".table")).forEach((row) => {

@@ -152,6 +152,87 @@ def read_openai_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     return calls
 
 
+class CallPieces:
+    """The pieces of calls in a stream of OpenAI's protocol.
+
+    A piece belongs to the call with its index, and without an index to the last call. A new id begins a new call under
+    an index that is taken, too: Google's endpoint sends no index (noho/dayu-agent#57), and some servers send 0 with
+    each parallel call (ai-dynamo/dynamo#4723).
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[dict[str, Any]] = []
+        self._by_index: dict[object, dict[str, Any]] = {}
+
+    def add(self, pieces: object) -> None:
+        """Add the calls of an event. Raises a `FailureError` if they are malformed."""
+        if not isinstance(pieces, list) or not all(isinstance(piece, dict) for piece in pieces):
+            raise FailureError(Failure.MALFORMED, "the server's stream has malformed tool calls")
+        for piece in pieces:
+            self._add_piece(piece)
+
+    def _add_piece(self, piece: Mapping[str, Any]) -> None:
+        index = piece.get("index")
+        last = self._calls[-1] if self._calls else None
+        call = last if index is None else self._by_index.get(index)
+        if call is None or (piece.get("id") and call.get("id") not in (None, piece["id"])):
+            call = {"function": {}}
+            self._calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        for name, value in piece.items():
+            if name == "function":
+                _add_function(call["function"], value)
+            elif name != "index" and value:
+                call[name] = value
+
+    def join(self) -> list[dict[str, Any]]:
+        """Return the calls as a message in one piece has them."""
+        return self._calls
+
+
+def _add_function(function: dict[str, Any], piece: object) -> None:
+    """Add a piece to the name and the arguments of a call. Some servers repeat the name with each piece."""
+    if not isinstance(piece, Mapping):
+        return
+    if piece.get("name"):
+        function.setdefault("name", piece["name"])
+    arguments = piece.get("arguments")
+    if isinstance(arguments, str):
+        function["arguments"] = function.get("arguments", "") + arguments
+    elif arguments is not None:
+        function["arguments"] = arguments
+
+
+_JOINED = ("text", "summary", "data")
+"""The texts of OpenRouter's `reasoning_details` that arrive in pieces."""
+
+
+def join_details(pieces: Iterable[Any]) -> list[Any]:
+    """Return OpenRouter's `reasoning_details` of a stream, whose pieces with the same index and type are one block.
+
+    Source: Kilo-Org/kilocode#3605.
+    """
+    blocks: list[Any] = []
+    by_index: dict[object, dict[str, Any]] = {}
+    for piece in pieces:
+        if not isinstance(piece, Mapping) or piece.get("index") is None:
+            blocks.append(piece)
+            continue
+        key = (piece["index"], piece.get("type"))
+        if key not in by_index:
+            by_index[key] = dict(piece)
+            blocks.append(by_index[key])
+            continue
+        block = by_index[key]
+        for name, value in piece.items():
+            if name in _JOINED and isinstance(value, str):
+                block[name] = (block.get(name) or "") + value
+            elif value is not None:
+                block[name] = value
+    return blocks
+
+
 def anthropic_tools(request: Request) -> list[dict[str, Any]] | None:
     """Return the tools of a request as Anthropic's protocol has them; None if there are none."""
     tools = tools_of(request)

@@ -13,7 +13,12 @@ from helm.common.request import GeneratedOutput, RequestResult
 
 from helm_longctx.failures import Ending, ending_of
 from helm_longctx.models.scoring import WINDOWS
-from helm_longctx.tasks.reasoning import SplitOutput, may_contain_reasoning, split_reasoning
+from helm_longctx.tasks.reasoning import (
+    SplitOutput,
+    may_contain_reasoning,
+    split_answer,
+    split_reasoning,
+)
 
 _USAGE = "usage"
 _SENT = "sent"
@@ -248,20 +253,17 @@ def output_truncated(result: RequestResult) -> bool:
 def answer_of(result: RequestResult) -> SplitOutput:
     """Return the answer of a result as it is scored, and its reasoning, wherever a server or a model puts that.
 
-    White space around an answer after reasoning in a field of its own is what the server's parser has left, so it is
-    removed as after reasoning in the text. A result without completions has an empty answer.
+    See `split_answer` for white space. A result without completions has an empty answer.
     """
     return _split(result.completions[0]) if result.completions else SplitOutput("")
 
 
 def _split(completion: GeneratedOutput) -> SplitOutput:
     # HELM's clients pass on any JSON value in the place of the text.
-    split = split_reasoning(completion.text if isinstance(completion.text, str) else "")
+    text = completion.text if isinstance(completion.text, str) else ""
     if _reasoning_facts(completion).is_open:
-        return replace(split, is_open=True)
-    if split.is_open or not (completion.thinking and completion.thinking.text):
-        return split
-    return SplitOutput(split.answer.strip(), completion.thinking.text)
+        return replace(split_reasoning(text), is_open=True)
+    return split_answer(text, completion.thinking.text if completion.thinking else None)
 
 
 def suspects_reasoning(result: RequestResult, references: Iterable[str] = ()) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -172,7 +172,7 @@ def mean_of_means(
     rows = np.array([(interval.mean, interval.low, interval.high) for interval in intervals])
     shares = np.array(weights or [1 / len(intervals)] * len(intervals))
     mean = float(shares @ rows[:, 0])
-    n = sum(interval.n for interval in intervals)
+    n = sum([interval.n for interval in intervals])
     widths = [interval.high - interval.low for interval in intervals]
     factors = shares**2 * _shared_factors(clusters, widths)
     if not (rows.min() >= 0 and rows.max() <= 1):  # NaN, too
@@ -282,8 +282,8 @@ def group_codes(groups: Sequence[object] | None, size: int) -> NDArray[np.intp]:
     if len(groups) != size:
         raise ValueError(f"{len(groups)} groups for {size} values")
     # NumPy's `unique` would sort the groups, but groups of different types have no order.
-    numbers: dict[object, int] = {}
-    return np.fromiter((numbers.setdefault(group, len(numbers)) for group in groups), np.intp, size)
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    return np.fromiter(map(numbers.__getitem__, groups), np.intp, size)
 
 
 def cluster_sums(values: Floats, codes: NDArray[np.intp]) -> Floats:
@@ -379,6 +379,8 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
 def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Floats:
     """Return for each mean the factor of its variance: more than 1 if it shares clusters with another one."""
     factors = np.ones(len(widths))
+    if not any(clusters):
+        return factors
     times = Counter(chain.from_iterable(clusters))
     rows = []
     groups: dict[str, None] = {}
@@ -513,21 +515,21 @@ def length_means(scores: Mapping[int, float]) -> tuple[float, float, float]:
     return float(plain), float(increasing), float(decreasing)
 
 
-def area_over_lengths(intervals: Mapping[int, Interval]) -> Interval:
-    """Return the area under the curve of scores over lengths, by the trapezoidal rule, divided by its width.
+def weigh_lengths(lengths: Iterable[int]) -> dict[int, float]:
+    """Return the weight of each length's score in the area under the curve of scores, divided by the curve's width.
 
-    The axis is linear in tokens, so long lengths count most. Source: the tables of contextarena.ai, whose bins give its
-    columns `AUC @128k` and `AUC @1M` in this way, and not with a logarithmic axis. `mean_of_means` makes the
-    interval, with the weights of the scores.
+    The area is that of the trapezoidal rule. The axis is linear in tokens, so long lengths count most. Source: the
+    tables of contextarena.ai, whose bins give its columns `AUC @128k` and `AUC @1M` in this way, and not with a
+    logarithmic axis.
 
     Args:
-        intervals: score by length, at least two.
+        lengths: at least two.
     """
-    lengths = np.array(sorted(intervals), dtype=float)
-    steps = np.diff(lengths)
+    ordered = sorted(lengths)
+    steps = np.diff(np.array(ordered, dtype=float))
     # Half of each step belongs to the score at its start, and half to the score at its end.
     weights = (np.append(steps, 0) + np.insert(steps, 0, 0)) / (2 * steps.sum())
-    return mean_of_means([intervals[int(length)] for length in lengths], weights=weights.tolist())
+    return dict(zip(ordered, weights.tolist(), strict=True))
 
 
 def drop(intervals: Mapping[int, Interval]) -> Interval:

@@ -5,10 +5,9 @@ decide: `compare_parts` for the same questions, and `compare_intervals` for diff
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -120,24 +119,6 @@ def signal_to_noise(means: ArrayLike, errors: ArrayLike) -> SignalToNoise:
     noise = float(np.square(np.asarray(errors, dtype=float)).mean())
     observed = float(np.asarray(means, dtype=float).var(ddof=1))
     return SignalToNoise(math.sqrt(max(observed - noise, 0.0)), math.sqrt(noise))
-
-
-def monotonicity(scores: Mapping[int, float]) -> float:
-    """Return Kendall's rank correlation of lengths and scores: -1 if the score falls with each length.
-
-    Madaan et al. (arXiv 2406.10229, section 2) measure the monotonicity over the steps of a training in this way.
-
-    Args:
-        scores: score by length.
-
-    Returns:
-        The correlation; NaN for fewer than two lengths, or if all scores are equal.
-    """
-    pairs = combinations([scores[length] for length in sorted(scores)], 2)
-    signs = [(later > earlier) - (later < earlier) for earlier, later in pairs]
-    # This is tau-b: only scores can be equal, not lengths. SciPy takes a thousand times as long for five values.
-    untied = sum(map(abs, signs))
-    return sum(signs) / math.sqrt(len(signs) * untied) if untied else math.nan
 
 
 POWER = 0.8

@@ -1,10 +1,10 @@
-"""Ranks models over tasks: ranges of ranks, Borda, Kemeny, interquartile mean, profiles; and Spearman's correlation."""
+"""Ranks models, with the ranges of ranks that comparisons leave open, and correlates rankings (Spearman)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,10 +35,8 @@ def rank_ranges(
         scores: the score of each model, no NaN.
         decisions: by the names of both models; see `find_differences`. A pair without a decision is tied.
     """
-    from scipy.stats import rankdata
-
     # The scores are rounded, because equal means can differ in the last digit by the order of summation.
-    ranks = rankdata([-round(score, 12) for score in scores.values()], method="min")
+    ranks = rank_values([-round(score, 12) for score in scores.values()], share_lowest=True)
     better = dict.fromkeys(scores, 0)
     worse = dict.fromkeys(scores, 0)
     for (one, other), decision in decisions.items():
@@ -50,79 +48,6 @@ def rank_ranges(
     for model, rank in zip(scores, ranks, strict=True):
         ranges[model] = Rank(float(rank), 1 + better[model], len(scores) - worse[model])
     return ranges
-
-
-def borda(table: ArrayLike) -> Floats:
-    """Return Borda's points of each model: the number of models that it is better than, as a mean over tasks.
-
-    A tie counts half, and so does a task in which one of two models has no score.
-    """
-    return np.asarray(_preferences(table).sum(axis=1))
-
-
-def kemeny(table: ArrayLike) -> list[int]:
-    """Return the models' order, best first, that contradicts the tasks' orders of pairs least often (Kemeny 1959).
-
-    The search starts from Borda's order and from the order of the means, and moves one model at a time until no move
-    helps. The result is nearly always the exact solution, but a proof is not feasible for dozens of models.
-
-    Args:
-        table: shape (models, tasks). NaN where a model has no score.
-    """
-    preferences = _preferences(table)
-    means = np.nanmean(np.asarray(table, dtype=float), axis=1)
-    # The sort is stable, so that the order of tied models does not depend on the algorithm.
-    starts = [np.argsort(-key, kind="stable") for key in (preferences.sum(axis=1), means)]
-    orders = [_improve([int(model) for model in start], preferences) for start in starts]
-    return min(orders, key=lambda order: _contradictions(order, preferences))
-
-
-def interquartile_mean(values: ArrayLike) -> float:
-    """Return the mean of the middle half of all scores, as in rliable (Agarwal et al. 2021)."""
-    from scipy.stats import trim_mean
-
-    return float(trim_mean(np.asarray(values, dtype=float), proportiontocut=0.25, axis=None))
-
-
-def performance_profile(values: ArrayLike, thresholds: ArrayLike) -> Floats:
-    """Return for each threshold the share of all scores above it, as in rliable (Agarwal et al. 2021)."""
-    scores = np.asarray(values, dtype=float).ravel()
-    limits = np.asarray(thresholds, dtype=float)
-    return np.asarray((scores[:, None] > limits).mean(axis=0))
-
-
-def _preferences(table: ArrayLike) -> Floats:
-    """Return the share of tasks in which a model (row) is better than another (column): shape (models, models)."""
-    scores = np.asarray(table, dtype=float)
-    first = scores[:, None]
-    second = scores[None]
-    # A comparison with NaN is false, so a missing score counts half for both models, like a tie.
-    wins = np.asarray((0.5 + 0.5 * (first > second) - 0.5 * (first < second)).mean(axis=2))
-    np.fill_diagonal(wins, 0)
-    return wins
-
-
-def _improve(order: list[int], preferences: Floats) -> list[int]:
-    """Move models to better positions until there are none."""
-    while True:
-        before = _contradictions(order, preferences)
-        for model in sorted(order):
-            others = np.array([other for other in order if other != model])
-            # costs[p] are the contradictions if the model stands before others[p]: those with the models that are then
-            # ahead of it, although it beats them, and those with the models behind it that beat it.
-            behind = preferences[model, others]
-            ahead = preferences[others, model]
-            costs_behind = np.concatenate([[0], behind.cumsum()])
-            costs_ahead = np.concatenate([ahead[::-1].cumsum()[::-1], [0]])
-            costs = costs_behind + costs_ahead
-            order = [int(other) for other in np.insert(others, int(costs.argmin()), model)]
-        # Without a margin the loop could be endless, because by rounding two orders can each seem better.
-        if _contradictions(order, preferences) >= before - 1e-12:
-            return order
-
-
-def _contradictions(order: Sequence[int], preferences: Floats) -> float:
-    return float(np.tril(preferences[np.ix_(order, order)]).sum())
 
 
 FEWEST = 4
@@ -161,42 +86,105 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
         clusters: the number of independent groups of rows, such as the questions that several models answered. The
             p-value and the interval then count each group as one pair. None if all rows are independent.
     """
-    from scipy.stats import rankdata, t
-
     first = np.asarray(x, dtype=float)
     second = np.asarray(y, dtype=float)
     both = ~(np.isnan(first) | np.isnan(second))
-    first = first[both]
-    second = second[both]
-    n = len(first)
-    # NumPy would return NaN with a warning for a constant column.
-    if n < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
-        return Correlation(math.nan, math.nan, math.nan, math.nan, n)
-    first = rankdata(first)
-    second = rankdata(second)
-    rho = float(np.corrcoef(first, second)[0, 1])
+    n = int(both.sum())
+    if n < FEWEST_PAIRS:
+        return _unknown(n)
+    return _correlate(_RankedColumn(first[both]), _RankedColumn(second[both]), clusters)
+
+
+def correlate_pairs(columns: Mapping[str, ArrayLike]) -> dict[tuple[str, str], Correlation]:
+    """Return the `spearman` of every two columns. A column is ranked once for all others with values in the same rows.
+
+    Args:
+        columns: each of shape (n,); NaN for a missing value.
+    """
+    values = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
+    known = {name: ~np.isnan(column) for name, column in values.items()}
+    ranked: dict[tuple[str, bytes], _RankedColumn] = {}
+    correlations = {}
+    for one, other in combinations(columns, 2):
+        both = known[one] & known[other]
+        n = int(both.sum())
+        if n < FEWEST_PAIRS:
+            correlations[one, other] = _unknown(n)
+            continue
+        rows = both.tobytes()
+        for name in (one, other):
+            if (name, rows) not in ranked:
+                ranked[name, rows] = _RankedColumn(values[name][both])
+        correlations[one, other] = _correlate(ranked[one, rows], ranked[other, rows])
+    return correlations
+
+
+FEWEST_PAIRS = 3
+"""Smallest number of pairs for a correlation."""
+
+
+def _unknown(n: int) -> Correlation:
+    return Correlation(rho=math.nan, p_value=math.nan, low=math.nan, high=math.nan, n=n)
+
+
+class _RankedColumn:
+    """The centred ranks of a column, and their length as a vector, which is 0 for a constant column."""
+
+    def __init__(self, values: Floats):
+        ranks = rank_values(values)
+        self.ranks = ranks - ranks.mean()
+        self.length = math.sqrt(float(self.ranks @ self.ranks))
+
+
+def _correlate(
+    first: _RankedColumn, second: _RankedColumn, clusters: int | None = None
+) -> Correlation:
+    from scipy.special import stdtr  # `scipy.stats` has it, too, but its import takes half a second
+
+    n = len(first.ranks)
+    if not first.length or not second.length:
+        return _unknown(n)
+    product = float(first.ranks @ second.ranks)
+    rho = product / (first.length * second.length)
     pairs = n if clusters is None else min(clusters, n)
     if pairs == n <= _MOST_EXACT:
         # The share of all orders of the second column whose correlation is as far from 0 as the observed one.
-        first = first - first.mean()
-        second = second - second.mean()
-        p_value = float((np.abs(second[_orders(n)] @ first) >= abs(first @ second) - 1e-9).mean())
-    elif pairs < 3:
+        others = np.abs(second.ranks[_orders(n)] @ first.ranks)
+        p_value = float((others >= abs(product) - 1e-9).mean())
+    elif pairs < FEWEST_PAIRS:
         p_value = math.nan
     else:
         ratio = math.inf if abs(rho) >= 1 else abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
         # Of all n! orders, two are perfect: the same one and its reverse.
-        p_value = max(2 * float(t.sf(ratio, pairs - 2)), 2 * math.exp(-math.lgamma(pairs + 1)))
+        p_value = max(2 * float(stdtr(pairs - 2, -ratio)), 2 * math.exp(-math.lgamma(pairs + 1)))
     if pairs < FEWEST:
-        return Correlation(rho, p_value, math.nan, math.nan, n)
+        return Correlation(rho=rho, p_value=p_value, low=math.nan, high=math.nan, n=n)
     # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
     largest = 1 - 6 / (pairs * (pairs**2 - 1))
     centre = math.atanh(max(-largest, min(largest, rho)))
     # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation: that is too small for ranks.
     half = normal_quantile() * math.sqrt((1 + rho**2 / 2) / (pairs - 3))
-    low = min(math.tanh(centre - half), rho)
-    high = max(math.tanh(centre + half), rho)
-    return Correlation(rho, p_value, low, high, n)
+    return Correlation(
+        rho=rho,
+        p_value=p_value,
+        low=min(math.tanh(centre - half), rho),
+        high=max(math.tanh(centre + half), rho),
+        n=n,
+    )
+
+
+def rank_values(values: ArrayLike, *, share_lowest: bool = False) -> Floats:
+    """Return the rank of each value, from 1 for the smallest. Equal values share the mean, or the lowest, of theirs.
+
+    `scipy.stats.rankdata` does the same, but its import takes half a second.
+
+    Args:
+        values: shape (n,), no NaN.
+    """
+    _, places, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    last = counts.cumsum()
+    shared = last - counts + 1 if share_lowest else last - (counts - 1) / 2
+    return np.asarray(shared[places], dtype=float)
 
 
 @lru_cache(maxsize=2)

@@ -242,16 +242,16 @@ class OpenAIClient(ProviderClient):
         )
 
     def _stream_fields(self, body: Body) -> Body:
-        # Log-probabilities and calls of tools are not read from the pieces of a stream.
-        is_whole = any(
-            name in body for name in ("logprobs", "prompt_logprobs", "return_logprob", "tools")
-        )
+        # Log-probabilities are not read from the pieces of a stream.
+        is_whole = any(name in body for name in ("logprobs", "prompt_logprobs", "return_logprob"))
         streams = (self.settings.stream or body.get("stream")) and not is_whole
         return {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
 
     def _join(self, events: Iterable[Any]) -> Body:
         reply: Body = {}
         texts: defaultdict[str, list[str]] = defaultdict(list)
+        calls = tools.CallPieces()
+        details: list[Any] = []
         provider: Body = {}
         reason = None
         chats = True
@@ -268,13 +268,21 @@ class OpenAIClient(ProviderClient):
                         texts["reasoning_content"] += [reasoning] if reasoning else []
                         continue
                     protocol.check_piece(name, text)
-                    if isinstance(text, str):
+                    if name == "tool_calls" and text is not None:
+                        calls.add(text)
+                    elif name == "reasoning_details" and isinstance(text, list):
+                        details += text
+                    elif isinstance(text, str):
                         texts[name].append(text)
                 reason = choice.get("finish_reason") or reason
                 provider |= {name: choice[name] for name in _OF_PROVIDER if choice.get(name)}
         if reason is None and not provider:
             raise protocol.cut_stream()
         parts: Body = {name: "".join(pieces) for name, pieces in texts.items() if pieces}
+        if called := calls.join():
+            parts["tool_calls"] = called
+        if details:
+            parts["reasoning_details"] = tools.join_details(details)
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
         choice = (
             {"message": {"content": None, **parts, "role": "assistant"}}
