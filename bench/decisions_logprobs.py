@@ -233,7 +233,7 @@ def read_with_noise(
         points.append(
             Point(
                 length=None,
-                place="answer",
+                stretch="answer",
                 group=str(number),
                 divergence=between / 2,
                 same=1.0,
