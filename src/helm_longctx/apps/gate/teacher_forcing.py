@@ -279,8 +279,9 @@ def _read_comparison(content: Any) -> Compared | None:
 
 
 def _is_twice(compared: Compared) -> bool:
-    readings = (*compared.points, *compared.written)
-    return all(reading.noise is not None for reading in readings)
+    if any(point.noise is None for point in compared.points):
+        return False
+    return all(row.noise is not None for row in compared.written)
 
 
 def cost_of_question(
