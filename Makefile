@@ -7,7 +7,7 @@ PORT ?= 8000
 # On Linux this is the CUDA build. The CPU build: make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'
 TORCH ?= torch==2.13.0
 
-.PHONY: demo hub-check push-hub-check serve test test-long coverage test-matrix test-newest test-sdks release release-version \
+.PHONY: demo hub-check push-hub-check serve test test-deep test-long coverage test-matrix test-newest test-sdks release release-version \
 	publish-release publish-docs lint-workflows container chaos fuzz mutants lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
@@ -36,8 +36,15 @@ serve: $(VENV)/installed
 # interpreters, which are quicker if Python may keep compiled modules.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope
 
+# What `make test-deep` runs: kills and restarts, mutated input, Ray, and every command of the guides.
+DEEP := tests/chaos tests/extending tests/fuzz tests/guides tests/runner/machines/test_ray.py
+
 test: $(VENV)/installed-dev browser sandbox lint
-	$(PYTEST)
+	$(PYTEST) $(addprefix --ignore=,$(DEEP))
+
+# Runs the tests that need minutes together and seldom fail alone. CI runs them as a job of their own.
+test-deep: $(VENV)/installed-dev browser sandbox
+	$(PYTEST) $(DEEP)
 
 # Runs the tests that take minutes each.
 test-long: $(VENV)/installed-dev browser sandbox

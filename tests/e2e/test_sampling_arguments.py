@@ -15,6 +15,7 @@ from helm_longctx.models.apis.providers.openai import OpenAIClient
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.sampling import with_sampling
 from helm_longctx.runs.files import read_json
+from helm_longctx.tasks.request_settings import Sampling
 from tests.models.apis.making import REQUEST, make
 from tests.support.programs import run
 from tests.support.servers.llm import Server, serve
@@ -70,9 +71,11 @@ def test_arguments_of_an_entry(tmp_path: Path) -> None:
     assert f"tiny ({shown})" in printed
     summary = run("helm-longctx", "summarize", "--suite", "default", folder=tmp_path)
     assert f"sampled with {shown}" in " ".join(summary.stdout.split())
-    # HELM puts runs with the same scenario into one table.
-    scenarios = [read_json(folder / "run_spec.json")["scenario_spec"] for folder in folders]
-    assert scenarios[0] == scenarios[1]
+    specs = [read_json(folder / "run_spec.json") for folder in folders]
+    assert [spec["adapter_spec"]["method"] for spec in specs] == ["longctx"] * 2
+    without, given = (spec["scenario_spec"]["args"] for spec in specs)
+    sampling = {"top_p": 0.95, "top_k": 20, "min_p": 0.01, "sampling_seed": 7}
+    assert given == {**without, **sampling, "temperature": 0.6}
 
 
 def test_sampling_of_a_model(tmp_path: Path) -> None:
@@ -171,7 +174,7 @@ def test_protocols() -> None:
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_cache_key_and_refusal(kind: str) -> None:
     """The sampling is a part of the cache key. A server that refuses it makes the request fail."""
-    asked = with_sampling(REQUEST, {"temperature": 0.5, "top_p": 0.9})
+    asked = with_sampling(REQUEST, Sampling(temperature=0.5, top_p=0.9))
     with serve(lambda prompt: "yes", models={"m": Model(refuses=("top_p",))}) as server:
         client = make(kind, server)
         assert client.cache_key(asked) != client.cache_key(REQUEST)

@@ -32,9 +32,9 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import LongContextAdapter
 from helm_longctx.helm.patches import make_our_adapter
 from helm_longctx.helm.scenario import to_instance
-from helm_longctx.helm.style import resolve_style
+from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import Truncator
-from helm_longctx.tasks.entry import method_for, parse_entry
+from helm_longctx.tasks.entry import ADAPTER_METHOD, parse_entry
 from helm_longctx.tasks.prompt import FittedPrompt
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sample import Sample
@@ -60,7 +60,6 @@ def adapted(
     entry: str,
     deployment: str,
     root: DataRoot | None = None,
-    method: str = "longctx",
     **changes: Any,
 ) -> list[RequestState]:
     checked = parse_entry(BENCHMARKS, entry)
@@ -72,7 +71,7 @@ def adapted(
         for example in task.load(task, checked.settings, root)
     ]
     spec = AdapterSpec(
-        method=method,
+        method=ADAPTER_METHOD,
         model=deployment,
         model_deployment=deployment,
         max_tokens=budget,
@@ -110,10 +109,10 @@ def test_style_overrides_the_deployment() -> None:
     """`style=chat` and `style=completion` apply whatever the deployment is."""
     chat = deploy("test/chat2", f"{VLLM}.VLLMChatClient")
     raw = deploy("test/raw2", f"{VLLM}.VLLMClient")
-    assert adapted(RECALL, chat, method="longctx_completion")[0].request.prompt.endswith(
+    assert adapted(f"{RECALL},style=completion", chat)[0].request.prompt.endswith(
         "Corresponding value:"
     )
-    assert not adapted(RECALL, raw, method="longctx_chat")[0].request.prompt.endswith(
+    assert not adapted(f"{RECALL},style=chat", raw)[0].request.prompt.endswith(
         "Corresponding value:"
     )
 
@@ -138,7 +137,7 @@ def test_auto_style(
     client: str, tags: tuple[str, ...], arguments: dict[str, Any], form: str | None
 ) -> None:
     """`auto` depends on the client and its arguments, else on the model's tag; None means the task's form."""
-    assert resolve_style("auto", deploy("test/auto", client, tags, arguments)) == form
+    assert deployment_style(deploy("test/auto", client, tags, arguments)) == form
 
 
 def test_a_deployment_of_both_forms(mirror: DataRoot) -> None:
@@ -158,8 +157,8 @@ def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
     cite = "helmet_cite:task=qampari_nocite,length=4k,num_samples=1"
     chatty = deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",))
     base = deploy("test/base", OURS)
-    assert adapted(RECALL, chatty, method="longctx_chat")[0].request.messages == []
-    assert adapted(cite, chatty, mirror, method="longctx_completion")[0].request.messages is None
+    assert adapted(f"{RECALL},style=chat", chatty)[0].request.messages == []
+    assert adapted(f"{cite},style=completion", chatty, mirror)[0].request.messages is None
     assert adapted(cite, base, mirror)[0].request.messages is None
 
 
@@ -170,10 +169,7 @@ def test_current_protocol_stops_at_newline(mirror: DataRoot) -> None:
     assert adapted(entry, raw, mirror)[0].request.stop_sequences == []
     assert adapted(entry + ",protocol=current", raw, mirror)[0].request.stop_sequences == ["\n"]
     assert (
-        adapted(entry + ",protocol=current", raw, mirror, method="longctx_chat")[
-            0
-        ].request.stop_sequences
-        == []
+        adapted(entry + ",protocol=current,style=chat", raw, mirror)[0].request.stop_sequences == []
     )
 
 
@@ -285,9 +281,10 @@ def test_the_length_itself_is_a_limit(words: str) -> None:
     )
     (cut,) = adapter.adapt([longer], 1)
     assert count(cut.request.prompt) == 400
-    (cut,) = AdapterFactory.get_adapter(
-        dataclasses.replace(adapter.adapter_spec, method="longctx_chat"), None
-    ).adapt([longer], 1)
+    chat = dataclasses.replace(
+        longer, extra_data={**(longer.extra_data or {}), "request": {"style": "chat"}}
+    )
+    (cut,) = adapter.adapt([chat], 1)
     assert count(cut.request.prompt) <= 300
 
 
@@ -349,7 +346,7 @@ def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
         str(caught.value),
     )
     with pytest.raises(InputError, match="2 instances of ruler_niah_mk_2 are up to"):
-        adapted(entry, tiny, method=method_for("auto", "error"))
+        adapted(f"{entry},truncation=error", tiny)
 
 
 def test_a_window_without_tokenizer_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -378,34 +375,37 @@ def test_long_prompts_are_refused(words: str) -> None:
     }
     assert 0 < sum(any(found) for found in excess.values()) < 4
     with pytest.raises(InputError) as refused:
-        adapted(entry, tight, method=method_for("auto", "error"))
+        adapted(f"{entry},truncation=error", tight)
     for task, found in excess.items():
         said = f"{sum(n > 0 for n in found)} instances of {task} are up to {max(found)} tokens too long"
         assert (said in str(refused.value)) == any(found)
     fitting = next(task for task, found in excess.items() if not any(found))
-    assert adapted(f"{entry},task={fitting}", tight, method=method_for("completion", "error"))
+    assert adapted(f"{entry},task={fitting},style=completion,truncation=error", tight)
 
 
 @pytest.mark.parametrize(
-    ("style", "truncation", "method"),
+    ("given", "request_data"),
     [
-        ("auto", "auto", "longctx"),
-        ("chat", "auto", "longctx_chat"),
-        ("auto", "error", "longctx_error"),
-        ("chat", "error", "longctx_chat_error"),
+        ("", None),
+        (",style=chat", {"style": "chat"}),
+        (",truncation=error", {"truncation": "error"}),
+        (",metric=likelihood", {"metric": "likelihood"}),
+        (
+            ",style=chat,top_p=0.95,top_k=20",
+            {"style": "chat", "sampling": {"top_p": 0.95, "top_k": 20}},
+        ),
     ],
 )
-def test_methods(style: str, truncation: str, method: str) -> None:
-    """The adapter's method has the style and the treatment of long prompts."""
-    deployment = deploy("test/methods", f"{VLLM}.VLLMClient")
-    assert method_for(style, truncation) == method
-    adapter = AdapterFactory.get_adapter(
-        AdapterSpec(method=method, model=deployment, model_deployment=deployment), None
-    )
-    assert (adapter.style, adapter.refuses) == (
-        "chat" if style == "chat" else "completion",
-        truncation == "error",
-    )
+def test_samples_say_how_requests_are_made(given: str, request_data: Any) -> None:
+    """What an entry says of its requests is in each sample, and the sample of a plain entry does not have it."""
+    checked = parse_entry(BENCHMARKS, RECALL + given)
+    root = DataRoot(Path("nowhere"), mirror=False)
+    task = checked.tasks[0]
+    example = next(iter(task.load(task, checked.settings, root)))
+    instance = to_instance(checked.benchmark, task, checked.settings, example, 100)
+    assert instance.extra_data is not None
+    assert instance.extra_data.get("request") == request_data
+    assert Sample.from_json(instance.extra_data).request == checked.settings.request
 
 
 def test_tokens_are_counted_once(words: str) -> None:
@@ -477,7 +477,6 @@ def test_helm_has_the_hook_that_we_need() -> None:
     raw = deploy("test/raw6", f"{VLLM}.VLLMClient")
     for method, kind in (
         ("longctx", LongContextAdapter),
-        ("longctx_chat", LongContextAdapter),
         (ADAPT_GENERATION, GenerationAdapter),
     ):
         assert (

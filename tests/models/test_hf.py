@@ -24,6 +24,7 @@ from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.sampling import with_fields, with_sampling
 from helm_longctx.models.scoring import AnswerRequest, SpanRequest, distributions_of
+from helm_longctx.tasks.request_settings import Sampling
 from tests.support.programs import run
 
 torch = pytest.importorskip("torch")
@@ -272,7 +273,8 @@ def test_sampling(folder: Path, batch: int, tmp_path: Path) -> None:
     """Tokens are drawn as `model.generate` draws them with the same seed, and each repeat has its own draw."""
     ours = client(folder, tmp_path / "cache.sqlite", batch=batch)
     drawn = {"temperature": 1.5, "top_p": 0.9, "top_k": 20, "min_p": 0.01}
-    asked = with_sampling(request(TEXT[:200], temperature=1.5), {**drawn, "sampling_seed": 7})
+    sampling = Sampling(temperature=1.5, top_p=0.9, top_k=20, min_p=0.01, sampling_seed=7)
+    asked = with_sampling(request(TEXT[:200], temperature=1.5), sampling)
     ids = ours._encode(asked)
     torch.manual_seed(7)
     with torch.inference_mode():
@@ -287,7 +289,7 @@ def test_sampling(folder: Path, batch: int, tmp_path: Path) -> None:
     answer = ours.make_request(asked).completions[0]
     assert answer.text == ours._decode(theirs[0, len(ids) :].tolist())
     assert answer.text != ours.make_request(request(TEXT[:200])).completions[0].text
-    again = with_sampling(replace(asked, random="1"), {**drawn, "sampling_seed": 7}, trial=1)
+    again = with_sampling(replace(asked, random="1"), sampling, trial=1)
     assert ours.make_request(again).completions[0].text != answer.text
     assert ours.make_request(asked).cached
 

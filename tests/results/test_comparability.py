@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -10,12 +10,20 @@ import pytest
 from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.results.comparability import Caveat, Outcome, describe, find_outcome, task_caveats
-from helm_longctx.tasks.registry import find_benchmark
+from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import Task
 
 RECALL = HELMET.entries["helmet_recall"].tasks
 LONGQA = HELMET.entries["helmet_longqa"].tasks
 OFFICIAL = "openai/gpt-4o-2024-05-13"
+
+
+def outcome_of(
+    spec: Mapping[str, Any], means: Mapping[tuple[str, str], float] | None = None
+) -> Outcome:
+    entry = read_entry(spec)
+    assert entry
+    return find_outcome(entry, None, means or {})
 
 
 def outcome(
@@ -27,20 +35,16 @@ def outcome(
     """Return the outcome of a run that scored all its tasks with these statistics."""
     category = HELMET.entries[entry]
     tasks = [arguments["task"]] if "task" in arguments else [task.name for task in category.tasks]
-    found = find_outcome(
-        {
-            "scenario_spec": {"args": {"entry": entry, "revision": "r", **arguments}},
-            "annotators": [{"class_name": "x", "args": {"judge": judge}}],
-        },
-        {
-            (name, task): value
-            for task in tasks
-            for name, value in {"longctx_score": 0.5, **(values or {})}.items()
-        },
-        HELMET,
-    )
-    assert found
-    return found
+    spec = {
+        "scenario_spec": {"args": {"entry": entry, "revision": "r", "length": 8192, **arguments}},
+        "annotators": [{"class_name": "x", "args": {"judge": judge}}],
+    }
+    means = {
+        (name, task): value
+        for task in tasks
+        for name, value in {"longctx_score": 0.5, **(values or {})}.items()
+    }
+    return outcome_of(spec, means)
 
 
 def find_caveats(tasks: Iterable[Task], found: Outcome) -> list[Caveat]:
@@ -105,8 +109,7 @@ def test_official_samples_by_length_and_protocol(
     spec = {
         "scenario_spec": {"args": {"entry": "ada_leval_bestanswer", "revision": "r", **arguments}}
     }
-    found = find_outcome(spec, {("longctx_score", task.name): 0.5}, ADA_LEVAL)
-    assert found
+    found = outcome_of(spec, {("longctx_score", task.name): 0.5})
     assert [caveat.code for caveat in find_caveats([task], found)] == codes
 
 
@@ -119,13 +122,6 @@ def test_another_judge() -> None:
     assert describe(caveats) == [f"judged by {OFFICIAL}+a/b (narrativeqa)"]
 
 
-def test_other_runs_have_no_outcome() -> None:
-    """Runs of other scenarios, and published results, have no outcome."""
-    published = {"entry": "helmet_recall", "published": "url"}
-    for arguments, benchmark in (({}, None), ({"entry": "mmlu"}, None), (published, HELMET)):
-        assert find_outcome({"scenario_spec": {"args": arguments}}, {}, benchmark) is None
-
-
 def test_own_questions_have_no_official_number() -> None:
     """A part of a user's own questions is marked, without a number that the file does not have."""
     arguments = {
@@ -133,20 +129,25 @@ def test_own_questions_have_no_official_number() -> None:
         "revision": "r",
         "metric": "contains",
         "path": "x",
+        "length": 8192,
         "num_samples": 2,
     }
-    found = find_outcome({"scenario_spec": {"args": arguments}}, {}, find_benchmark("any_jsonl"))
-    assert found
-    assert describe(find_caveats(found.tasks, found)) == ["2 of your questions (contains)"]
+    found = outcome_of({"scenario_spec": {"args": arguments}})
+    assert describe(find_caveats(found.entry.tasks, found)) == ["2 of your questions (contains)"]
 
 
 def test_own_questions_have_no_official_tasks() -> None:
     """A run of one metric on a user's own questions lacks no other metric."""
     spec = {
         "scenario_spec": {
-            "args": {"entry": "any_jsonl", "revision": "r", "metric": "rubric", "path": "x"}
+            "args": {
+                "entry": "any_jsonl",
+                "revision": "r",
+                "metric": "rubric",
+                "path": "x",
+                "length": 8192,
+            }
         }
     }
-    found = find_outcome(spec, {("longctx_score", "rubric"): 0.5}, find_benchmark("any_jsonl"))
-    assert found
-    assert [task.name for task in found.tasks] == ["rubric"]
+    found = outcome_of(spec, {("longctx_score", "rubric"): 0.5})
+    assert [task.name for task in found.entry.tasks] == ["rubric"]

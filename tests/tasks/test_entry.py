@@ -45,7 +45,7 @@ def test_every_argument() -> None:
     text = "helmet_icl:style=chat,length=8K,task=nlu,seed=7,shots=12,num_samples=5,protocol=current,labels=natural_label"
     entry = parse_entry(BENCHMARKS, text)
     s = entry.settings
-    assert (s.length, s.seed, s.shots, s.num_samples, s.style, s.protocol, s.labels) == (
+    assert (s.length, s.seed, s.shots, s.num_samples, s.request.style, s.protocol, s.labels) == (
         8192, 7, 12, 5, "chat", "current", "natural_label",
     )  # fmt: skip
     assert entry.description == (

@@ -66,7 +66,8 @@ def _prompt_lines(
     ensure(entry.sources, root, fetch_command([entry], root))
     settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
-        is_chat = settings.style == "chat" or (settings.style == "auto" and task.chat)
+        asked = settings.request.style
+        is_chat = asked == "chat" or (asked == "auto" and task.chat)
         sent = style or ("chat" if is_chat else "completion")
         for example in load_examples(task, settings, root):
             prompt = task.prompt(example, task.variant(settings).system)

@@ -48,8 +48,8 @@ from helm_longctx.tasks.entry import (
     split_entry,
 )
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, find_protocol
+from helm_longctx.tasks.request_settings import GIVEN_TEXTS
 from helm_longctx.tasks.stop_rules import parse_rule
-from helm_longctx.tasks.task import GIVEN_TEXTS
 
 _MODEL = ("model", "model_deployment")
 
@@ -251,7 +251,7 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
                     f"{shorten(entry.text)} is not a run of HELM: {describe_error(error)}"
                 ) from error
             for spec in made:
-                check_sampling(spec.adapter_spec)
+                check_sampling(spec)
                 check_run_name(spec.name)
             specs += made
     return specs

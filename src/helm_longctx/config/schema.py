@@ -27,8 +27,9 @@ from helm_longctx.config.places import Places
 from helm_longctx.errors import list_choices
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.redaction.text import SECRET_ARGUMENT
-from helm_longctx.tasks.entry import SAMPLING, read_times
+from helm_longctx.tasks.entry import read_times
 from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.request_settings import SAMPLING
 from helm_longctx.tasks.stop_rules import ALLOWED, is_rule
 
 MOST_INSTANCES = 1_000_000

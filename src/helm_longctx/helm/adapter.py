@@ -14,15 +14,19 @@ from helm.benchmark.window_services.tokenizer_service import TokenizerService
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
-from helm_longctx.helm.style import check_sampling, resolve_style, sends_messages, takes_both_styles
+from helm_longctx.helm.style import (
+    check_drawing,
+    deployment_style,
+    sends_messages,
+    takes_both_styles,
+)
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.models.sampling import with_sampling
 from helm_longctx.models.scoring import with_answers
 from helm_longctx.tasks.cutting.cutters import NoRoomError
-from helm_longctx.tasks.entry import arguments_of_method, sampling_of_method
 from helm_longctx.tasks.prompt import FittedPrompt, Style
+from helm_longctx.tasks.request_settings import LIKELIHOOD, MetricArgument
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import LIKELIHOOD
 from helm_longctx.tasks.token_estimate import estimate_fewest_tokens
 
 Item = TypeVar("Item")
@@ -55,17 +59,9 @@ class LongContextAdapter(Adapter):
 
     def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
         super().__init__(adapter_spec, tokenizer_service)
-        check_sampling(adapter_spec)
-        arguments = arguments_of_method(adapter_spec.method)
-        self.sampling = sampling_of_method(adapter_spec.method)
-        self.refuses = "truncation" in arguments
-        self.metric = arguments.get("metric")
-        # A gold answer follows a completion; servers can score no other prompt.
-        asked = arguments.get("style", "completion" if self.metric else "auto")
-        self.style = resolve_style(asked, adapter_spec.model_deployment)
+        self.deployment_style = deployment_style(adapter_spec.model_deployment)
         self.takes_both_styles = takes_both_styles(adapter_spec.model_deployment)
         self.sends_messages = sends_messages(adapter_spec.model_deployment)
-        self.chats_in_conversations = asked != "completion" and self.sends_messages
         self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
 
     def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
@@ -75,10 +71,15 @@ class LongContextAdapter(Adapter):
         entry has `truncation=error`, and an `InputError` if a prompt cannot be cut so that it fits, or cannot be sent.
         """
         evaluated = [instance for instance in instances if instance.split in EVAL_SPLITS]
+        if not evaluated:
+            return []
+        # All instances of a run have the same.
+        settings = Sample.from_json(evaluated[0].extra_data).request
+        check_drawing(settings.sampling, self.adapter_spec)
         # Tokenizing uses a whole core, so more threads than cores would only need more memory.
         workers = min(parallelism, os.cpu_count() or 1)
         states = _each(self._adapt_named, evaluated, workers)
-        if self.refuses and any(state.prompt_truncated for state in states):
+        if settings.truncation == "error" and any(state.prompt_truncated for state in states):
             excess = _each(self._excess, states, workers)
             raise TooLongError(
                 [
@@ -95,7 +96,7 @@ class LongContextAdapter(Adapter):
                 state,
                 train_trial_index=trial,
                 request=with_sampling(
-                    replace(state.request, random=str(trial)), self.sampling, trial
+                    replace(state.request, random=str(trial)), settings.sampling, trial
                 ),
             )
             for trial in range(1, self.adapter_spec.num_trials)
@@ -112,9 +113,8 @@ class LongContextAdapter(Adapter):
         spec = self.adapter_spec
         sample = Sample.from_json(instance.extra_data)
         max_tokens = self._max_tokens(sample)
-        style: Style = self.style or ("chat" if sample.chat else "completion")
-        if instance.input.messages and self.chats_in_conversations:
-            style = "chat"
+        settings = sample.request
+        style = self._style(sample, is_conversation=bool(instance.input.messages))
         prompt = _prompt(instance, sample, style)
         messages = instance.input.messages
         fitted = self._fit(instance, prompt, sample, max_tokens, style)
@@ -140,14 +140,15 @@ class LongContextAdapter(Adapter):
             stop_sequences=[*spec.stop_sequences, *(sample.stop if style == "completion" else [])],
             random=spec.random,
         )
-        request = with_sampling(request, self.sampling)
+        request = with_sampling(request, settings.sampling)
         sent = sample.extend(style=style, prompt_tokens=fitted.tokens)
         # A context has a question of its own only in the last message. A cut can have removed a part of the question.
         if sample.context_span and not (messages and place < len(messages) - 1):
             rest = prompt[sample.context_span[1] :]
             sent = sent.extend(rest=len(rest) if fitted.prompt.endswith(rest) else None)
-        if self.metric:
-            request = with_answers(request, self._gold(instance), _context(sent, fitted.prompt))
+        if settings.scores_given_texts:
+            gold = _gold(instance, settings.metric)
+            request = with_answers(request, gold, _context(sent, fitted.prompt))
         # The requests of a program have other lengths.
         if fitted.tokens is None and not sample.method:
             sent = sent.extend(
@@ -166,16 +167,17 @@ class LongContextAdapter(Adapter):
             prompt_truncated=fitted.cut,
         )
 
-    def _gold(self, instance: Instance) -> list[str]:
-        """Return the different gold answers that are scored; none if the prompt is."""
-        found = dict.fromkeys(
-            reference.output.text
-            for reference in instance.references
-            if reference.output.text.strip()
-        )
-        if self.metric == LIKELIHOOD and not found:
-            raise InputError(f"it has no gold answer, which metric={LIKELIHOOD} needs")
-        return [*found] if self.metric == LIKELIHOOD else []
+    def _style(self, sample: Sample, is_conversation: bool) -> Style:
+        """Return the style in which an instance is sent."""
+        asked = sample.request.style
+        if asked == "auto" and sample.request.scores_given_texts:
+            # A gold answer follows a completion; servers can score no other prompt.
+            asked = "completion"
+        if is_conversation and asked != "completion" and self.sends_messages:
+            return "chat"
+        if asked != "auto":
+            return asked
+        return self.deployment_style or ("chat" if sample.chat else "completion")
 
     def _fit(
         self, instance: Instance, prompt: str, sample: Sample, max_tokens: int, style: Style
@@ -192,7 +194,7 @@ class LongContextAdapter(Adapter):
             return self.truncator.fit(prompt, sample, max_tokens, style, _others(instance))
         except NoRoomError:
             # With truncation=error, a single error later names all prompts that are too long.
-            if self.refuses:
+            if sample.request.truncation == "error":
                 return FittedPrompt(prompt, cut=True)
             raise
 
@@ -218,6 +220,17 @@ def _prompt(instance: Instance, sample: Sample, style: Style) -> str:
     messages = instance.input.messages
     text = str(messages[_first_turn(messages)]["content"] if messages else instance.input.text)
     return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
+
+
+def _gold(instance: Instance, metric: MetricArgument) -> list[str]:
+    """Return the different gold answers that are scored; none if the prompt is."""
+    if metric != LIKELIHOOD:
+        return []
+    texts = (reference.output.text for reference in instance.references)
+    gold = list(dict.fromkeys(text for text in texts if text.strip()))
+    if not gold:
+        raise InputError(f"it has no gold answer, which metric={LIKELIHOOD} needs")
+    return gold
 
 
 def _context(sent: Sample, prompt: str) -> tuple[int, int] | None:

@@ -35,8 +35,9 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.models.apis.guard import LimitedBody, guard_library
+from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
+from helm_longctx.models.apis.transport import LimitedBody, guard_library
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught, warn_once
 from helm_longctx.redaction.origin import check_origin, is_direct
@@ -154,9 +155,9 @@ def make_our_adapter(
 ) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
-    from helm_longctx.tasks.entry import is_our_method
+    from helm_longctx.tasks.entry import ADAPTER_METHOD
 
-    make = LongContextAdapter if is_our_method(adapter_spec.method) else theirs
+    make = LongContextAdapter if adapter_spec.method == ADAPTER_METHOD else theirs
     return make(adapter_spec, tokenizer_service)
 
 
@@ -179,12 +180,20 @@ def _tell_whose_client(theirs: Any, self: Any, model_deployment_name: str) -> An
         _take_tokenizers.apply()
     try:
         client = theirs(self, model_deployment_name)
-        # The packages of providers are attributes of HELM's clients.
-        for library in getattr(client, "__dict__", {}).values():
-            guard_library(library)
+        if not isinstance(client, ApiClient):
+            _guard_client(client)
         return client
     finally:
         client_in_the_making.reset(token)
+
+
+def _guard_client(client: Any) -> None:
+    """Have the packages of providers send by our transport. They are attributes of HELM's clients."""
+    attributes = getattr(client, "__dict__", {})
+    for name, library in list(attributes.items()):
+        guarded = guard_library(library)
+        if guarded is not library:
+            setattr(client, name, guarded)
 
 
 _FIRST = "helm_longctx_first_address"
@@ -329,21 +338,21 @@ def _shorten_requests(theirs: Any, self: Request) -> str:
 @_replaces("helm.benchmark.run_expander:TemperatureRunExpander", "expand")
 def _name_temperature(theirs: Any, self: Any, run_spec: RunSpec) -> list[RunSpec]:
     """HELM's expander leaves a run's name as it is, so a run at another temperature would pass for the same run."""
-    from helm_longctx.tasks.entry import add_sampling, is_our_method
+    from helm_longctx.tasks.entry import ADAPTER_METHOD
 
     specs: list[RunSpec] = theirs(self, run_spec)
-    if (
-        not is_our_method(run_spec.adapter_spec.method)
-        or self.value == run_spec.adapter_spec.temperature
-    ):
+    is_ours = run_spec.adapter_spec.method == ADAPTER_METHOD
+    if not is_ours or self.value == run_spec.adapter_spec.temperature:
         return specs
     mark = "," if ":" in run_spec.name else ":"
-    method = add_sampling(run_spec.adapter_spec.method, {"temperature": self.value})
+    scenario = run_spec.scenario_spec
+    # The protocol also has a temperature. Only this argument says that the run entry gives another one.
+    scenario = replace(scenario, args={**scenario.args, "temperature": self.value})
     return [
         replace(
             spec,
             name=f"{spec.name}{mark}temperature={self.value:.12g}",
-            adapter_spec=replace(spec.adapter_spec, method=method),
+            scenario_spec=scenario,
         )
         for spec in specs
     ]

@@ -26,21 +26,17 @@ from helm_longctx.helm.style import check_sampling
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import (
-    SAMPLING,
+    ADAPTER_METHOD,
     Entry,
-    add_sampling,
     check_entry,
     digest_own_files,
     fetch_command,
-    method_for,
     select_category,
 )
 from helm_longctx.tasks.registry import OURS
+from helm_longctx.tasks.stored_entry import scenario_arguments
 
 Spec = TypeVar("Spec", bound=ObjectSpec)
-
-_OF_THE_REQUEST = ("style", "truncation", "judge", "repeats", *SAMPLING)
-"""Arguments that change no instance. They are in the adapter spec and the annotators, not in the scenario."""
 
 
 def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
@@ -74,7 +70,7 @@ def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
             raise InputError(
                 f"{name}: HELM refuses {key}={shorten(arguments[key])}: {describe_error(error)}"
             ) from None
-    check_sampling(spec.adapter_spec)
+    check_sampling(spec)
     return entry
 
 
@@ -87,12 +83,8 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
 
 def make_entry_spec(entry: Entry) -> RunSpec:
     """Return the run spec of a checked entry, without looking for data."""
-    settings = entry.settings
-    sampling = {name: getattr(settings, name, None) for name in SAMPLING}
     adapter_spec = AdapterSpec(
-        method=add_sampling(
-            method_for(settings.style, settings.truncation, entry.metric), sampling
-        ),
+        method=ADAPTER_METHOD,
         # HELM's adapters add these texts to a prompt.
         **dict.fromkeys(
             ("input_prefix", "input_suffix", "output_prefix", "output_suffix", "instance_prefix"),
@@ -102,7 +94,7 @@ def make_entry_spec(entry: Entry) -> RunSpec:
         num_outputs=1,
         num_trials=entry.repeats,
         # The temperature belongs to the protocol, so all tasks have the same.
-        temperature=max(task.variant(settings).temperature for task in entry.tasks),
+        temperature=max(task.variant(entry.settings).temperature for task in entry.tasks),
         max_tokens=entry.max_tokens,
     )
     return RunSpec(
@@ -117,18 +109,13 @@ def make_entry_spec(entry: Entry) -> RunSpec:
 
 def make_scenario(entry: Entry) -> ScenarioSpec:
     """Return the scenario spec of an entry."""
-    # Without these arguments, entries with the same instances have the same scenario, so HELM can show them in one
-    # table.
-    arguments = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
-    if entry.settings.length is not None:
-        # The length is a number, so that `8k` and `8192` make the same scenario.
-        arguments["length"] = entry.settings.length
+    arguments = scenario_arguments(entry)
     if digest := digest_own_files(entry.tasks, entry.settings.path):
         arguments["files"] = digest
     return spec_of(
         ScenarioSpec,
         LongContextScenario,
-        entry=entry.name,
+        entry=arguments.pop("entry"),
         revision=entry.benchmark.revision,
         comparability=entry.benchmark.comparability,
         **arguments,

@@ -22,11 +22,12 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, check_entry, fetch_command
+from helm_longctx.tasks.entry import Entry, fetch_command
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.methods.registry import METHODS
 from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.stored_entry import check_arguments
 from helm_longctx.tasks.task import MAIN_METRIC, PLAIN, Example, Settings, Task
 
 _log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class LongContextScenario(Scenario):
                 raise InputError(
                     f"{entry}: {name}={given!r} is invalid; the installed package has {installed[name]!r}"
                 )
-        self.entry = check_entry(self.benchmark, entry, arguments)
+        self.entry = check_arguments(entry, arguments)
         self.name = self.benchmark.name
         self.description = f"{self.benchmark.title}: {self.benchmark.description}"
         self.tags = ["long_context"]
@@ -161,6 +162,7 @@ def to_instance(
         marks=[list(mark) for mark in example.marks] if is_program else (),
         answer_tokens=example.answer_tokens,
         errata=example.errata or None,
+        request=settings.request,
     )
     return Instance(
         # HELM's pages expect a single user turn as a text.

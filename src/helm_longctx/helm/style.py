@@ -3,13 +3,15 @@
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, model_has_tag
+from helm.benchmark.run_spec import RunSpec
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.provider import helm_clients
-from helm_longctx.tasks.entry import sampling_of_method
 from helm_longctx.tasks.prompt import Style
+from helm_longctx.tasks.request_settings import Sampling
+from helm_longctx.tasks.stored_entry import read_entry
 
 RAW_TEXT_CLIENTS = frozenset(
     f"helm.clients.{name}"
@@ -39,6 +41,10 @@ HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
 def deployment_style(name: str) -> Style | None:
     """Return the style in which a deployment sends a prompt; None if it takes both and the request must say which.
 
+    HELMET sends completions for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and chats for
+    long-document QA, summarization and citations. It always sends chats to API models. Most deployments support only
+    one style, so users choose the deployment to get HELMET's style (docs/models.md).
+
     - A client's class can declare the style (`request_form`, as in `helm_longctx.models.apis`). If it takes both,
       models that do not follow instructions get completions.
     - HELM's `HuggingFaceClient` has `apply_chat_template`. If it is not set, models that follow instructions get chats.
@@ -64,22 +70,6 @@ def deployment_style(name: str) -> Style | None:
         is_helms = client.startswith("helm.clients.") and client != HUGGING_FACE_CLIENT
         chats = is_helms or _follows_instructions(deployment)
     return "chat" if chats else "completion"
-
-
-def resolve_style(style: str, deployment: str) -> Style | None:
-    """Return the style of a run's prompts: `style`, or with `auto` the deployment's; None for the style of each task.
-
-    HELMET sends completions for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and chats for
-    long-document QA, summarization and citations. It always sends chats to API models. Most deployments support only
-    one style, so users choose the deployment to get HELMET's style (docs/models.md).
-    """
-    return (
-        deployment_style(deployment)
-        if style == "auto"
-        else "chat"
-        if style == "chat"
-        else "completion"
-    )
 
 
 def takes_both_styles(deployment: str) -> bool:
@@ -119,8 +109,8 @@ def _follows_instructions(deployment: ModelDeployment) -> bool:
     return model_has_tag(deployment.model_name or deployment.name, INSTRUCTION_FOLLOWING_MODEL_TAG)
 
 
-def check_sampling(spec: AdapterSpec) -> None:
-    """Check the arguments of a run entry that say how tokens are drawn.
+def check_sampling(spec: RunSpec) -> None:
+    """Check what a run's entry says of how tokens are drawn. A run of another package's scenario says nothing.
 
     Args:
         spec: without a deployment, only what holds for all is checked.
@@ -128,7 +118,14 @@ def check_sampling(spec: AdapterSpec) -> None:
     Raises:
         InputError: an argument has no effect, or the deployment does not take it.
     """
-    given = sampling_of_method(spec.method)
+    entry = read_entry(spec)
+    if entry is not None:
+        check_drawing(entry.settings.request.sampling, spec.adapter_spec)
+
+
+def check_drawing(sampling: Sampling, spec: AdapterSpec) -> None:
+    """Check sampling for an adapter spec, as `check_sampling` does."""
+    given = dict(sampling.items())
     without_effect = [name for name in given if name != "temperature" and not spec.temperature]
     if without_effect:
         name = without_effect[0]

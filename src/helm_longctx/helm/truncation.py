@@ -29,7 +29,7 @@ from helm_longctx.models.fast_tokenizers import read_fast_tokenizer
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.tasks.counting import make_codec, make_counter, read_tokenizer
 from helm_longctx.tasks.cutting import cutters
-from helm_longctx.tasks.entry import Entry, is_our_method
+from helm_longctx.tasks.entry import ADAPTER_METHOD, Entry
 from helm_longctx.tasks.prompt import FittedPrompt, Style
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Settings
@@ -291,7 +291,7 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     HELM makes the scenario without the deployment, so the name is put into the scenario's arguments, if the entry names
     none. The spec of a run of HELM's own scenario is returned unchanged.
     """
-    if not is_our_method(spec.adapter_spec.method):
+    if spec.adapter_spec.method != ADAPTER_METHOD:
         return spec
     entry = create_scenario(spec.scenario_spec).entry
     if entry.settings.count_with or not any("count_with" in task.arguments for task in entry.tasks):

@@ -1,10 +1,11 @@
 """Requests that say how the model draws the tokens of an answer, beyond what HELM's requests can say."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from helm.common.request import Request
+
+from helm_longctx.tasks.request_settings import Sampling
 
 Kind = TypeVar("Kind", bound=Request)
 
@@ -25,20 +26,17 @@ class SampledRequest(Request):
     asked: tuple[str, ...] = ()
 
 
-def with_sampling(request: Request, arguments: Mapping[str, float], trial: int = 0) -> Request:
-    """Add the arguments of a run entry to a request; return the same request if there are none.
+def with_sampling(request: Request, sampling: Sampling, trial: int = 0) -> Request:
+    """Add what a run entry says of sampling to a request; return the same request if that is nothing.
 
     Args:
-        arguments: from names in `tasks.entry.SAMPLING` to values. The temperature is in the request already.
         trial: the number of the repeat. Each repeat has a seed of its own.
     """
-    if not arguments:
+    given: dict[str, Any] = dict(sampling.items())
+    if not given:
         return request
-    names = {"sampling_seed": "seed"}
-    given: dict[str, Any] = {names.get(name, name): value for name, value in arguments.items()}
-    for name, more in (("seed", trial), ("top_k", 0)):
-        if name in given:
-            given[name] = int(given[name]) + more
+    if sampling.sampling_seed is not None:
+        given["seed"] = given.pop("sampling_seed") + trial
     return with_fields(SampledRequest, request, **given, asked=tuple(given))
 
 

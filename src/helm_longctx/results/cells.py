@@ -48,7 +48,8 @@ from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
 from helm_longctx.tasks.entry import fetch_line
 from helm_longctx.tasks.metric_names import MEAN_LOGPROB, SCORE_NAMES
-from helm_longctx.tasks.task import PERPLEXITY, UNREAD
+from helm_longctx.tasks.request_settings import PERPLEXITY
+from helm_longctx.tasks.task import UNREAD
 
 
 def score_rows(board: Board) -> Iterator[dict[str, Any]]:

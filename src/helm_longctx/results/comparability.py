@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from helm_longctx.documents.numbers import amount
-from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import digest_own_files, marks_of_sampling, read_times
+from helm_longctx.tasks.entry import Entry, digest_own_files
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import FAILURES, GENERATED_DATA
-from helm_longctx.tasks.task import PLAIN, Settings, Task
+from helm_longctx.tasks.task import PLAIN, Task
 
 EMPTY = "answer_empty"
 """The statistic that is 1 for answers without a text."""
@@ -129,120 +128,70 @@ class Caveat(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The request of a run entry, and the statistics of the run.
+    """What a run was asked with, and the statistics of the run.
 
     Args:
-        benchmark: the entry's benchmark.
-        entry: the entry's name.
-        tasks: the tasks that were run.
-        settings: the run entry's length, protocol and number of samples.
-        judge: the run entry's judge.
         means: from (statistic, task) to the mean over instances without perturbation.
         files_changed: whether the user's own files have changed since the run.
-        repeats: how often each question was asked.
-        sampling: the arguments of the entry that say how tokens are drawn, such as `temperature=0.6`.
     """
 
-    benchmark: Benchmark
-    entry: str
-    tasks: tuple[Task, ...]
-    settings: Settings
-    judge: str
+    entry: Entry
     means: Mapping[tuple[str, str], float]
     files_changed: bool = False
-    repeats: int = 1
-    sampling: str = ""
 
 
 def find_outcome(
-    spec: Mapping[str, Any], means: Mapping[tuple[str, str], float], benchmark: Benchmark | None
-) -> Outcome | None:
-    """Return the outcome of a benchmark's run; None for another run or published results.
+    entry: Entry, files: str | None, means: Mapping[tuple[str, str], float]
+) -> Outcome:
+    """Return the outcome of a benchmark's run.
 
     Args:
-        spec: content of `run_spec.json`.
+        files: digest of the user's own files when the run was made; None if it has none.
         means: the means in `stats.json` by name and task.
     """
-    arguments = spec["scenario_spec"].get("args", {})
-    # Published results have no revision of the code, because nothing was run.
-    if benchmark is None or "revision" not in arguments:
-        return None
-    category = benchmark.entries[arguments["entry"]]
-    chosen = arguments.get(benchmark.task_argument)
-    given = {
-        name: int(arguments[name])
-        for name in ("length", "num_samples", "stream")
-        if arguments.get(name) is not None
-    }
-    length = given.get("length")
-    own = tuple(
-        task for task in (*category.tasks, *category.variants) if task.argument == str(chosen)
-    )
-    tasks = own or category.tasks_at(length)
-    annotators = spec.get("annotators") or []
+    if files is None:
+        return Outcome(entry, means)
     # Files that are not on this machine have not changed.
-    files = digest_own_files(tasks, arguments.get("path")) if "files" in arguments else None
-    # A run has at most one annotator.
-    judges = (annotator.get("args", {}).get("judge", "auto") for annotator in annotators)
-    adapter = spec.get("adapter_spec", {})
-    return Outcome(
-        benchmark=benchmark,
-        entry=arguments["entry"],
-        tasks=tasks,
-        settings=Settings(
-            length,
-            num_samples=given.get("num_samples"),
-            stream=given.get("stream"),
-            protocol=arguments.get("protocol", "paper"),
-            chats=arguments.get("chats", "truncated"),
-            retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
-            method=arguments.get("method", PLAIN),
-            scorer=arguments.get("scorer", ""),
-        ),
-        judge=next(judges, "auto"),
-        means=means,
-        files_changed=files not in (None, arguments.get("files")),
-        repeats=adapter.get("num_trials", 1),
-        sampling=" ".join(marks_of_sampling(adapter.get("method", ""))),
-    )
+    today = digest_own_files(entry.tasks, entry.settings.path)
+    return Outcome(entry, means, files_changed=today not in (None, files))
 
 
 def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
     """Yield why a task's scores in a run are not comparable."""
-    length = outcome.settings.length
+    entry = outcome.entry
+    settings = entry.settings
+    length = settings.length
     is_own = "path" in task.arguments
     if outcome.means.get((GENERATED_DATA, task.name)):
-        official_entry = outcome.benchmark.find_official_entry(outcome.entry, task, length)
+        official_entry = entry.benchmark.find_official_entry(entry.name, task, length)
         yield Caveat(GENERATED, task.name, official_entry)
     # The user's own questions have no published scores, whatever their length.
     if length is not None and length not in task.sizes and not is_own:
         yield Caveat("length", task.name, length_label(length))
-    if (samples := task.sample(outcome.settings)) < (
-        official := task.official_sample(outcome.settings)
-    ):
+    if (samples := task.sample(settings)) < (official := task.official_sample(settings)):
         # Only the data says how many questions a user's file has.
         yield Caveat("num_samples", task.name, str(samples) if is_own else f"{samples}/{official}")
     if outcome.means.get(("subsampled", task.name)):
         yield Caveat("subsampled", task.name)
-    if times := outcome.settings.retry_cut:
+    if times := settings.retry_cut:
         yield Caveat("retry_cut", task.name, f"{times}x")
-    if outcome.sampling:
-        yield Caveat("sampling", task.name, outcome.sampling)
-    if stream := outcome.settings.stream:
+    if settings.request.sampling:
+        yield Caveat("sampling", task.name, str(settings.request.sampling))
+    if stream := settings.stream:
         yield Caveat("stream", task.name, str(stream))
-    if outcome.settings.chats != "truncated":
-        yield Caveat("chats", task.name, outcome.settings.chats)
-    if (method := outcome.settings.method) != PLAIN:
+    if settings.chats != "truncated":
+        yield Caveat("chats", task.name, settings.chats)
+    if (method := settings.method) != PLAIN:
         yield Caveat("method", task.name, method)
-    if task.is_other_scorer(outcome.settings.scorer):
-        yield Caveat("scorer", task.name, outcome.settings.scorer)
-    if not task.is_official(outcome.judge):
-        yield Caveat("judge", task.name, outcome.judge)
+    if task.is_other_scorer(settings.scorer):
+        yield Caveat("scorer", task.name, settings.scorer)
+    if not task.is_official(settings.judge):
+        yield Caveat("judge", task.name, settings.judge)
     if outcome.files_changed:
         yield Caveat("files", task.name)
     share_of_answers = 1 - sum(outcome.means.get((name, task.name), 0) for name in FAILURES)
     answers = round(
-        outcome.means.get(("num_instances", task.name), 0) * outcome.repeats * share_of_answers
+        outcome.means.get(("num_instances", task.name), 0) * entry.repeats * share_of_answers
     )
     for name in SHARES:
         if share := outcome.means.get((name, task.name)):

@@ -68,8 +68,8 @@ def find_gains(
     every: dict[str, dict[str, str]] = defaultdict(dict)
     for result in (each for board in boards for each in board.tasks):
         if result.run and result.answers:
-            spec = result.run.spec
-            every[without_method(result.model, spec)][find_method(spec) or PLAIN] = result.model
+            entry = result.run.entry
+            every[without_method(result.model, entry)][find_method(entry) or PLAIN] = result.model
     runs = {model: names for model, names in every.items() if PLAIN in names and len(names) > 1}
     for model in models:
         if model not in runs:

@@ -52,16 +52,16 @@ from helm_longctx.runs.scores import (
     InstanceScore,
     Value,
     mean_over_questions,
-    metric_of,
     read_scores,
     shown_model,
     values_of,
 )
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
-from helm_longctx.tasks.entry import OF_PROMPTS
+from helm_longctx.tasks.entry import OF_PROMPTS, Entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import ANSWER_LOGPROB, CONDITIONS, LIKELIHOODS, task_score
 from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 
 CUT = "output_truncated"
@@ -236,6 +236,7 @@ class Run:
         judge: the judge that the run entry names, if it is not the official one of each judged task; else empty.
         looks: the numbers of instances after which somebody looked and could stop the run.
         model_facts: what identifies a model that ran in the run's process; empty for others.
+        entry: what the run was asked with; None for another package's scenario.
     """
 
     path: Path
@@ -244,6 +245,7 @@ class Run:
     judge: str
     looks: tuple[int, ...] = ()
     model_facts: Mapping[str, Any] = field(default_factory=dict)
+    entry: Entry | None = None
 
     @property
     def name(self) -> str:
@@ -251,7 +253,7 @@ class Run:
         return str(self.spec["name"])
 
     @property
-    def entry(self) -> str:
+    def shared_name(self) -> str:
         """The run's name without the model: what runs of several models share."""
         return self.path.name.partition(",model=")[0].partition(":model=")[0]
 
@@ -369,9 +371,8 @@ class Result:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What results of a task must share to be compared: judge, scorer, questions, arguments of prompts."""
-        given = (
-            self.run.spec["scenario_spec"].get("args", {}) if self.run and self.benchmark else {}
-        )
+        entry = self.run.entry if self.run else None
+        given = entry.arguments if entry else {}
         own = [
             name
             for name in OF_PROMPTS
@@ -449,7 +450,7 @@ def read_results(
         run = result.run
         # Models are named by their deployments where the suite has several deployments of a model.
         if run and run.deployment and len(deployments[run.model]) > 1:
-            result = replace(result, model=shown_model(run.deployment, run.spec))
+            result = replace(result, model=shown_model(run.deployment, run.entry))
         named.append(result)
     published = (
         published_results(benchmark, read_reference_rows(suite, benchmark))
@@ -462,19 +463,21 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
     """Read the result of each task of a finished run, one of another scenario's run, or raise an `InputError`."""
     with reading(path / RUN_SPEC):
         arguments = spec["scenario_spec"].get("args", {})
-        benchmark = next(
-            (each for each in benchmarks if arguments.get("entry") in each.entries), None
-        )
+        entry = read_entry(spec)
+    by_name = {benchmark.name: benchmark for benchmark in benchmarks}
+    if entry is not None and entry.benchmark.name not in by_name:
+        entry = None
+    benchmark = by_name[entry.benchmark.name] if entry else None
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
-    means = _read_means(path / STATS, is_ours=benchmark is not None)
-    with reading(path / STATS):
-        outcome = find_outcome(spec, means, benchmark)
-    tasks, judge = (outcome.tasks, outcome.judge) if outcome else ((), "")
+    means = _read_means(path / STATS, is_ours=entry is not None)
+    outcome = find_outcome(entry, arguments.get("files"), means) if entry else None
+    tasks = entry.tasks if entry else ()
+    judge = entry.settings.judge if entry else ""
     judge = "" if all(task.is_official(judge) for task in tasks) else judge
     model = read_model(path)
     digests = read_data(path)
-    run = Run(path, spec, tasks, judge, read_looks(path), model)
+    run = Run(path, spec, tasks, judge, read_looks(path), model, entry)
     code = (
         f"{model.get('pretrained_model_name_or_path')} at {model.get('revision')}"
         if model.get("remote_code")
@@ -496,10 +499,9 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             if MAIN_METRIC in statistics
             else without_ends(math.nan)
         )
-        entry = arguments["entry"] if benchmark else first.entry
         about = (
             benchmark.name if benchmark else "",
-            entry,
+            entry.name if entry else first.entry,
             name,
             first.model,
             first.length,
@@ -510,20 +512,20 @@ def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark
             caveats.append(Caveat("resumed", name, ", ".join(changed)))
         if outcome and task:
             caveats += task_caveats(outcome, task)
-            caveats += data_caveats(task, outcome.settings.length, digests)
+            caveats += data_caveats(task, outcome.entry.settings.length, digests)
         results.append(
             Result(
                 *about,
                 score,
                 _judges(task, first.judge),
                 tuple(caveats),
-                folder_name(arguments.get("path")),
+                folder_name(entry.settings.path) if entry else "",
                 run,
                 statistics,
                 tuple(rows),
                 failed=sum(bool(row.failure) for row in rows),
                 errata=errata,
-                metric=metric_of(spec) if benchmark else "",
+                metric=entry.metric if entry else "",
             )
         )
     return results

@@ -36,7 +36,7 @@ from helm_longctx.runner.spool import (
     store_prompts,
 )
 from helm_longctx.runs.files import STATES, write_json
-from helm_longctx.tasks.entry import is_our_method
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.metric_names import nearest_depth
 from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
 
@@ -444,7 +444,7 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
 
 def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) -> int:
     """Return the size of the files of a run without answers, which are written to a temporary folder."""
-    if is_our_method(spec.adapter_spec.method):
+    if spec.adapter_spec.method == ADAPTER_METHOD:
         keys = prefixes.prefix_keys(request.text() for request in requests)
         store_prompts(folder, requests, prefixes.order_by_prefix(keys))
     write_json(folder / STATES, (request.written(request.state) for request in requests))

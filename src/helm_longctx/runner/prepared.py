@@ -24,7 +24,7 @@ from helm_longctx.runner.programs import ProgramAsking, check_programs, has_prog
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest
 from helm_longctx.runs.journal import Journal
-from helm_longctx.tasks.entry import Entry, is_our_method
+from helm_longctx.tasks.entry import ADAPTER_METHOD, Entry
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 FEWEST = 0.6
@@ -97,7 +97,7 @@ class PreparedRun:
     @property
     def is_ours(self) -> bool:
         """Whether the scenario is of this package. HELM's own runs have whole prompts in their files."""
-        return is_our_method(self.spec.adapter_spec.method)
+        return self.spec.adapter_spec.method == ADAPTER_METHOD
 
     @cached_property
     def _keys(self) -> list[prefixes.Key]:

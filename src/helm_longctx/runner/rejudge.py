@@ -34,8 +34,8 @@ from helm_longctx.runs.files import (
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt, with_text
 from helm_longctx.tasks.entry import arguments_of, check_entry
-from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.stored_entry import read_entry
 
 
 @dataclass(frozen=True)
@@ -166,26 +166,18 @@ def _load_spec(run: Path) -> RunSpec:
 
 def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
     """Return the run spec for judging again. It has the classes of today, because the spec may have older paths."""
-    if "entry" not in spec.scenario_spec.args:
+    asked = read_entry(spec)
+    if asked is None:
         raise InputError(f"run {spec.name} is not a run of this package; leave it out")
-    name = str(spec.scenario_spec.args["entry"])
-    benchmark = benchmark_of(name)
-    arguments = {
-        key: spec.scenario_spec.args[key]
-        for key in arguments_of(benchmark)
-        if key in spec.scenario_spec.args
-    }
-    tasks = check_entry(
-        benchmark, name, {key: value for key, value in arguments.items() if key != "judge"}
-    ).tasks
-    if not any(task.has_judge for task in tasks):
+    benchmark = asked.benchmark
+    if not any(task.has_judge for task in asked.tasks):
         raise InputError(
             f"run {spec.name} cannot be judged, because none of its tasks has a judge; leave it out"
         )
     if judge is None and not spec.annotators:
         raise InputError(f"run {spec.name} has no judge; name one with --judge")
-    arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
-    entry = check_entry(benchmark, name, arguments)
+    arguments = {**asked.arguments, "judge": judge or asked.settings.judge}
+    entry = check_entry(benchmark, asked.name, arguments)
     run_name = spec.name
     if judge:
         start, _, rest = spec.name.partition(":")

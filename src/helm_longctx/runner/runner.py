@@ -37,6 +37,7 @@ from helm_longctx.helm.errors import refuse_runs
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario, scenario_root
+from helm_longctx.helm.style import check_drawing
 from helm_longctx.helm.truncation import check_tokenizers, with_deployments_tokenizer
 from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
@@ -64,7 +65,7 @@ from helm_longctx.runner.spool import (
 from helm_longctx.runs import files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.tasks.entry import arguments_of_method, is_our_method
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 
 def runner_arguments(
@@ -364,7 +365,7 @@ class LongContextRunner(Runner):
 
     def _is_ours(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run, and its scenario, adapter and metric are of this package."""
-        return self.streams(run_spec) and is_our_method(run_spec.adapter_spec.method)
+        return self.streams(run_spec) and run_spec.adapter_spec.method == ADAPTER_METHOD
 
     def _is_run_completed(self, run_path: str) -> bool:
         # HELM's own code for other runs and for Slurm calls this method.
@@ -393,12 +394,16 @@ class LongContextRunner(Runner):
         path = self.run_path(run_spec)
         scenario = make_scenario(run_spec)
         deployment = run_spec.adapter_spec.model_deployment
-        if isinstance(scenario, LongContextScenario):
-            scenario.entry.check_machine()
+        entry = scenario.entry if isinstance(scenario, LongContextScenario) else None
+        if entry is not None:
+            entry.check_machine()
         # This comes before the data is read, so that a missing package or key ends the run within seconds.
         sender = make_sender(self.executor.context, deployment)
-        if "metric" in arguments_of_method(run_spec.adapter_spec.method):
-            check_scoring(sender.client, deployment)
+        if entry is not None:
+            request = entry.settings.request
+            check_drawing(request.sampling, run_spec.adapter_spec)
+            if request.scores_given_texts:
+                check_scoring(sender.client, deployment)
         journal = self.open_journal(run_spec, path)
         stops = stoppable if self.owns_process else interruptible
         with journal, stops(journal.summary), Spool(path) as spool:

@@ -47,7 +47,7 @@ from helm_longctx.runs.prompts import (
     without_text,
     write_prompts,
 )
-from helm_longctx.tasks.entry import is_our_method
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.sample import Sample
 
 Select = Callable[[int, Iterable[str]], Sequence[int]]
@@ -282,7 +282,7 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
 
 def is_long_context(spec: RunSpec) -> bool:
     """Whether the runner can make the requests of a run: it is ours, or of one of HELM's long-context scenarios."""
-    if is_our_method(spec.adapter_spec.method):
+    if spec.adapter_spec.method == ADAPTER_METHOD:
         return True
     # Annotators would get the stand-ins, and perturbations need HELM's own runner. None of HELM's entries has any.
     if spec.annotators or spec.data_augmenter_spec.perturbation_specs:
@@ -337,7 +337,7 @@ def wrap_helm_errors(spec: RunSpec) -> Iterator[None]:
         raise
     except Exception as error:  # HELM's scenarios and adapters raise any type
         is_full = isinstance(error, OSError) and error.errno in DISK_FULL
-        if is_full or is_our_method(spec.adapter_spec.method):
+        if is_full or spec.adapter_spec.method == ADAPTER_METHOD:
             raise
         _log.debug("error in HELM's code", exc_info=True)
         reason = f"{type(error).__name__}: {describe_error(error)}"

@@ -19,8 +19,10 @@ from helm_longctx.results.stopping import Question, Verdict
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.files import read_looks, write_looks
 from helm_longctx.runs.scores import read_scores
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.stop_rules import Rule
+from helm_longctx.tasks.stored_entry import OF_REQUESTS
 
 FIRST = 32
 GROWTH = 1.5
@@ -50,12 +52,7 @@ def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
     """
     groups: dict[str, list[RunSpec]] = defaultdict(list)
     for spec in specs:
-        entry = (
-            spec.name
-            if rule.models == 1
-            else json.dumps(asdict(spec.scenario_spec), sort_keys=True)
-        )
-        groups[entry].append(spec)
+        groups[spec.name if rule.models == 1 else _questions_of(spec)].append(spec)
     for found in groups.values():
         if len(found) != rule.models:
             names = ", ".join(spec.adapter_spec.model_deployment for spec in found)
@@ -63,6 +60,15 @@ def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
                 f"run: stop_when={rule.kind} compares two models, but {found[0].name} has {names}"
             )
     return list(groups.values())
+
+
+def _questions_of(spec: RunSpec) -> str:
+    """Return what runs with the same questions share. Each model can have a style and a sampling of its own."""
+    scenario = asdict(spec.scenario_spec)
+    if spec.adapter_spec.method == ADAPTER_METHOD:
+        for name in OF_REQUESTS:
+            scenario["args"].pop(name, None)
+    return json.dumps(scenario, sort_keys=True)
 
 
 def run_until_decided(

@@ -28,11 +28,12 @@ from helm_longctx.runs.files import (
 )
 from helm_longctx.runs.prompts import to_text
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import arguments_of_method, marks_of_sampling
+from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import MAIN_METRIC, PLAIN, TEXT_GROUP
 
 
@@ -96,23 +97,17 @@ def read_scores(
     spec = read_run_spec(run)
     path = run / INSTANCE_STATS
     with reading(run / RUN_SPEC):
-        about = _about(run, spec)
-        entry = spec["scenario_spec"].get("args", {}).get("entry")
+        entry = read_entry(spec)
+        about = _about(run, spec, entry)
         main, split = (MAIN_METRIC, "test") if entry else _schema_metric(tuple(spec["groups"]))
-        alike = metric is not None or metric_of(
-            spec
-        )  # whether the score of each task is one statistic
-        tasks = (
-            []
-            if alike
-            else [
-                task
-                for benchmark in benchmarks
-                if entry in benchmark.entries
-                for task in benchmark.tasks
-            ]
-        )
-        headlines = {task.name: task.headline for task in tasks if len(task.headline) > 1}
+        # The score of a task can be the mean of several statistics.
+        headlines: dict[str, tuple[str, ...]] = {}
+        names = {benchmark.name for benchmark in benchmarks}
+        is_official = entry is not None and metric is None and not entry.metric
+        if entry is not None and is_official and entry.benchmark.name in names:
+            headlines = {
+                task.name: task.headline for task in entry.benchmark.tasks if len(task.headline) > 1
+            }
         alone = (metric or main,)
     scores: list[InstanceScore] = []
     samples: dict[tuple[str, str], Sample | None] = {}
@@ -158,27 +153,22 @@ def _group(task: str, instance: str, sample: Sample) -> str:
     return f"{task}: {sample.group or instance}"
 
 
-def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _about(run: Path, spec: Mapping[str, Any], entry: Entry | None) -> dict[str, Any]:
     """Return the fields that all scores of a run share."""
-    arguments = spec["scenario_spec"].get("args", {})
-    length = arguments.get("length")
-    folder = folder_name(arguments.get("path"))
-    judges = (
-        annotator.get("args", {}).get("judge", "") for annotator in spec.get("annotators") or []
-    )
+    name = entry.name if entry else spec["name"].partition(":")[0]
+    folder = folder_name(entry.settings.path) if entry else ""
+    judge = entry.settings.judge if entry and spec.get("annotators") else ""
     return {
         "run": run.name,
-        "model": shown_model(spec["adapter_spec"]["model"], spec),
-        "entry": " ".join(
-            filter(None, (arguments.get("entry") or spec["name"].partition(":")[0], folder))
-        ),
-        "length": int(length) if str(length).isdigit() else None,
-        "context": arguments.get("context", "full"),
-        "judge": next((judge for judge in judges if judge), ""),
+        "model": shown_model(spec["adapter_spec"]["model"], entry),
+        "entry": f"{name} {folder}" if folder else name,
+        "length": entry.settings.length if entry else None,
+        "context": entry.settings.context if entry else "full",
+        "judge": judge,
     }
 
 
-def shown_model(model: str, spec: Mapping[str, Any]) -> str:
+def shown_model(model: str, entry: Entry | None) -> str:
     """Return the name of a model, or of its deployment, in results.
 
     Where a run asks by a method, draws tokens as its entry says, or asks again for cut answers with a larger budget,
@@ -186,41 +176,31 @@ def shown_model(model: str, spec: Mapping[str, Any]) -> str:
     published prompts, sampling and budget.
 
     Args:
-        spec: content of `run_spec.json`.
+        entry: what the run was asked with; None for another package's scenario.
     """
-    sampling = marks_of_sampling(str(spec["adapter_spec"].get("method", "")))
-    marks = " ".join(
-        filter(
-            None, (find_method(spec), _mark("stream", spec), *sampling, _mark("retry_cut", spec))
-        )
-    )
+    if entry is None:
+        return model
+    sampling = str(entry.settings.request.sampling)
+    parts = (find_method(entry), _mark("stream", entry), sampling, _mark("retry_cut", entry))
+    marks = " ".join(filter(None, parts))
     return f"{model} ({marks})" if marks else model
 
 
-def metric_of(spec: Mapping[str, Any]) -> str:
-    """Return `likelihood` or `perplexity` if a run scores given texts; empty for the official metrics."""
-    return arguments_of_method(str(spec["adapter_spec"].get("method", ""))).get("metric", "")
-
-
-def find_method(spec: Mapping[str, Any]) -> str:
+def find_method(entry: Entry | None) -> str:
     """Return the method of a run with its arguments, such as `method=retrieve chunks=4`; empty for plain prompts."""
-    if _arguments(spec).get("method", PLAIN) == PLAIN:
+    if entry is None or entry.settings.method == PLAIN:
         return ""
-    return " ".join(filter(None, (_mark(name, spec) for name in ("method", *METHOD_ARGUMENTS))))
+    return " ".join(filter(None, (_mark(name, entry) for name in ("method", *METHOD_ARGUMENTS))))
 
 
-def without_method(model: str, spec: Mapping[str, Any]) -> str:
+def without_method(model: str, entry: Entry | None) -> str:
     """Return the shown name that a run would have with plain prompts."""
-    method = find_method(spec)
+    method = find_method(entry)
     return model.replace(f" ({method})", "").replace(f"({method} ", "(") if method else model
 
 
-def _mark(name: str, spec: Mapping[str, Any]) -> str:
-    return f"{name}={_arguments(spec)[name]}" if _arguments(spec).get(name) else ""
-
-
-def _arguments(spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    return spec["scenario_spec"].get("args", {})
+def _mark(name: str, entry: Entry) -> str:
+    return f"{name}={entry.arguments[name]}" if entry.arguments.get(name) else ""
 
 
 @lru_cache(maxsize=256)

@@ -23,24 +23,22 @@ from helm_longctx.tasks.methods.registry import (
     require_method,
 )
 from helm_longctx.tasks.metric_names import SCORE_NAMES
-from helm_longctx.tasks.task import (
+from helm_longctx.tasks.request_settings import (
     GIVEN_TEXTS,
-    Chats,
-    Context,
-    Labels,
+    SAMPLING,
     MetricArgument,
-    ProtocolArgument,
-    Settings,
+    RequestSettings,
+    Sampling,
     StyleArgument,
-    Task,
     Truncation,
 )
+from helm_longctx.tasks.task import Chats, Context, Labels, ProtocolArgument, Settings, Task
 
 _OF_EVERY_TASK = frozenset(("context", "method", "stream"))
 """Arguments that all tasks of an entry must take."""
 
 ADAPTER_METHOD = "longctx"
-"""`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
+"""`AdapterSpec.method` of all our runs. What a run was asked with is in its scenario's arguments (`read_entry`)."""
 
 OUTPUT_LIMITS = ("max_tokens", "max_new_tokens", "max_output_tokens")
 """Names that APIs give the limit on an output's tokens, which is `num_output_tokens` in HELM's run entries."""
@@ -137,8 +135,8 @@ _READERS: Mapping[str, Read] = {
 ARGUMENTS = ("length", *_READERS)
 """Arguments of run entries except the one that names a task, in the order of a run's name."""
 
-SAMPLING = ("temperature", "top_p", "top_k", "min_p", "sampling_seed")
-"""Arguments that say how the model draws the tokens of an answer. HELM itself reads `temperature`."""
+_OF_REQUESTS = ("style", "truncation", "metric")
+"""The fields of `RequestSettings` apart from the sampling."""
 
 OF_PROMPTS = ("seed", "shots", "labels", "protocol", "chats")
 """Arguments that change the question or the prompt of an instance, but not its name."""
@@ -192,7 +190,8 @@ class Entry:
     @property
     def metric(self) -> str:
         """One of `GIVEN_TEXTS`; empty for the official metrics."""
-        return self.settings.metric.removeprefix("score")
+        metric = self.settings.request.metric
+        return metric if metric in GIVEN_TEXTS else ""
 
     @property
     def label(self) -> str:
@@ -264,50 +263,6 @@ class Entry:
             task.check_extras()
             if task.check_machine:
                 task.check_machine()
-
-
-def method_for(style: str, truncation: str, metric: str = "") -> str:
-    """Return the adapter method with three arguments of a run entry in its name. HELM passes an adapter no others."""
-    return "_".join(
-        (
-            ADAPTER_METHOD,
-            *(value for value in (style, truncation, metric) if value not in ("auto", "")),
-        )
-    )
-
-
-def add_sampling(method: str, arguments: Mapping[str, Any]) -> str:
-    """Add how tokens are drawn to an adapter method's name, as in `longctx_chat_temperature=0.6_top-p=0.95`."""
-    values = {**sampling_of_method(method), **arguments}
-    parts = [part for part in method.split("_") if "=" not in part]
-    given = [
-        f"{name.replace('_', '-')}={values[name]:.12g}"
-        for name in SAMPLING
-        if values.get(name) is not None
-    ]
-    return "_".join((*parts, *given))
-
-
-def arguments_of_method(method: str) -> dict[str, str]:
-    """Return the arguments of a run entry that `method_for` put into a method's name."""
-    names = {"error": "truncation", **dict.fromkeys(GIVEN_TEXTS, "metric")}
-    return {names.get(part, "style"): part for part in method.split("_")[1:] if "=" not in part}
-
-
-def marks_of_sampling(method: str) -> list[str]:
-    """Return how a run entry says that tokens are drawn, as it writes it: `temperature=0.6`."""
-    return [f"{name}={value:.12g}" for name, value in sampling_of_method(method).items()]
-
-
-def sampling_of_method(method: str) -> dict[str, float]:
-    """Return how a run entry says that tokens are drawn; empty if it leaves that to the task."""
-    pairs = (part.split("=") for part in method.split("_") if "=" in part)
-    return {name.replace("-", "_"): float(value) for name, value in pairs}
-
-
-def is_our_method(method: str) -> bool:
-    """Whether an adapter method's name, with or without its arguments, belongs to this package's adapter."""
-    return method.split("_")[0] == ADAPTER_METHOD
 
 
 def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
@@ -396,8 +351,12 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     only = tasks[0].metric
     if values.setdefault("metric", only) != only and only != "score":
         raise bad_argument(name, "metric", values["metric"], (only,))
+    sampling = Sampling(**{key: values.pop(key) for key in SAMPLING if key in values})
+    of_requests = {key: values.pop(key) for key in _OF_REQUESTS if key in values}
+    request = RequestSettings(**of_requests, sampling=sampling)
+    settings = Settings(length, **values, request=request, method_arguments=own)
     entry = Entry(
-        benchmark, name, tasks, Settings(length, **values, method_arguments=own), arguments
+        benchmark=benchmark, name=name, tasks=tasks, settings=settings, arguments=arguments
     )
     if entry.metric:
         _check_given_texts(entry)

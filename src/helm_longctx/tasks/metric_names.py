@@ -4,7 +4,8 @@ from typing import Any
 
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.task import LIKELIHOOD, MAIN_METRIC, PERPLEXITY, Task
+from helm_longctx.tasks.request_settings import LIKELIHOOD, PERPLEXITY
+from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 DEPTHS = (0, 20, 40, 60, 80, 100)
 """Depths, in percent, at which scores are reported. An instance counts at the nearest depth."""

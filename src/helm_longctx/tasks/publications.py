@@ -20,7 +20,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from helm_longctx.data.tables import read_table
-from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.data.yaml_files import read_package_yaml
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.lengths import parse_length
 
@@ -337,8 +337,8 @@ def read_protocols(
 ) -> tuple[Protocol, ...]:
     """Read a package's file of protocols, once in a process, with its published results, or raise an `InputError`."""
     path = Path(str(resources.files(package) / FILE))
-    document = read_yaml(path, as_text=True)
-    shared = read_yaml(Path(__file__).with_name("sources.yaml"), as_text=True)
+    document = read_package_yaml(path)
+    shared = read_package_yaml(Path(__file__).with_name("sources.yaml"))
     try:
         sources = {}
         for name, source in (shared | document["sources"]).items():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from helm_longctx.tasks.prompt import Style
+from helm_longctx.tasks.request_settings import DEFAULT_REQUEST, RequestSettings
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Sample:
         marks: see `Example.marks`; only for such a method.
         answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
         errata: the rules by which the instance has a known error (`Example.errata`). None if there are none.
+        request: what the run entry says of every request.
         drawn_from: number of instances from which HELM's `-m` drew this one. None if it drew none.
         prompt_tokens: number of tokens of the prompt. It is added by the adapter if it tokenized the whole prompt.
         fewest_tokens: fewest tokens that the prompt can have; added by the adapter if it did not count them.
@@ -69,6 +71,7 @@ class Sample:
     marks: Sequence[Sequence[Any]] = ()
     answer_tokens: int | None = None
     errata: Sequence[str] | None = None
+    request: RequestSettings = DEFAULT_REQUEST
     drawn_from: int | None = None
     style: Style | None = None
     prompt_tokens: int | None = None
@@ -77,19 +80,26 @@ class Sample:
     full_prompt: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the sample as JSON data for `extra_data`, without fields that are None, and without empty marks."""
+        """Return the sample as JSON data for `extra_data`, without fields that are None and without empty marks."""
         data = {}
         for name, value in vars(self).items():
+            if isinstance(value, RequestSettings):
+                value = value.to_json() or None
+            elif isinstance(value, tuple):
+                value = list(value)
             if value is None or (name == "marks" and not value):
                 continue
-            data[name] = list(value) if isinstance(value, tuple) else value
+            data[name] = value
         return data
 
     @classmethod
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
         """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
         extra = extra or {}
-        return cls(**{name: extra[name] for name in cls.__dataclass_fields__ if name in extra})
+        values = {name: extra[name] for name in cls.__dataclass_fields__ if name in extra}
+        if "request" in values:
+            values["request"] = RequestSettings.from_json(values["request"])
+        return cls(**values)
 
     @staticmethod
     def is_in(extra: Mapping[str, Any] | None) -> bool:

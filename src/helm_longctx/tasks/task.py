@@ -30,14 +30,12 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.prompt import QUESTIONS, FollowUp, Message, Prompt, Template
+from helm_longctx.tasks.request_settings import DEFAULT_REQUEST, MetricArgument, RequestSettings
 
-StyleArgument = Literal["auto", "chat", "completion"]
 ProtocolArgument = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Chats = Literal["truncated", "full"]
-Truncation = Literal["auto", "error"]
-MetricArgument = Literal["score", "likelihood", "perplexity"]
 CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
 Generation = Literal["never", "without_files", "always"]
 
@@ -46,13 +44,6 @@ EVERY_TASK = (
     *("top_p", "top_k", "min_p", "sampling_seed", "retry_cut", "metric"),
 )
 """The run-entry arguments that every task takes."""
-
-LIKELIHOOD = "likelihood"
-PERPLEXITY = "perplexity"
-"""The values of `metric` that stand for the log-probabilities of gold answers, and of the prompt by position."""
-
-GIVEN_TEXTS = (LIKELIHOOD, PERPLEXITY)
-"""The values of `metric` with which the model writes nothing."""
 
 PLAIN = "plain"
 """The value of `method` that stands for the task's own prompts."""
@@ -169,25 +160,19 @@ class Settings:
     seed: int = 42
     texts: int = 1
     num_samples: int | None = None
-    style: StyleArgument = "auto"
     protocol: ProtocolArgument = "paper"
     labels: Labels = "integer"
     context: Context = "full"
     chats: Chats = "truncated"
     thinking_tokens: int = 0
-    truncation: Truncation = "auto"
     judge: str = "auto"
     repeats: int | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    sampling_seed: int | None = None
     retry_cut: int | None = None
     count_with: str | None = None
     depth: int | None = None
     path: str | None = None
     scorer: str = ""
-    metric: MetricArgument = "score"
+    request: RequestSettings = DEFAULT_REQUEST
     stream: int | None = None
     method: str = PLAIN
     method_arguments: Mapping[str, Any] = field(default_factory=dict)

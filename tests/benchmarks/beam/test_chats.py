@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.beam import BENCHMARK
 from helm_longctx.benchmarks.beam.tasks import CHATS, LONGEST, find_truncated
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
@@ -14,6 +13,7 @@ from helm_longctx.results.comparability import find_outcome, task_caveats
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.stored_entry import read_entry
 from tests.benchmarks.beam.fabricate import build_beam, rows
 
 SHORTEST = min(CHATS)
@@ -81,7 +81,8 @@ def test_another_chat_is_refused(root: DataRoot, tmp_path: Path) -> None:
 def test_full_chats_have_a_mark() -> None:
     """A run with the whole chats is not comparable, and says so."""
     arguments = {"entry": "beam", "revision": "r", "length": SHORTEST, "chats": "full"}
-    outcome = find_outcome({"scenario_spec": {"args": arguments}}, {}, BENCHMARK)
-    assert outcome
-    codes = [caveat.code for caveat in task_caveats(outcome, outcome.tasks[0])]
+    asked = read_entry({"scenario_spec": {"args": arguments}})
+    assert asked
+    outcome = find_outcome(asked, None, {})
+    codes = [caveat.code for caveat in task_caveats(outcome, asked.tasks[0])]
     assert "chats:questions=full" in codes

@@ -15,6 +15,7 @@ from helm_longctx.results.reading import published_results
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import Example, Settings
 from tests.support.commands import Command
 
@@ -87,8 +88,9 @@ def test_an_instance_names_the_scorer() -> None:
 def test_scores_of_the_earlier_scorer_are_marked() -> None:
     """Runs and published scores of the earlier scorer have a mark and are paired with each other, where it matters."""
     entry = {"entry": "infinite_bench", "revision": "x", "scorer": "2024-06"}
-    outcome = find_outcome({"scenario_spec": {"args": entry}}, {}, INFINITE_BENCH)
-    assert outcome
+    asked = read_entry({"scenario_spec": {"args": entry}})
+    assert asked
+    outcome = find_outcome(asked, None, {})
     marked = {
         task.name: list(task_caveats(outcome, task)) for task in INFINITE_BENCH.categories[0].tasks
     }

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import dacite
@@ -18,7 +17,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.caching import with_beginning
-from helm_longctx.models.apis.client import NO_KEY
+from helm_longctx.models.apis.transport import NO_KEY, Transport
 from helm_longctx.models.apis.usage import (
     Measures,
     Usage,
@@ -30,8 +29,9 @@ from helm_longctx.models.apis.usage import (
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 from tests.models.apis.making import CHAT, KINDS, REQUEST, make
 from tests.support.http import HTTP
-from tests.support.servers import faults
+from tests.support.servers import faults, hostile
 from tests.support.servers.faults import Fault
+from tests.support.servers.hostile import WHOLE, attack
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
 
@@ -184,6 +184,29 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
             monkeypatch.setenv(f"OPENAI_{name}", value)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-provider")
         yield running
+
+
+def test_a_key_is_sent_without_the_token_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anthropic's package reads ANTHROPIC_AUTH_TOKEN for each copy of a client, and a deployment's own key comes first."""
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "a-token-of-the-environment")
+    with attack(hostile.send(WHOLE["anthropic"])) as server:
+        for key in ("sk-own-0123456789", None):
+            client = AnthropicClient(None, api_key=key, base_url=server.address)
+            assert client.ask(REQUEST)
+            client.client = client.client.with_options(timeout=5)
+            assert client.ask(REQUEST)
+        own = {"Authorization": "Bearer $ANTHROPIC_AUTH_TOKEN"}
+        assert AnthropicClient(None, None, server.address, headers=own).ask(REQUEST)
+    sent = ["a-token-of-the-environment" in request for request in server.seen]
+    assert sent == [False, False, False, False, True]
+    assert ["sk-own-0123456789" in request for request in server.seen[:4]] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_tokens_of_models(server: Server, tokens: TokenServer) -> None:
@@ -473,46 +496,19 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
     assert server.calls[0].prompt == request.prompt
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_connections(kind: str, server: Server) -> None:
-    """Each thread has its own connections until it ends. They follow a change of the client's options."""
-    client = make(kind, server)
-    libraries = []
-
-    def ask() -> None:
-        for timeout in (5, 5, 7):
-            if client.client.timeout != timeout:
-                client.client = client.client.with_options(timeout=timeout)
-            assert client.make_request(REQUEST).success
-            libraries.append(client._thread_library())
-
-    for _ in range(2):
-        thread = Thread(target=ask)
-        thread.start()
-        thread.join()
-    del thread
-    assert [library.timeout for library in libraries] == [5, 5, 7] * 2
-    assert libraries[0] is libraries[1]
-    assert len(set(map(id, libraries))) == 4
-    assert all(library.is_closed() for library in libraries)
-
-
 @pytest.mark.skipif(not MEMORY.exists(), reason="reads the memory of the process as Linux has it")
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a long prompt is sent, memory holds one further copy of it, which is the body."""
     client = make(kind, server)
     resident = []
-    http = client._http
     reply = _reply(server, client.route(REQUEST), client.body(REQUEST))
 
     def answer(request: Any) -> Any:
         resident.append(int(MEMORY.read_text().split()[1]) * 4096)
-        return http.Response(200, json=reply)
+        return HTTP.Response(200, json=reply)
 
-    monkeypatch.setattr(
-        http.HTTPTransport, "handle_request", lambda transport, request: answer(request)
-    )
+    monkeypatch.setattr(Transport, "handle_request", lambda transport, request: answer(request))
     assert client.make_request(REQUEST).success
     request = replace(REQUEST, prompt="A long book. " * 1_500_000)
     assert client.make_request(request).success

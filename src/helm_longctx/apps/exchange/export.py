@@ -4,8 +4,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
 from helm_longctx.runs.scores import Answer, InstanceScore, read_answers, read_scores
 from helm_longctx.tasks.benchmark import Benchmark, Metric
-from helm_longctx.tasks.entry import Entry, arguments_of, arguments_of_method, check_entry
+from helm_longctx.tasks.entry import Entry, check_entry
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
@@ -320,9 +319,7 @@ def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Itera
         for answer in read_answers(run.path, read_scores(run.path, [benchmark])):
             task = answer.key[0]
             if task not in entries:
-                entries[task] = ""
-                with suppress(InputError):  # this version does not know the run's arguments
-                    entries[task] = entry_of(benchmark, run.spec, task).description
+                entries[task] = narrow_entry(run, task).description
             with reading(run.path / STATES):
                 row = _row(run, rows[0], answer, entries[task])
             yield row
@@ -383,28 +380,18 @@ def answer_record(answer: Answer) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
-def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
-    """Return the entry that asks for one task of a run.
-
-    Raises:
-        InputError: the installed version does not know the run's arguments.
-    """
-    given = spec["scenario_spec"]["args"]
-    adapter = spec["adapter_spec"]
-    arguments = {name: given[name] for name in arguments_of(benchmark) if name in given}
-    arguments |= {benchmark.task_argument: benchmark.task(task).argument}
-    arguments |= arguments_of_method(adapter["method"])
+def narrow_entry(run: Run, task: str) -> Entry:
+    """Return the entry that asks for one task of a run of ours."""
+    assert run.entry
+    entry = run.entry
+    benchmark = entry.benchmark
+    arguments = {**entry.arguments, benchmark.task_argument: benchmark.task(task).argument}
     if benchmark.task(task).has_judge:
-        judges = (
-            each.get("args", {}).get("judge", "auto") for each in spec.get("annotators") or []
-        )
-        arguments["judge"] = next(judges, "none")
-    entry = check_entry(benchmark, given["entry"], arguments)
-    if adapter.get("num_trials", 1) not in (1, entry.repeats):
-        entry = check_entry(
-            benchmark, given["entry"], {**arguments, "repeats": adapter["num_trials"]}
-        )
-    return entry
+        arguments["judge"] = entry.settings.judge if run.spec.get("annotators") else "none"
+    narrow = check_entry(benchmark, entry.name, arguments)
+    if entry.repeats not in (1, narrow.repeats):
+        narrow = check_entry(benchmark, entry.name, {**arguments, "repeats": entry.repeats})
+    return narrow
 
 
 @dataclass(frozen=True)
@@ -470,11 +457,10 @@ def task_results(boards: Iterable[Board], benchmarks: Sequence[Benchmark]) -> It
     Raises:
         InputError: the installed version does not know a run's arguments.
     """
-    by_name = {each.name: each for each in benchmarks}
     found = [(each.run, each) for board in boards for each in board.tasks if each.run]
     for run, result in sorted(found, key=lambda pair: pair[0].path):
         try:
-            entry = entry_of(by_name[result.benchmark], run.spec, result.task)
+            entry = narrow_entry(run, result.task)
         except InputError as error:
             raise InputError(f"{run.path / RUN_SPEC}: {error}") from error
         yield TaskResult(result, run, entry)

@@ -27,6 +27,7 @@ from helm_longctx.apps.gate.distributions import (
 from helm_longctx.apps.gate.divergences import NOISY, count_twice
 from helm_longctx.errors import InputError
 from helm_longctx.failures import FailureError, check_result
+from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import with_deployments_tokenizer
 from helm_longctx.models.apis.prices import find_prices
@@ -38,8 +39,8 @@ from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spool import Spool, make_scenario
 from helm_longctx.runs.journal import SealedLines
-from helm_longctx.tasks.entry import arguments_of_method, method_for
-from helm_longctx.tasks.task import LIKELIHOOD
+from helm_longctx.tasks.request_settings import LIKELIHOOD, RequestSettings
+from helm_longctx.tasks.stored_entry import replace_request
 
 
 def find_way(deployments: tuple[str, str]) -> Way:
@@ -74,16 +75,20 @@ def read_questions(
     Raises:
         InputError: the data is missing, or a question has no gold answer.
     """
-    arguments = arguments_of_method(spec.adapter_spec.method)
-    style = arguments.get("style", "auto" if way is TEXTS else "chat")
-    method = method_for(style, arguments.get("truncation", "auto"), LIKELIHOOD)
     spec = replace(
         with_deployments_tokenizer(spec),
-        adapter_spec=replace(spec.adapter_spec, method=method, num_trials=1),
+        adapter_spec=replace(spec.adapter_spec, num_trials=1),
     )
-    length = spec.scenario_spec.args.get("length")
+    scenario = make_scenario(spec)
+    assert isinstance(scenario, LongContextScenario)
+    asked = scenario.entry.settings.request
+    style = "chat" if asked.style == "auto" and way is not TEXTS else asked.style
+    # The model draws no tokens.
+    request = RequestSettings(style=style, truncation=asked.truncation, metric=LIKELIHOOD)
+    scenario.entry = replace_request(scenario.entry, request)
+    length = scenario.entry.settings.length
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
-        requests = runner.adapt(spec, make_scenario(spec), spool)
+        requests = runner.adapt(spec, scenario, spool)
         for number in spread_numbers(len(requests))[:most]:
             each = requests[number]
             request = each.whole()

@@ -49,7 +49,8 @@ from helm_longctx.tasks.metric_names import (
     window_logprob,
 )
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import LIKELIHOOD, MAIN_METRIC, PERPLEXITY
+from helm_longctx.tasks.request_settings import LIKELIHOOD, PERPLEXITY
+from helm_longctx.tasks.task import MAIN_METRIC
 
 GAIN = f"{MEAN_LOGPROB}_gain"
 

@@ -316,7 +316,8 @@ def _row(run: Run, results: Sequence[Result], names: Sequence[str], page: str) -
     return [
         Cell(first.model),
         Cell(
-            run.entry + (" (closed book)" if first.context == "none" else ""), link=page_name(run)
+            run.shared_name + (" (closed book)" if first.context == "none" else ""),
+            link=page_name(run),
         ),
         Cell(label(first.length), first.length or 0),
         Cell(f"{scored} of {len(answers)}", scored),

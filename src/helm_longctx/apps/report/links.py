@@ -9,7 +9,7 @@ from helm_longctx.tasks.task import UNREAD
 
 def page_name(run: Run) -> str:
     """Return the file of the page with a run's instances, which the runs of one entry share."""
-    entry = run.entry
+    entry = run.shared_name
     # The name alone is not unique, because characters are replaced and its end can be cut.
     readable = re.sub(r"[^A-Za-z0-9]+", "-", entry).strip("-")[:80]
     return f"instances-{readable}-{digest(entry)[:6]}.html"

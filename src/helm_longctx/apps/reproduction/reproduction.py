@@ -27,6 +27,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry, fetch_line, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.registry import find_protocols
+from helm_longctx.tasks.request_settings import Sampling
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
 _OF_QUESTIONS = (*OF_PROMPTS, "depth")
@@ -119,7 +120,7 @@ def _choose_result(
         place = (result.entry, result.task, result.length)
         if place != (entry.name, task, entry.settings.length):
             continue
-        given = result.run.spec["scenario_spec"].get("args", {}) if result.run else {}
+        given = result.run.entry.arguments if result.run and result.run.entry else {}
         # A run asks the questions of an entry, or some of them.
         asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
         if asks and result.has_score and (protocol.metric or MAIN_METRIC) in result.statistics:
@@ -133,18 +134,15 @@ def _choose_result(
 
 def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
     """Return why a run's score does not compare with numbers that were reported by the protocol."""
+    allowed = set()
     # The number of questions is compared with the protocol's own, if that is known.
-    own_sample = f"{entry.settings.num_samples}/"
-    temperature = _sampling(protocol)
-    caveats = [
-        caveat
-        for caveat in result.caveats
-        if not (
-            caveat.kind == "num_samples"
-            and (protocol.samples or caveat.detail.startswith(own_sample))
-        )
-        and not (caveat.kind == "sampling" and caveat.detail == temperature)
-    ]
+    if protocol.samples or _has_sample_of(entry, result):
+        allowed.add("num_samples")
+    asked = result.run.entry if result.run else None
+    wanted = Sampling(temperature=protocol.temperature)
+    if asked and wanted and asked.settings.request.sampling == wanted:
+        allowed.add("sampling")
+    caveats = [caveat for caveat in result.caveats if caveat.kind not in allowed]
     reasons = describe(caveat._replace(task="") for caveat in caveats)
     spec = result.run.spec["adapter_spec"] if result.run else {}
     trials = protocol.trials or entry.repeats
@@ -159,6 +157,15 @@ def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
             f"{spec.get('max_tokens'):,} output tokens instead of {protocol.output_tokens:,}"
         )
     return reasons
+
+
+def _has_sample_of(entry: Entry, result: Result) -> bool:
+    """Whether a run asked as many questions of its task as an entry names."""
+    asked = result.run.entry if result.run else None
+    if asked is None:
+        return False
+    (task,) = [task for task in asked.tasks if task.name == result.task]
+    return task.sample(asked.settings) == entry.settings.num_samples
 
 
 def _sampling(protocol: Protocol) -> str:

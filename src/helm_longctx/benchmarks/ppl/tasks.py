@@ -12,8 +12,9 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
+from helm_longctx.tasks.request_settings import PERPLEXITY
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import PERPLEXITY, TEXT_GROUP, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import TEXT_GROUP, Example, Record, Scores, Settings, Task
 
 PATTERN = "*.txt"
 

@@ -40,7 +40,7 @@ from helm_longctx.models.scoring import (
     SpanRequest,
     with_distributions,
 )
-from helm_longctx.tasks.entry import SAMPLING
+from helm_longctx.tasks.request_settings import SAMPLING
 
 CHUNK_SIZE = 2048
 

@@ -49,7 +49,7 @@ from helm_longctx.runs.prompts import (
     read_prompts,
     to_text,
 )
-from helm_longctx.tasks.entry import is_our_method
+from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 INPUTS = (STATES, INSTANCE_STATS)
 
@@ -88,7 +88,7 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         return
     with _make_folder(run) as folder:
         lean = LeanStates(texts := FullTexts(run))
-        if is_our_method(run_spec.adapter_spec.method):
+        if run_spec.adapter_spec.method == ADAPTER_METHOD:
             groups = [
                 schema.name_to_run_group[name]
                 for name in run_spec.groups

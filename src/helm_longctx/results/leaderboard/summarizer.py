@@ -67,6 +67,7 @@ from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share, task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from helm_longctx.tasks.stored_entry import read_entry
 
 MAIN = "Main leaderboard"
 """Category of the group with which HELM's pages open."""
@@ -148,13 +149,10 @@ class LongContextSummarizer(Summarizer):
             run: Run = super().read_run(run_path)
             spec = run.run_spec
             adapter = run.run_spec.adapter_spec
-            about = {
-                "scenario_spec": {"args": spec.scenario_spec.args or {}},
-                "adapter_spec": {"method": adapter.method},
-            }
+            entry = read_entry(spec)
             # Under the name that all tables show, the model has a row of its own.
             names = {
-                name: shown_model(getattr(adapter, name), about)
+                name: shown_model(getattr(adapter, name), entry)
                 for name in ("model", "model_deployment")
             }
             return replace(run, run_spec=replace(spec, adapter_spec=replace(adapter, **names)))

@@ -113,15 +113,9 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
         form = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
         passage = partial(_rerank_passage, form)
-        shown = ""
-        for demo in pool.draw(row["qid"], without_own=not at_once):
-            shown += prompts.RERANK_DEMO.format(
-                documents=_documents(demo, passage),
-                query=demo["query"],
-                ranking=_ranking(demo),
-            )
+        drawn = pool.draw(row["qid"], without_own=not at_once)
         fields = {
-            "demos": shown,
+            "demos": "".join(_write_demonstration(demo, passage) for demo in drawn),
             CONTEXT: _documents(row, passage),
             "question": row["query"],
         }
@@ -197,6 +191,12 @@ def _documents(row: FileRow, passage: Callable[[Row], str]) -> str:
 
 def _qa_passage(passage: Row) -> str:
     return prompts.QA_PASSAGE.format(title=passage["title"], text=passage["text"])
+
+
+def _write_demonstration(demo: FileRow, passage: Callable[[Row], str]) -> str:
+    return prompts.RERANK_DEMO.format(
+        documents=_documents(demo, passage), query=demo["query"], ranking=_ranking(demo)
+    )
 
 
 def _rerank_passage(template: str, passage: Row) -> str:

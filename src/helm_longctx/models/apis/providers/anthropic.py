@@ -21,6 +21,7 @@ from helm_longctx.failures import (
 from helm_longctx.models.apis import batches, protocol, tools
 from helm_longctx.models.apis.caching import LongCache, mark_beginning
 from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.oauth import variable
 from helm_longctx.models.apis.parameters import ADAPTIVE
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
@@ -115,18 +116,13 @@ class AnthropicClient(ProviderClient):
     def _make_library(self, **options: Any) -> Any:
         import anthropic
 
-        self._has_key = bool(options["api_key"])
-        return self._remove_token(anthropic.Anthropic(**options))
+        return anthropic.Anthropic(**options)
 
-    def _copy_library(self, library: Any, http_client: Any) -> Any:
-        return self._remove_token(super()._copy_library(library, http_client))
-
-    def _remove_token(self, library: Any) -> Any:
-        if self._has_key:
-            # Older versions of the package, such as 0.97, would also send the token in ANTHROPIC_AUTH_TOKEN, which they
-            # read again for each copy.
-            library.auth_token = None
-        return library
+    def _unsent_keys(self) -> tuple[str, ...]:
+        token = variable("ANTHROPIC_AUTH_TOKEN")
+        headers = [name.lower() for name in self.settings.headers or {}]
+        # Older versions of the package, such as 0.97, also send this token if there is a key.
+        return (token,) if token and self._has_key and "authorization" not in headers else ()
 
     def _stream_fields(self, body: Body) -> Body:
         is_long = body["max_tokens"] > LONGEST_IN_ONE_PIECE

@@ -30,8 +30,7 @@ from helm_longctx.failures import (
 from helm_longctx.models.apis import batches, echo, protocol, tools
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.guard import derive
-from helm_longctx.models.apis.nvcf import FunctionCalls
+from helm_longctx.models.apis.nvcf import FunctionTransport
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_repeats, with_usage
@@ -234,12 +233,11 @@ class OpenAIClient(ProviderClient):
 
         return openai.OpenAI(organization=self._org_id, **options)
 
-    def _make_auth(self) -> Any:
-        return (
-            None
-            if self._function is None
-            else derive(FunctionCalls, self._http.Auth)(self._function, self._http)
-        )
+    def _make_transport(self, is_bulk: bool) -> Any:
+        transport = super()._make_transport(is_bulk)
+        if self._function is None:
+            return transport
+        return FunctionTransport(transport, self._http, self._function)
 
     def _stream_fields(self, body: Body) -> Body:
         # Log-probabilities are not read from the pieces of a stream.
