@@ -572,61 +572,56 @@ def published_results(
     Args:
         known: published scores that are there already, such as those in a suite. Equal ones are left out.
     """
-    maker = _PublishedResults(benchmark, known)
+    parts = _PublishedParts(benchmark)
+    intervals = {
+        (result.model, result.entry, result.task, result.length): result.interval
+        for result in known
+        if result.is_published
+    }
     results: list[Result] = []
     for row in benchmark.published() if rows is None else rows:
-        for name, score in row.scores.items():
-            if result := maker.make(row, name, score):
-                results.append(result)
+        model = f"{PUBLISHED}{row.model}"
+        for task, score in row.scores.items():
+            part = parts.find(row.category, task, row.length)
+            count = part.sample if row.samples is None else row.samples
+            interval = _widest_interval(score, count)
+            if intervals.get((model, part.entry, task, row.length)) == interval:
+                continue
+            statistics = dict.fromkeys(part.names, Statistic(interval))
+            for name, mean in row.metrics.get(task, {}).items():
+                statistics[name] = Statistic(_widest_interval(mean, count))
+            statistics[MAKER] = _IS_PUBLISHED
+            result = Result(
+                benchmark=benchmark.name,
+                entry=part.entry,
+                task=task,
+                model=model,
+                length=row.length,
+                context="full",
+                interval=statistics[MAIN_METRIC].interval,
+                judges=part.judges,
+                caveats=_published_caveats(part, task, row) if row.source or row.scorer else (),
+                statistics=statistics,
+                is_published=True,
+            )
+            results.append(result)
     return results
 
 
-class _PublishedResults:
-    """Makes the results of published scores. What thousands of scores share is computed once."""
+class _PublishedParts:
+    """Finds what thousands of published scores share, once for each task and length."""
 
-    def __init__(self, benchmark: Benchmark, known: Iterable[Result]):
+    def __init__(self, benchmark: Benchmark):
         self._benchmark = benchmark
-        self._known = {
-            (result.model, result.entry, result.task, result.length): result.interval
-            for result in known
-            if result.is_published
-        }
         self._entries = {category.name: entry for entry, category in benchmark.entries.items()}
         self._parts: dict[tuple[str, str, int | None], _PublishedPart] = {}
 
-    def make(self, row: Published, task: str, score: float) -> Result | None:
-        """Return the result of a score of a row. An equal one that is known is not made again.
-
-        Args:
-            task: the task's name; empty for the score of a whole category.
-        """
-        key = (row.category, task, row.length)
-        part = self._parts.get(key)
-        if part is None:
-            part = self._find_part(*key)
-            self._parts[key] = part
-        count = part.sample if row.samples is None else row.samples
-        model = f"{PUBLISHED}{row.model}"
-        interval = _widest_interval(score, count)
-        if self._known.get((model, part.entry, task, row.length)) == interval:
-            return None
-        statistics = dict.fromkeys(part.names, Statistic(interval))
-        for name, mean in row.metrics.get(task, {}).items():
-            statistics[name] = Statistic(_widest_interval(mean, count))
-        statistics[MAKER] = _IS_PUBLISHED
-        return Result(
-            benchmark=self._benchmark.name,
-            entry=part.entry,
-            task=task,
-            model=model,
-            length=row.length,
-            context="full",
-            interval=statistics[MAIN_METRIC].interval,
-            judges=part.judges,
-            caveats=_published_caveats(part.tasks, task, row) if row.source or row.scorer else (),
-            statistics=statistics,
-            is_published=True,
-        )
+    def find(self, category: str, task: str, length: int | None) -> _PublishedPart:
+        """Return what the scores of a task, or of a whole category for an empty name, share at a length."""
+        key = (category, task, length)
+        if key not in self._parts:
+            self._parts[key] = self._find_part(*key)
+        return self._parts[key]
 
     def _find_part(self, category: str, name: str, length: int | None) -> _PublishedPart:
         entry = self._entries[category]
@@ -673,10 +668,10 @@ class _PublishedPart(NamedTuple):
 _IS_PUBLISHED = Statistic(without_ends(1.0))
 
 
-def _published_caveats(tasks: Sequence[Task], name: str, row: Published) -> tuple[Caveat, ...]:
+def _published_caveats(part: _PublishedPart, name: str, row: Published) -> tuple[Caveat, ...]:
     """Return why a published score does not compare: it was imported, or made by another scorer."""
     caveats = [Caveat("imported", name, row.source)] if row.source else []
-    for task in tasks:
+    for task in part.tasks:
         if task.is_other_scorer(row.scorer):
             caveats.append(Caveat("scorer", task.name, row.scorer))
     return tuple(caveats)
