@@ -39,6 +39,7 @@ from helm_longctx.apps.gate.divergences import (
 )
 from helm_longctx.apps.gate.kinds import find_main_kind
 from helm_longctx.apps.gate.teacher_forcing import spread_numbers
+from helm_longctx.failures import FailureError
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.echo import find_span_tokens
 from helm_longctx.results.statistics.comparison import smallest_shares
@@ -637,6 +638,25 @@ def test_tokens_with_one_text() -> None:
     content = [{"token": "a", "logprob": -2.5, "top_logprobs": top}]
     (row,) = read_distributions({"choices": [{"logprobs": {"content": content}}]})
     assert (row.logprob, dict(row.top)) == (-2.5, {"a": -2.5, "?": -1.0})
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ((-0.01, -0.02), "the probabilities of a token sum above 1"),
+        ((0.5, -3.0), "a token has no log-probability"),
+        ((math.nan, -3.0), "a token has no log-probability"),
+        ((-math.inf, -3.0), "a token has no log-probability"),
+        ((None, -3.0), "a token has no log-probability"),
+        (("-1", -3.0), "a token has no log-probability"),
+    ],
+)
+def test_impossible_log_probabilities(values: tuple[Any, Any], reason: str) -> None:
+    """Log-probabilities that no distribution has are a failure of the reply, and are not compared."""
+    top = [{"token": text, "logprob": value} for text, value in zip("ab", values, strict=True)]
+    content = [{"token": "a", "logprob": values[0], "top_logprobs": top}]
+    with pytest.raises(FailureError, match=reason):
+        read_distributions({"choices": [{"logprobs": {"content": content}}]})
 
 
 def test_disjoint_tokens_are_far_apart() -> None:
