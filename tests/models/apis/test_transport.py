@@ -29,7 +29,7 @@ from helm.common.request import RequestResult
 
 from helm_longctx.environment import DEFAULT_MAX_REPLY, MAX_REPLY, TIMEOUT, max_reply
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, FailureError, failure_of
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging import judge as judges
 from helm_longctx.judging.keys.client import judge_client
@@ -39,6 +39,7 @@ from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.sending import try_once
 from helm_longctx.models.apis.transport import guard_library
 from helm_longctx.models.endpoints.probe import probe
+from helm_longctx.models.results import failure_of
 from helm_longctx.redaction import logs
 from tests.models.apis.making import KINDS, REQUEST
 from tests.support.servers import hostile

@@ -29,14 +29,13 @@ from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.rates import pace
 from helm_longctx.models.apis.transport import NO_KEY, Transport, http_library, make_http_client
-from helm_longctx.models.apis.usage import (
-    Measures,
-    find_other_model,
+from helm_longctx.models.results import (
+    add_facts,
+    answer_of,
+    make_failure,
     usage_of,
     with_cut,
-    with_measures,
-    with_model,
-    with_sent,
+    with_served_model,
 )
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
@@ -215,15 +214,16 @@ class ProviderClient(ApiClient):
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
             sent = reply.get("sent") or protocol.without_prompt(self.body(request))
-            result = with_cut(
-                with_model(with_sent(self.parse(request, reply), sent), reply.get("model"))
+            result = self.parse(request, reply)
+            result = add_facts(
+                result,
+                sent=sent,
+                first_token_seconds=_read_seconds(reply.get("first_token_seconds")),
             )
-            result = with_measures(
-                result, Measures(first_token_seconds=reply.get("first_token_seconds"))
-            )
+            result = with_cut(with_served_model(result, reply.get("model")))
         except Exception as error:  # replies can have any structure
             return _failure_result(error)
-        if (other := find_other_model(result)) is not None:
+        if (other := answer_of(result).other_model) is not None:
             warn_once(
                 f"{request.model_deployment}: the server answers as {other!r}, not as {sent['model']!r}"
             )
@@ -440,11 +440,16 @@ def check_wait(seconds: float, error: BaseException, words: str) -> None:
         raise FailureError(Failure.QUOTA, f"{words}; {wait}") from error
 
 
+def _read_seconds(value: object) -> float | None:
+    """Return a time in a stored reply. None for another value: caches of other programs can have any."""
+    return value if isinstance(value, float) and value >= 0 else None
+
+
 def _failure_result(error: BaseException) -> RequestResult:
     # It is redacted before it is shortened, because a secret that is cut in two would not be found.
     # The body of an error that is not JSON can have line breaks.
     text = abbreviate(" ".join(redact(_describe_reply(error)).split()))
-    return protocol.failure_result(failure_of_error(error), text)
+    return make_failure(failure_of_error(error), text)
 
 
 def _describe_reply(error: BaseException) -> str:
