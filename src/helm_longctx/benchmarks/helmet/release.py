@@ -20,10 +20,19 @@ from helm_longctx.tasks.counting import ESTIMATE, TextCutter, TokenCounter, read
 from helm_longctx.tasks.lengths import parse_length
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
-RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
+ARCHIVES = "dddb209d03e38f1f0faf76d6d05ef4ccf96240ee"
+"""The commit of the hub's repository that has both archives. Six public programs pin it, and two name the digests."""
+
+RELEASE = Release(
+    "princeton-nlp/HELMET",
+    setting="HELM_LONGCTX_HELMET_REPO",
+    folder="helmet",
+    commit=ARCHIVES,
+    sha256="9d693981aa3c065b8b2ff82ddf946141cdc4ece4524f18bff6f3fbd2a86982d9",
+)
 
 repository_file = partial(
-    PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", place="helmet"
+    PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", target="helmet"
 )
 """Makes the source of a file in HELMET's repository at `COMMIT`, of its path and its SHA-256."""
 
@@ -62,10 +71,8 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
     for row in read_table(__package__, "published_categories.csv"):
         model = row.pop("model")
         size = parse_length(row.pop("length"))
-        results += [
-            Published(model, name, size, {"": float(percent) / 100})
-            for name, percent in row.items()
-        ]
+        for name, percent in row.items():
+            results.append(Published(model, name, size, {"": float(percent) / 100}))
     return tuple(results)
 
 
@@ -75,6 +82,7 @@ LLAMA_2 = HubFile(
     path="tokenizers/meta-llama__Llama-2-7b-hf/tokenizer.json",
     kind="model",
     setting="HELM_LONGCTX_LLAMA2_REPO",
+    commit="01c7f73d771dfac7d292323805ebc428287df4f9",
 )
 """The tokenizer that HELMET measures and cuts texts with, so that every model gets the same text at a length.
 
@@ -84,11 +92,9 @@ The repository is gated. Users without access can name another repository with t
 
 def find_llama2_counter(root: DataRoot) -> TokenCounter:
     """Return a counter of Llama 2 tokens if the tokenizer is under the data root, else the estimate."""
-    return (
-        read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path)
-        if root.has(LLAMA_2.path)
-        else ESTIMATE
-    )
+    if not root.has(LLAMA_2.path):
+        return ESTIMATE
+    return read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path)
 
 
 def make_cutter(root: DataRoot, limit: int) -> TextCutter:
