@@ -224,7 +224,7 @@ def read_with_noise(
             points.append(
                 Point(
                     length=length,
-                    place="answer",
+                    stretch="answer",
                     group=str(number),
                     divergence=between / 2,
                     same=1.0,
@@ -547,7 +547,7 @@ def test_divergence_is_a_lower_bound() -> None:
 def make_points(values: Iterable[float], place: str = "answer") -> list[Point]:
     """Return a point of each question with this divergence."""
     return [
-        Point(length=None, place=place, group=str(number), divergence=value, same=1.0, loss=0.0)
+        Point(length=None, stretch=place, group=str(number), divergence=value, same=1.0, loss=0.0)
         for number, value in enumerate(values)
     ]
 
@@ -676,7 +676,7 @@ def test_small_differences() -> None:
         rows = [
             Point(
                 length=length,
-                place=place,
+                stretch=place,
                 group=str(number),
                 divergence=small * (length > 1) + noise * chance.exponential(),
                 same=1.0,
