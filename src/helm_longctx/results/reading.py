@@ -53,9 +53,9 @@ from helm_longctx.runs.scores import (
     Value,
     mean_over_questions,
     read_scores,
-    shown_model,
     values_of,
 )
+from helm_longctx.runs.shown_models import ShownModel, published_model, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry
 from helm_longctx.tasks.groups import folder_name
@@ -215,15 +215,6 @@ def without_ends(mean: float) -> Interval:
     return Interval(mean, math.nan, math.nan, 0)
 
 
-PUBLISHED = f"{MAKER}/"
-"""Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
-
-
-def is_published_name(model: str) -> bool:
-    """Whether a model's name, of which nothing else is known, names a published model."""
-    return model.startswith(PUBLISHED)
-
-
 _DEFAULTS = vars(Settings(None))
 
 
@@ -302,7 +293,7 @@ class Result:
     benchmark: str
     entry: str
     task: str
-    model: str
+    model: ShownModel
     length: int | None
     context: str
     interval: Interval
@@ -606,7 +597,7 @@ class _PublishedResults:
             part = self._find_part(*key)
             self._parts[key] = part
         count = part.sample if row.samples is None else row.samples
-        model = f"{PUBLISHED}{row.model}"
+        model = published_model(row.model)
         interval = _widest_interval(score, count)
         if self._known.get((model, part.entry, task, row.length)) == interval:
             return None

@@ -23,7 +23,7 @@ from helm_longctx.documents.site import latex_table, markdown_table
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell, unread_share
-from helm_longctx.results.reading import PUBLISHED, Result, is_published_name
+from helm_longctx.results.reading import Result
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
@@ -228,9 +228,10 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
 
     Rows of other statistics, and of runs that do not count, are not needed.
     """
-    model = str(row.get("model") or "")
+    published_model = str(row.get("published_model") or "")
+    model = published_model or str(row.get("model") or "")
     # A published score that stands in two categories counts in one of them, and is a part of both means.
-    if str(row.get("counts")) == "False" and not is_published_name(model):
+    if str(row.get("counts")) == "False" and not published_model:
         return
     name = str(row.get("entry") or "")
     value = _number(row, "score", place)
@@ -239,9 +240,7 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
     task = str(row.get("task") or "")
     tasks = [each for each in benchmark.tasks if each.name == task] if benchmark else []
     # A published row can have further metrics, of which its score is not a mean.
-    further = (
-        {name for each in tasks for name in each.metrics} if is_published_name(model) else set()
-    )
+    further = {name for each in tasks for name in each.metrics} if published_model else set()
     if metric not in {MAIN_METRIC, *further} and not any(
         len(each.headline) > 1 and metric in each.headline for each in tasks
     ):
@@ -255,8 +254,8 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
         ({task: value}, {}) if metric == MAIN_METRIC else ({}, {task: {metric: value}})
     )
     # A score of a run is marked, because nobody can see its answers.
-    source = "" if is_published_name(model) else Path(place.rpartition(":")[0]).name
-    about = (model.removeprefix(PUBLISHED), benchmark.entries[name].name, length, scores)
+    source = "" if published_model else Path(place.rpartition(":")[0]).name
+    about = (model, benchmark.entries[name].name, length, scores)
     found = Published(*about, source=source, metrics=metrics)
     yield OutputScore(name, place, found, str(row.get("context") or "full"))
 

@@ -32,6 +32,7 @@ from helm_longctx.results.statistics.noninferiority import (
     visible_drop,
 )
 from helm_longctx.runs.files import read_json, reading
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark
 
 ALL = "all"
@@ -200,7 +201,7 @@ def _read_arms(
 ) -> list[Result]:
     """Return the results of the gate's runs, with the arm as the model, because both can be one model."""
     return [
-        replace(result, model=arm)
+        replace(result, model=ShownModel(arm))
         for place, arm in enumerate((BASE, CANDIDATE))
         for result in read_results(folder.suite_folder(arm), benchmarks)
         if result.run and result.run.path.name in {names[place] for names in question.runs}

@@ -23,6 +23,7 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.results.statistics.power import detectable_from
+from helm_longctx.runs.shown_models import Setup, ShownModel
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry, fetch_line, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
@@ -60,7 +61,7 @@ class Measurement:
         official_entries: the run entries that ask the benchmark's own questions in place of the generated ones.
     """
 
-    model: str
+    model: ShownModel
     deployment: str
     interval: Interval
     cut: float
@@ -168,11 +169,6 @@ def _has_sample_of(entry: Entry, result: Result) -> bool:
     return task.sample(asked.settings) == entry.settings.num_samples
 
 
-def _sampling(protocol: Protocol) -> str:
-    """Return how a run with the protocol's temperature is marked; empty if the protocol says none."""
-    return "" if protocol.temperature is None else f"temperature={protocol.temperature:g}"
-
-
 def _measure_results(
     protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]
 ) -> Measurement:
@@ -199,7 +195,9 @@ def _measure_results(
         best = _aggregate(
             protocol, entries, [list(map(_take_best_case, part)) for part in parts]
         ).mean
-    model = first.model.removesuffix(f" ({_sampling(protocol)})")
+    # The protocol's own temperature is no other setup.
+    wanted = Setup(sampling=Sampling(temperature=protocol.temperature))
+    model = ShownModel(first.model.base) if first.model.setup == wanted else first.model
     generated = [
         caveat for _, result in pairs for caveat in result.caveats if caveat.kind == GENERATED
     ]

@@ -54,16 +54,15 @@ from helm_longctx.results.leaderboard.tables import (
     SuiteScores,
     arrange_table,
     cell_score,
-    count_own,
     index_table,
     make_cell,
     mark_table,
     tag_run,
 )
-from helm_longctx.results.reading import Result, is_published_name, read_results
+from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.suite import PAGES, PAGES_RECORD, report_link
 from helm_longctx.runs.files import RUN_SPEC, STATS
-from helm_longctx.runs.scores import shown_model
+from helm_longctx.runs.shown_models import shown_model
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share, task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
@@ -152,7 +151,7 @@ class LongContextSummarizer(Summarizer):
             entry = read_entry(spec)
             # Under the name that all tables show, the model has a row of its own.
             names = {
-                name: shown_model(getattr(adapter, name), entry)
+                name: str(shown_model(getattr(adapter, name), entry))
                 for name in ("model", "model_deployment")
             }
             return replace(run, run_spec=replace(spec, adapter_spec=replace(adapter, **names)))
@@ -227,7 +226,7 @@ class LongContextSummarizer(Summarizer):
                 group, taxonomy=None
             )  # so that HELM's page of scenarios does not link to it
         models = self._models(group)
-        published = {model for model in models if is_published_name(model)}
+        published = models & self._scores.published
         # The descriptions of benchmarks are titles of papers.
         notes = [f"{(group.description or '').rstrip('.')}."]
         if len(published) > MOST_PUBLISHED and models > published:
@@ -410,7 +409,9 @@ class LongContextSummarizer(Summarizer):
             return Table("empty", [], [])
         # HELM makes a file name of the names of the group and the table, which are long for a jury.
         options |= {"adapter_to_runs": rows, "name": _file_name(options["name"])}
-        return mark_table(arrange_table(super().create_group_table(**options)))
+        return mark_table(
+            arrange_table(super().create_group_table(**options), self._scores.published)
+        )
 
     def create_group_tables_by_subgroup(self, group: RunGroup) -> list[Table]:
         """Make the tables of a group without subgroups: HELM's if it is not ours; none if it has no page."""
@@ -446,7 +447,7 @@ class LongContextSummarizer(Summarizer):
         )
 
     def _has_own(self, group: RunGroup) -> bool:
-        return not all(is_published_name(model) for model in self._models(group))
+        return not self._models(group) <= self._scores.published
 
     def _metric_tables(self, group: RunGroup) -> list[Table]:
         if group.name not in self._theirs and not self._has_own(group):
@@ -485,10 +486,10 @@ class LongContextSummarizer(Summarizer):
             for table in self._metric_tables(replace(group, subgroups=names))[:1]
         ]
         # The sort is stable.
-        scores.sort(key=lambda table: -count_own(table))
-        most = MOST_PUBLISHED if scores and count_own(scores[0]) else None
+        scores.sort(key=lambda table: -self._scores.count_own(table))
+        most = MOST_PUBLISHED if scores and self._scores.count_own(scores[0]) else None
         scores = [
-            table if count_own(table) else replace(table, rows=table.rows[:most])
+            table if self._scores.count_own(table) else replace(table, rows=table.rows[:most])
             for table in scores
         ]
         return [*(table for table in scores if table.rows), *self._metric_tables(group)[1:]]

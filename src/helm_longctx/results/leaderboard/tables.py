@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from helm_longctx.documents.numbers import MARK, add_mark, decimals, percent, ra
 from helm_longctx.results.boards import OVERALL, Suite, average, label, mean_over_tasks, tasks_of
 from helm_longctx.results.cells import score_notes
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import Result, is_published_name, read_runs
+from helm_longctx.results.reading import Result, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.suite import MAKER, SCENARIO_CLASS
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
@@ -49,8 +49,13 @@ class SuiteScores:
             self._results[id(run.run_spec)] = found = of_run.get(Path(run.run_path), [])
             for result in found:
                 self._deployments[result.model][run.run_spec.adapter_spec.model_deployment] = None
+        self.published = {result.model for result in results if result.is_published}
         # Published and overall scores are in no list of runs of HELM's.
         self.helm_runs = list(self._helm_runs(results))
+
+    def count_own(self, table: Table) -> int:
+        """Return the number of the user's models in a table."""
+        return sum(row[0].value not in self.published for row in table.rows)
 
     @property
     def first(self) -> str | None:
@@ -344,7 +349,7 @@ MOST_COLUMNS = 9
 """Largest number of scores in a row that fit into a window of 1,500 pixels."""
 
 
-def arrange_table(table: Table) -> Table:
+def arrange_table(table: Table, published_models: Collection[str]) -> Table:
     """Shorten the headings, omit columns and rows without a value, and sort the rows by the first column of scores.
 
     HELM's front end also sorts by this column. A mean over fewer tasks comes after those over more. Rows without a
@@ -357,7 +362,7 @@ def arrange_table(table: Table) -> Table:
             _rank(title, cell) for title, cell in zip(table.header[1:], row[1:], strict=True)
         ]
     )
-    published = [row for row in rows if _is_published(row)]
+    published = [row for row in rows if row[0].value in published_models]
     if len(published) < len(rows):
         # The rows' identities are compared, because equal scores make equal rows.
         hidden = set(map(id, published[MOST_PUBLISHED:]))
@@ -365,7 +370,7 @@ def arrange_table(table: Table) -> Table:
         if published:
             bold = {"font-weight": "bold"}
             rows = [
-                row if _is_published(row) else [replace(row[0], style=bold), *row[1:]]
+                row if row[0].value in published_models else [replace(row[0], style=bold), *row[1:]]
                 for row in rows
             ]
     # The first column has the models' names.
@@ -383,15 +388,6 @@ def arrange_table(table: Table) -> Table:
 
 def _has_value(cell: Cell) -> bool:
     return cell.value is not None
-
-
-def _is_published(row: Sequence[Cell]) -> bool:
-    return is_published_name(str(row[0].value))
-
-
-def count_own(table: Table) -> int:
-    """Return the number of the user's models in a table."""
-    return sum(not _is_published(row) for row in table.rows)
 
 
 def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, int, float]:
