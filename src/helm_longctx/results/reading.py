@@ -59,8 +59,14 @@ from helm_longctx.runs.shown_models import ShownModel, published_model, shown_mo
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry
 from helm_longctx.tasks.groups import folder_name
-from helm_longctx.tasks.metric_names import ANSWER_LOGPROB, CONDITIONS, LIKELIHOODS, task_score
+from helm_longctx.tasks.metric_names import (
+    ANSWER_LOGPROB,
+    CONDITIONS,
+    is_log_probability,
+    task_score,
+)
 from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 
@@ -187,7 +193,7 @@ def _statistic(
     count = len({instance for _, _, instance in values}) or total
     if name in CONDITIONS or not values:
         return Statistic(replace(without_ends(math.nan if mean is None else mean), n=count))
-    kind = ValueKind.NATS if name.startswith(tuple(LIKELIHOODS)) else ValueKind.SCORE
+    kind = ValueKind.NATS if is_log_probability(name) else ValueKind.SCORE
     if kind is ValueKind.NATS and is_of_answers:
         interval = interval_with_misses(numbers, groups)
     else:
@@ -246,7 +252,7 @@ class Run:
     @property
     def shared_name(self) -> str:
         """The run's name without the model: what runs of several models share."""
-        return self.path.name.partition(",model=")[0].partition(":model=")[0]
+        return str(read_run_name(self.path.name).before_model())
 
     @property
     def model(self) -> str:

@@ -32,6 +32,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import FAILURES
+from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
@@ -155,7 +156,7 @@ def _group(task: str, instance: str, sample: Sample) -> str:
 
 def _about(run: Path, spec: Mapping[str, Any], entry: Entry | None) -> dict[str, Any]:
     """Return the fields that all scores of a run share."""
-    name = entry.name if entry else spec["name"].partition(":")[0]
+    name = entry.name if entry else read_run_name(spec["name"]).entry
     folder = folder_name(entry.settings.path) if entry else ""
     judge = entry.settings.judge if entry and spec.get("annotators") else ""
     return {

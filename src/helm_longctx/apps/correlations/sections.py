@@ -35,6 +35,7 @@ from helm_longctx.results.statistics.ranking import Correlation, correlate_pairs
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import ModelProperties
+from helm_longctx.tasks.statistic_names import read_statistic
 from helm_longctx.tasks.task import Task
 
 FEWEST_MODELS = 5
@@ -317,10 +318,6 @@ def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
     )
 
 
-JUDGE = "judge_"
-"""Start of the names of metrics that a judge gives, which `Task.metrics` has."""
-
-
 @dataclass(frozen=True)
 class JudgedAnswers:
     """The answers of all of the user's models to a judged task at a length, without floors.
@@ -369,11 +366,13 @@ def _judged_answers(
         (
             name
             for name in (*task.headline, *task.metrics)
-            if name.startswith(JUDGE) and name in values
+            if read_statistic(name).is_judged and name in values
         ),
         "",
     )
-    others = tuple(name for name in task.metrics if name in values and not name.startswith(JUDGE))
+    others = tuple(
+        name for name in task.metrics if name in values and not read_statistic(name).is_judged
+    )
     if not judged or not others:
         return None
     complete = {

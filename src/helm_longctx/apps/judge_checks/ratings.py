@@ -19,6 +19,7 @@ from helm_longctx.errors import InputError, shorten
 from helm_longctx.judging.check_items import Check
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, reading, repeat_of
 from helm_longctx.runs.scores import read_answers
+from helm_longctx.tasks.statistic_names import read_statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,10 +166,10 @@ def _run_ratings(run: Path) -> Iterator[Rating]:
         for row in rows:
             for stat in row["stats"]:
                 # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
-                metric, _, judge = stat["name"]["name"].partition(":")
-                if metric.startswith("judge_"):
+                name = read_statistic(stat["name"]["name"])
+                if name.is_judged:
                     answer = (run.name, row["instance_id"], repeat_of(row) + 1)
-                    yield Rating(*answer, judge or JUDGE, metric, stat["mean"])
+                    yield Rating(*answer, name.judge or JUDGE, name.metric, stat["mean"])
     for each in read_answers(run):
         with reading(run / STATES):
             yield from [
