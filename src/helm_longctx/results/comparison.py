@@ -785,7 +785,7 @@ def _find_refusal(
     has_judges = len({result.judges for result in results}) > 1
     texts = []
     for result in results:
-        others = [text for text in result.conditions if not text.startswith("judge=")]
+        others = result.asked_conditions
         judges = [f"is judged by {' and '.join(sorted(result.judges))}"] if has_judges else []
         texts.append(
             f"{show_model(result.model)} {', '.join([*judges, *others]) or 'has the default prompts'}"

@@ -366,8 +366,8 @@ class Result:
         return kind in [caveat.kind for caveat in self.caveats]
 
     @property
-    def conditions(self) -> tuple[str, ...]:
-        """What results of a task must share to be compared: judge, scorer, questions, arguments of prompts."""
+    def asked_conditions(self) -> tuple[str, ...]:
+        """What results of a task must share to be compared, apart from the judge: questions, prompts and scorer."""
         entry = self.run.entry if self.run else None
         given = entry.arguments if entry else {}
         own = [
@@ -379,11 +379,15 @@ class Result:
         questions = [f"questions={GENERATED}"] if self.is_generated else []
         scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
         return (
-            *(f"judge={judge}" for judge in sorted(self.judges)),
             *(f"scorer={scorer}" for scorer in sorted(scorers)),
             *(f"{name}={given[name]}" for name in own),
             *questions,
         )
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What results of a task must share to be compared."""
+        return (*(f"judge={judge}" for judge in sorted(self.judges)), *self.asked_conditions)
 
     @property
     def error(self) -> float:

@@ -51,3 +51,8 @@ def read_run_name(text: str) -> RunName:
         name, _, value = part.partition("=")
         pairs.append((name, value))
     return RunName(entry, tuple(pairs))
+
+
+def add_argument(name: str, argument: str, value: object) -> str:
+    """Return a run's name with one more argument at its end."""
+    return f"{name}{',' if ':' in name else ':'}{argument}={value}"
