@@ -41,17 +41,14 @@ from helm_longctx.apps.gate.divergences import (
     decide,
     find_differing_lengths,
 )
-from helm_longctx.failures import Failure, FailureError, check_result
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.echo import ECHO, find_span_tokens
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
-from helm_longctx.models.scoring import (
-    Distribution,
-    SpanRequest,
-    distributions_of,
-    with_distributions,
-)
+from helm_longctx.models.results import add_facts, check_result
+from helm_longctx.models.scoring import SpanRequest, distributions_of
 from helm_longctx.results.statistics.noninferiority import Verdict
+from helm_longctx.tasks.logprobs import Distribution
 
 BEYOND = 180
 """Tokens from which faults show that depend on the length. Short questions have about 110 tokens, long ones 250."""
@@ -90,7 +87,8 @@ def make_question(size: str, number: int) -> Asked:
 def with_parts(parts: Sequence[Sequence[Distribution]]) -> RequestResult:
     """Return the result of a request with distributions."""
     output = GeneratedOutput("", 0.0, [], {"reason": "endoftext"})
-    return with_distributions(RequestResult(True, [], [output], False), parts)
+    distributions = tuple(tuple(part) for part in parts)
+    return add_facts(RequestResult(True, [], [output], False), distributions=distributions)
 
 
 class Arm:
@@ -335,8 +333,9 @@ class NoisyArm(Arm):
         if self.chance.random() < self.failing:
             raise FailureError(Failure.TEMPORARY, "overloaded")
         result = self.arm(request)
-        return with_distributions(
-            result, [[self._move(each) for each in part] for part in distributions_of(result)]
+        parts = distributions_of(result)
+        return add_facts(
+            result, distributions=tuple(tuple(map(self._move, part)) for part in parts)
         )
 
     def _move(self, found: Distribution) -> Distribution:

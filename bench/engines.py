@@ -100,9 +100,9 @@ def ask_ours() -> dict[tuple[str, str], tuple[str, int]]:
     from helm.common.cache import BlackHoleCacheConfig
     from helm.common.request import Request
 
-    from helm_longctx.models.apis.usage import usage_of
     from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
     from helm_longctx.models.local.packaged import SMOLLM2, PackagedTokenizer
+    from helm_longctx.models.results import usage_of
 
     config = BlackHoleCacheConfig()
     client = LongContextHuggingFaceClient(

@@ -23,7 +23,7 @@ from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.models.local.gguf import convert
 from helm_longctx.models.local.model import LocalModel
 from helm_longctx.models.local.scoring import Scored, score_tokens
-from helm_longctx.models.scoring import Distribution
+from helm_longctx.tasks.logprobs import Distribution
 
 LEAST = 16.0
 """llama.cpp keeps logarithms of probabilities down to so many nats below the most likely token, in 16 bits."""

@@ -47,7 +47,7 @@ from helm.benchmark.model_deployment_registry import (
 from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
 from helm.common.local_context import LocalContext
 
-from helm_longctx.failures import failure_of
+from helm_longctx.models.results import failure_of
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.sending import WAIT, make_sender

@@ -20,9 +20,11 @@ import typer
 
 from core_evals.helm_longctx.framework import make_framework
 from helm_longctx.apps.reproduction.protocols import describe_runs
+from helm_longctx.apps.verification.verification import find_proof
 from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, PANELS, load_parser
+from helm_longctx.data.download import Source
 from helm_longctx.tasks.benchmark import Benchmark, Evidence
-from helm_longctx.tasks.data_cards import NEWEST, DataCard, make_cards
+from helm_longctx.tasks.data_cards import NEWEST, DataCard, find_origin, make_cards
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import (
@@ -292,6 +294,11 @@ def _data() -> Iterator[str]:
     yield from _table(
         head, (_source_row(page, cards[page], checked.get(page, "never")) for page in sorted(cards))
     )
+    yield "## Published outputs\n"
+    yield "`helm-longctx verify` fetches the outputs of real models, and the tables that were printed of them"
+    yield "([Proof](../proof.md)). *Digest* is git's name of a folder or of a file at the pinned commit.\n"
+    columns = ("source", "used by", "pin", "digest", "files", "license", "published by")
+    yield from _table(columns, _proof_rows())
     for benchmark in BENCHMARKS:
         yield f"## {benchmark.title}\n"
         if own := make_cards(benchmark):
@@ -302,6 +309,29 @@ def _data() -> Iterator[str]:
         if faults := [f"- {fault}." for card in own for fault in card.faults]:
             yield "\n".join(["Known faults:\n", *faults, ""])
         yield from (f"Not seen: {card.unseen}\n" for card in own if card.unseen)
+
+
+def _proof_rows() -> Iterator[tuple[str, ...]]:
+    """Yield a row for each repository with published outputs of a benchmark."""
+    for benchmark in BENCHMARKS:
+        if not benchmark.proof:
+            continue
+        proof = find_proof(benchmark)
+        by_page: dict[str, list[Source]] = defaultdict(list)
+        for source in proof.sources:
+            by_page[find_origin(source).page].append(source)
+        for page, sources in by_page.items():
+            origins = [find_origin(source) for source in sources]
+            files = sum(len(source.paths) for source in sources)
+            yield (
+                f"<{page}>",
+                f"`{benchmark.name}`",
+                ", ".join(_unique(origin.revision for origin in origins)),
+                _name_digests(_unique(origin.check for origin in origins)),
+                f"{files:,}",
+                proof.license,
+                "the authors" if proof.is_by_authors else "a user of the official code",
+            )
 
 
 def _source_row(page: str, cards: Sequence[DataCard], checked: str) -> tuple[str, ...]:

@@ -11,13 +11,8 @@ import pytest
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import ErrorFlags, GeneratedOutput, RequestResult
 
-from helm_longctx.failures import (
-    Failure,
-    failure_of,
-    failure_of_error,
-    failure_of_text,
-    label_error,
-)
+from helm_longctx.failures import Failure, failure_of_error, failure_of_text
+from helm_longctx.models.results import describe_failure, failure_of, make_failure
 from tests.support.http import HTTP
 from tests.support.servers.closed import closed_address
 
@@ -240,10 +235,14 @@ def test_a_prompt_in_an_error_is_not_read() -> None:
     assert failure_of_text(f"NonRetriableException: not so: {prompt}") is Failure.UNKNOWN
 
 
-def test_names() -> None:
-    """A label is written once, and decides the kind of failure from then on."""
-    error = label_error(Failure.UNREACHABLE, "OpenAI error: Connection error.")
-    assert failure_of_text(error) is Failure.UNREACHABLE
-    assert label_error(Failure.UNKNOWN, error) == error
+def test_a_failure_is_a_field() -> None:
+    """The kind that a client names decides, whatever words its error has."""
+    result = make_failure(Failure.UNREACHABLE, "too_long: the prompt exceeds the context window")
+    assert failure_of(result) is Failure.UNREACHABLE
+    assert describe_failure(result).startswith("unreachable: too_long: the prompt")
+
+
+def test_failures_that_pass_do_not_end_a_run() -> None:
+    """A failure after which the request is sent again never ends a run."""
     assert [kind for kind in Failure if kind.is_retriable] == [Failure.TEMPORARY, Failure.UNKNOWN]
     assert not any(kind.ends_run for kind in Failure if kind.is_retriable)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import locale
 import os
 import re
 import sys
@@ -61,6 +63,15 @@ _PINNED_TORCH = re.compile(r"torch\s*\(?==\s*([\d.]+)")
 
 _CUDA = "libtorch_cuda.so"
 """A file that only torch's builds for CUDA have, and that torchvision's builds for CUDA name."""
+
+
+def check_encoding() -> None:
+    """Raise an `InputError` if text files are not read as UTF-8, as HELM and its files need it."""
+    encoding = locale.getpreferredencoding(False)
+    if codecs.lookup(encoding).name != "utf-8":
+        raise InputError(
+            f"the locale's encoding is {encoding}, in which HELM's files cannot be read; set PYTHONUTF8=1"
+        )
 
 
 def page_address(page: str) -> str:

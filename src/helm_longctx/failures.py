@@ -7,16 +7,14 @@ words of the server decide, and at last the other statuses. Sources of the wordi
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
-
-from helm.common.request import RequestResult
-from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import error_text
 
 
-class Failure(Enum):
-    """A kind of failure. Its value is the label at the start of error texts."""
+class Failure(str, Enum):
+    """A kind of failure."""
 
     TOO_LONG = "too_long"
     """The prompt exceeds the model's context."""
@@ -63,11 +61,25 @@ _DEPLOYMENT_FAILURES = {
 
 
 class FailureError(Exception):
-    """A failure of a known kind. The message is the reason, without the kind's label."""
+    """A failure of a known kind. The message is the reason."""
 
     def __init__(self, kind: Failure, message: str):
         super().__init__(message)
         self.kind = kind
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a request has no answer: the kind of failure, and the reason in words."""
+
+    kind: Failure
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}: {self.reason}"
+
+
+UNKNOWN_PROBLEM = Problem(Failure.UNKNOWN, "no reason is known")
 
 
 # A gap in a pattern has a limit (`.{0,60}`), so that words of different sentences do not match together, and the time
@@ -302,45 +314,14 @@ _MALFORMED = re.compile(
     re.IGNORECASE,
 )
 
-_LABEL = re.compile(rf"^({'|'.join(kind.value for kind in Failure)}): ")
-
 _HEAD = 1000
 _TAIL = 500
 """Only so many characters at the start and the end of an error are searched: between them may be a prompt, which can
 contain any words."""
 
 
-def failure_of(result: RequestResult) -> Failure | None:
-    """Return why a result is not an answer; None if it is an answer. An empty text is an answer.
-
-    `success` is not enough: HELM's client for OpenAI reports a flagged prompt as a success with an empty text, and
-    clients pass on values that are not text.
-    """
-    if not result.success:
-        # HELM leaves `is_retriable` at None where a client does not know. Only False says that the failure is final.
-        final = result.error_flags is not None and result.error_flags.is_retriable is False
-        return _resolve_unknown(failure_of_text(result.error or ""), final)
-    reasons = [(completion.finish_reason or {}).get("reason") for completion in result.completions]
-    if kind := next(filter(None, map(failure_of_reason, reasons)), None):
-        return kind
-    if not result.completions or any(
-        not isinstance(completion.text, str) for completion in result.completions
-    ):
-        return Failure.MALFORMED
-    return None
-
-
-def check_result(result: RequestResult) -> RequestResult:
-    """Return a result that is an answer; raise a `FailureError` with the reason for another one."""
-    if (failure := failure_of(result)) is not None:
-        raise FailureError(failure, result.error or "")
-    return result
-
-
 def failure_of_text(error: str) -> Failure:
-    """Classify an error's text. A label at its start (see `label_error`) decides."""
-    if label := _LABEL.match(error):
-        return Failure(label[1])
+    """Classify an error's text."""
     return _classify_text(error, None)
 
 
@@ -366,18 +347,15 @@ def failure_of_error(error: BaseException) -> Failure:
     kind = _classify_text(
         "; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain), status
     )
-    return _resolve_unknown(kind, any(isinstance(each, NonRetriableException) for each in chain))
+    # HELM's clients raise this for a failure that is final.
+    is_final = any(type(cause).__name__ == "NonRetriableException" for cause in chain)
+    return Failure.BAD_REQUEST if is_final and kind is Failure.UNKNOWN else kind
 
 
 def is_web_page(error: BaseException) -> bool:
     """Whether the response behind an exception is a page for browsers, which no API sends: a proxy or firewall did."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     return isinstance(headers, Mapping) and "text/html" in str(headers.get("content-type", ""))
-
-
-def label_error(kind: Failure, error: str) -> str:
-    """Put the kind's label before an error's text, so that the kind can be read from it even if the text is cut."""
-    return error if _LABEL.match(error) else f"{kind.value}: {error}"
 
 
 _ADVICE: list[tuple[Callable[[str], object], str]] = [
@@ -543,11 +521,6 @@ def _classify_by_status(text: str, status: int | None) -> Failure | None:
     if status == 413:
         return Failure.QUOTA if _QUOTA_WORDS.search(text) else Failure.TOO_LONG
     return None
-
-
-def _resolve_unknown(kind: Failure, final: bool) -> Failure:
-    """Return a bad request instead of an unknown failure if the client says that the failure is final."""
-    return Failure.BAD_REQUEST if final and kind is Failure.UNKNOWN else kind
 
 
 def list_causes(error: BaseException) -> Iterator[BaseException]:

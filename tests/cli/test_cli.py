@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from itertools import product
 from operator import attrgetter
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from helm_longctx.cli.tables import conf_files
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm import errors
+from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import MOST_SCORED, Task
+from helm_longctx.tasks.task import MOST_SCORED
 from tests.benchmarks.lv_eval.fabricate import build_lv_eval
 from tests.fuzz.records import OF_BENCHMARK
 from tests.support.commands import Command
@@ -121,21 +123,18 @@ def test_half_characters_are_scored(command: Command) -> None:
     assert command.err == "helm-longctx: error: r:7: references must be strings, found 1\n"
 
 
-@pytest.mark.parametrize(
-    "task", [task for benchmark in BENCHMARKS for task in benchmark.tasks], ids=attrgetter("name")
-)
-def test_no_output_of_a_model_ends_scoring(task: Task) -> None:
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=attrgetter("name"))
+def test_no_output_of_a_model_ends_scoring(benchmark: Benchmark) -> None:
     """No scorer fails on a lone surrogate in an output, in a reference or in the id of a passage."""
-    (benchmark,) = (benchmark for benchmark in BENCHMARKS if task in benchmark.tasks)
     fields = {**OF_BENCHMARK.get(benchmark.name, {}), "qrels": {"1": 1, "\ud83d": 2}}
-    for prediction in (
+    predictions = (
         "\ud83d",
         "Answer: A [1].\n- \udc00 The correct answer is (B)",
         "```\n\ud83d\n```",
-    ):
-        for reference in ("A", "\ud83d"):
-            scores = task.scores({**fields, "prediction": prediction, "references": [reference]})
-            assert all(isinstance(score, float) for score in scores.values())
+    )
+    for task, prediction, reference in product(benchmark.tasks, predictions, ("A", "\ud83d")):
+        record = {**fields, "prediction": prediction, "references": [reference]}
+        assert all(isinstance(score, float) for score in task.scores(record).values()), task.name
 
 
 def test_half_characters_of_prompts(command: Command, tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ from helm_longctx.apps.gate.kinds import find_main_kind
 from helm_longctx.apps.gate.teacher_forcing import spread_numbers
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.echo import find_span_tokens
-from helm_longctx.models.scoring import Distribution
 from helm_longctx.results.statistics.comparison import smallest_shares
 from helm_longctx.results.statistics.noninferiority import Verdict
+from helm_longctx.tasks.logprobs import Distribution
 from tests.support.broken_models import make_candidates, make_questions
 from tests.support.commands import Command
 from tests.support.deployments import register_server

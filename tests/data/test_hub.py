@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
@@ -338,6 +339,20 @@ def test_a_copy_of_the_file_can_be_named(
     assert RULER.origin(root(tmp_path)) == "copies/ruler"
     with pytest.raises(InputError, match=r"lacks tokenizers/other\.json; get it with: fetch it"):
         HubFile("a/b", "c", "tokenizers/other.json").ensure(root(tmp_path, mirror=True), "fetch it")
+
+
+def test_a_copy_has_no_pinned_commit(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The pinned commit is that of the publisher's repository, so of a copy the latest one is read."""
+    hub.repos["copies/ruler"] = {"tokenizer.json": b"[]"}
+    pinned = replace(RULER, commit="5" * 40)
+    assert pinned.pin.commit == "5" * 40
+    monkeypatch.setenv("RULER_REPO", "copies/ruler")
+    assert pinned.pin.commit == ""
+    pinned.ensure(root(tmp_path), "fetch it")
+    source = json.loads((tmp_path / "data/tokenizers/ruler.json.source.json").read_text())
+    assert (source["repo"], source["commit"]) == ("copies/ruler", COMMIT)
 
 
 def test_no_room_for_a_file_of_a_repository(

@@ -7,9 +7,11 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import sys
 import tarfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,27 @@ def test_wrong_content_is_refused(served: ReleaseHub, tmp_path: Path) -> None:
     assert "SHA-256" in refused(tmp_path)
     served.etag = None
     fetched(tmp_path)
+
+
+def test_a_pinned_archive(served: ReleaseHub, tmp_path: Path) -> None:
+    """An archive with the pinned commit and digest is fetched; another one is refused before anything is downloaded."""
+    pinned = replace(RELEASE, commit=COMMIT, sha256=hashlib.sha256(ARCHIVE).hexdigest())
+    served.requests.clear()
+    ensure_release_files(pinned, [ALCE], root(tmp_path), "fetch it")
+    assert any(f"/revision/{COMMIT}" in request for request in served.requests)
+    assert not any("/revision/main" in request for request in served.requests)
+    pin = ReleaseFile(pinned, KILT).pin
+    assert (pin.commit, pin.digests) == (COMMIT, {"data.tar.gz": pinned.sha256})
+    shutil.rmtree(tmp_path / "data")
+    served.requests.clear()
+    other = replace(pinned, sha256="1" * 64)
+
+    def fetch_other(tmp_path: Path) -> None:
+        ensure_release_files(other, [KILT], root(tmp_path), "fetch it")
+
+    message = refused(tmp_path, act=fetch_other)
+    assert f"has data.tar.gz with SHA-256 {pinned.sha256}, expected {other.sha256}" in message
+    assert served.downloads == []
 
 
 def rehashed(served: ReleaseHub, content: bytes) -> None:

@@ -82,7 +82,8 @@ def finished(folder: Path, model: str) -> Any:
     """Return what the run's files say about an answer in addition to its text."""
     (path,) = (folder / "benchmark_output/runs/s").glob(f"*model=corp_{model}*")
     (state,) = find_states(path, "json_kv-1")
-    return state["result"]["completions"][0]["finish_reason"]
+    result = state["result"]
+    return {**result["completions"][0]["finish_reason"], **result["facts"]}
 
 
 def write_deployments(folder: Path, server: Server) -> None:

@@ -8,12 +8,24 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helm.benchmark import model_deployment_registry as deployments
+from helm.benchmark import model_metadata_registry as models
+from helm.benchmark import tokenizer_config_registry as tokenizers
+from helm.benchmark.model_deployment_registry import (
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
 
 import helm_longctx as lc
+from helm_longctx.evaluation import turns
 from helm_longctx.models.objects import OBJECTS, Function, Prompt, is_asked
 from tests.evaluation.calls import call, look_up
 from tests.evaluation.interrupted import INTERRUPTED, run_python
@@ -78,6 +90,110 @@ def test_a_nested_call(kind: str) -> None:
     assert errors == [
         "evaluate: a function that a call of evaluate asks cannot call evaluate itself; call it afterwards"
     ]
+
+
+def run_in_thread(work: Callable[[], None]) -> None:
+    """Run work in a thread, and wait for its end."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def run_in_two_threads(work: Callable[[], None]) -> None:
+    """Run work in a thread that another one waits for."""
+    run_in_thread(lambda: run_in_thread(work))
+
+
+def run_in_pool(work: Callable[[], None]) -> None:
+    """Run work in a pool, and wait for its result."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
+def wait_for_pool(work: Callable[[], None]) -> None:
+    """Run work in a pool, and wait for its futures."""
+    with ThreadPoolExecutor(1) as pool:
+        wait([pool.submit(work)])
+
+
+def read_as_completed(work: Callable[[], None]) -> None:
+    """Run work in a pool, and read its futures as they are completed."""
+    with ThreadPoolExecutor(1) as pool:
+        assert len([*as_completed([pool.submit(work)])]) == 1
+
+
+@pytest.mark.parametrize(
+    "run", [run_in_thread, run_in_two_threads, run_in_pool, wait_for_pool, read_as_completed]
+)
+def test_a_nested_call_in_a_thread(
+    run: Callable[[Callable[[], None]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call in a thread that an asked function waits for is refused, and does not wait for ever."""
+    monkeypatch.setattr(turns, "_PAUSE", 0.05)
+    errors: list[str] = []
+
+    def work() -> None:
+        with pytest.raises(lc.InputError) as error:
+            call(look_up, name="inner")
+        errors.append(str(error.value))
+
+    def answer(prompt: lc.Prompt) -> str:
+        run(work)
+        return look_up(prompt)
+
+    assert call(answer, name="outer", num_samples=1, lengths="4k").scores.score[0] == 1
+    assert errors == [
+        "evaluate: a function that a call of evaluate asks cannot call evaluate itself; call it afterwards"
+    ]
+
+
+def test_a_call_in_a_thread_that_nothing_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call in a thread that an asked function starts and does not wait for works when the first call has ended."""
+    monkeypatch.setattr(turns, "_PAUSE", 0.05)
+    scores: list[float] = []
+    threads: list[threading.Thread] = []
+
+    def work() -> None:
+        scores.append(call(look_up, name="inner", num_samples=1, lengths="4k").scores.score[0])
+
+    def answer(prompt: lc.Prompt) -> str:
+        threads.append(threading.Thread(target=work))
+        threads[0].start()
+        time.sleep(0.3)
+        return look_up(prompt)
+
+    assert call(answer, name="outer", num_samples=1, lengths="4k").scores.score[0] == 1
+    threads[0].join()
+    assert scores == [1.0]
+
+
+def test_registries_stay(tmp_path: Path) -> None:
+    """HELM's registries have the same entries after a call, also if it fails, and what the program registered itself."""
+    register_model_deployment(ModelDeployment("own/model", ClientSpec("own.Client")))
+    names = (
+        models.MODEL_NAME_TO_MODEL_METADATA,
+        deployments.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+        tokenizers.TOKENIZER_NAME_TO_CONFIG,
+    )
+    lists = (
+        models.ALL_MODELS_METADATA,
+        deployments.ALL_MODEL_DEPLOYMENTS,
+        tokenizers.ALL_TOKENIZER_CONFIGS,
+    )
+
+    def fail(prompt: lc.Prompt) -> str:
+        raise KeyboardInterrupt
+
+    before = [[*entries] for entries in (*names, *lists)]
+    result = call(look_up, name="mine", num_samples=1, lengths="4k")
+    assert [[*entries] for entries in (*names, *lists)] == before
+    assert result.scores.model[0] == "python/mine"
+    assert result.report().is_file()
+    with pytest.raises(KeyboardInterrupt):
+        call(fail, name="mine", num_samples=1, lengths="4k")
+    assert [[*entries] for entries in (*names, *lists)] == before
+    del deployments.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT["own/model"]
+    deployments.ALL_MODEL_DEPLOYMENTS.pop()
 
 
 @pytest.mark.parametrize("end", ["answer", "error", "await", "await error"])

@@ -238,8 +238,8 @@ def test_a_function_that_raises_fails_its_question(caplog: pytest.LogCaptureFixt
     answers = call(fail, quiet=False).answers.set_index("instance")
     assert sorted(asked) == [f"json_kv-{number}" for number in range(4)]
     failed = answers.loc["json_kv-2"]
-    assert failed.error == "bad_request: KeyError: 'no such layer'"
-    assert failed.failure == "request_failed"
+    assert failed.error == "KeyError: 'no such layer'"
+    assert (failed.failure, failed.failure_kind) == ("request_failed", "bad_request")
     assert (answers.score.drop("json_kv-2") == 1).all()
     assert "failed: 1 bad_request" in caplog.text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import resource
@@ -22,7 +23,10 @@ from tests.support.drawing import draw_in_new_processes, has_drawn
 
 SEED = 20260
 LIMIT = 60.0
-"""Seconds that a case may take; a busy machine makes quick ones slow."""
+"""Seconds of processor time that a case may take."""
+
+PATIENCE = 10
+"""How much longer a case may take by the clock: it may wait, and on a busy machine it has a part of a processor."""
 
 FILE_LIMIT = 512 << 20
 """Bytes that a case in a process of its own may write into one file."""
@@ -37,7 +41,7 @@ class Kind:
         targets: what reads such input.
         cases: how many `make fuzz` runs for each target.
         run: runs one case on a target with its own random generator; it raises anything if the outcome is wrong.
-        limit: seconds that a case may take.
+        limit: seconds of processor time that a case may take.
     """
 
     name: str
@@ -87,10 +91,18 @@ def about(error: BaseException) -> str:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise `HangError` in the block if it takes longer. This works only in the main thread."""
+    """Raise `HangError` in the block if it takes more processor time, or `PATIENCE` times as long by the clock.
 
-    def stop(signum: int, frame: object) -> NoReturn:
-        raise HangError(f"no outcome after {seconds:.0f} s")
+    This works only in the main thread.
+    """
+    processor_end = time.process_time() + seconds
+    clock_end = time.monotonic() + PATIENCE * seconds
+
+    def stop(signum: int, frame: object) -> None:
+        left = processor_end - time.process_time()
+        if left <= 0 or time.monotonic() >= clock_end:
+            raise HangError(f"no outcome after {seconds:.0f} s of processor time")
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0.01))
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -126,6 +138,8 @@ class Done:
 def run_forked(act: Callable[[], object], folder: Path, limit: float = LIMIT) -> Done:
     """Run `act` in a process of its own, in `folder`; `SystemExit` gives the process's status.
 
+    The process may take `limit` seconds of processor time, and `PATIENCE` times as long by the clock.
+
     The process has what this one has imported, so that it starts at once.
 
     Raises:
@@ -139,14 +153,14 @@ def run_forked(act: Callable[[], object], folder: Path, limit: float = LIMIT) ->
         if not child:
             if cannot_draw:
                 draw_in_new_processes()
-            _become(act, folder, out.fileno(), err.fileno())
+            _become(act, folder, limit, out.fileno(), err.fileno())
         status = _wait(child, limit)
         for file in (out, err):
             file.seek(0)
         return Done(status, out.read(), err.read().decode("utf-8", "replace"))
 
 
-def _become(act: Callable[[], object], folder: Path, out: int, err: int) -> NoReturn:
+def _become(act: Callable[[], object], folder: Path, limit: float, out: int, err: int) -> NoReturn:
     status = 70
     try:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -159,6 +173,8 @@ def _become(act: Callable[[], object], folder: Path, out: int, err: int) -> NoRe
             2, "w", encoding="utf-8", errors="backslashreplace", closefd=False
         )  # as Python has it
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, FILE_LIMIT))
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), most))
         os.chdir(folder)
         act()
         status = 0
@@ -175,15 +191,18 @@ def _become(act: Callable[[], object], folder: Path, out: int, err: int) -> NoRe
 
 def _wait(child: int, limit: float) -> int:
     """Return the child's exit status, or minus the number of the signal that ended it."""
-    end = time.monotonic() + limit
+    end = time.monotonic() + PATIENCE * limit
     try:
         while time.monotonic() < end:
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
                 child = 0
-                return os.waitstatus_to_exitcode(status)
+                exit_status = os.waitstatus_to_exitcode(status)
+                if exit_status == -signal.SIGXCPU:
+                    break
+                return exit_status
             time.sleep(0.005)
-        raise HangError(f"no outcome after {limit:.0f} s")
+        raise HangError(f"no outcome after {limit:.0f} s of processor time")
     finally:
         if child:
             os.killpg(child, signal.SIGKILL)

@@ -18,10 +18,9 @@ from helm.common.general import asdict_without_nones
 from helm.common.request import RequestResult
 
 from helm_longctx.benchmarks.helmet.verdicts import read_answer
-from helm_longctx.failures import failure_of
 from helm_longctx.judging.judge import WAIT, Judge, JudgeRequest
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.usage import usage_of
+from helm_longctx.models.results import failure_of, usage_of
 from helm_longctx.runs.journal import Journal
 from tests.benchmarks.helmet.fabricate_replies import answer_replies
 from tests.chaos.server import Http

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from helm_longctx.data.root import ENVIRONMENT
-from tests.fuzz.cases import Done, Kind
+from tests.fuzz.cases import PATIENCE, Done, Kind
 from tests.fuzz.commands import check
 from tests.fuzz.loaders import small_mirror
 from tests.fuzz.mutate import mutated_text
@@ -76,7 +76,7 @@ def _helm_run(arguments: list[str], folder: Path) -> Done:
     """Run `helm-run`, and return its outcome. HELM logs to standard error, of which only errors count as messages."""
     environment = {**os.environ, ENVIRONMENT: str(small_mirror()), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "helm.benchmark.run", *arguments], cwd=folder, env=environment, capture_output=True, timeout=LIMIT,
+        [sys.executable, "-m", "helm.benchmark.run", *arguments], cwd=folder, env=environment, capture_output=True, timeout=PATIENCE * LIMIT,
         check=False,
     )  # fmt: skip
     return Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))

@@ -101,9 +101,15 @@ def test_wrong_errors() -> None:
 
 
 def test_a_process_that_hangs_is_ended(tmp_path: Path) -> None:
-    """A process that takes too long is ended together with its case."""
-    with pytest.raises(HangError):
-        run_forked(lambda: time.sleep(60), tmp_path, 0.2)
+    """A process that waits or computes for too long is ended together with its case."""
+
+    def compute() -> None:
+        while True:
+            pass
+
+    for act in (lambda: time.sleep(60), compute):
+        with pytest.raises(HangError):
+            run_forked(act, tmp_path, 0.2)
     assert run_forked(lambda: print("out"), tmp_path) == Done(0, b"out\n", "")
 
 

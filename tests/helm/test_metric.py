@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.helm.metric import LongContextMetric
-from helm_longctx.models.apis.usage import Measures, Usage, with_measures, with_usage
+from helm_longctx.models.results import add_facts
+from helm_longctx.tasks.answer import Usage
 from tests.support.states import state
 
 
@@ -63,15 +64,15 @@ def test_speed_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.result
     monkeypatch.setattr("helm_longctx.helm.metric.find_prices", lambda deployment: None)
     usage = Usage(input_tokens=1000, cached_tokens=200, output_tokens=31)
-    measured = with_measures(
-        with_usage(one.result, usage), Measures(first_token_seconds=0.4, peak_memory=2.5)
-    )
+    measured = add_facts(one.result, usage=usage, first_token_seconds=0.4, peak_memory=2.5)
     got = means(replace(one, result=replace(measured, request_time=1.0)), plain)
     assert got["first_token_seconds", "json_kv"] == 0.4
     assert got["prefill_tokens_per_second", "json_kv"] == pytest.approx(800 / 0.4)
     assert got["decode_tokens_per_second", "json_kv"] == pytest.approx(30 / 0.6)
     assert (got["cached_share", "json_kv"], got["peak_memory", "json_kv"]) == (0.2, 2.5)
-    got = means(replace(other, result=replace(with_usage(other.result, usage), request_time=2.0)))
+    got = means(
+        replace(other, result=replace(add_facts(other.result, usage=usage), request_time=2.0))
+    )
     assert got["decode_tokens_per_second", "json_kv"] == 15.5
     assert ("prefill_tokens_per_second", "json_kv") not in got
 
@@ -90,7 +91,7 @@ def test_refused_and_too_long_requests_are_counted_apart() -> None:
     flagged.result.completions = [GeneratedOutput("", 0, [], finish_reason=policy)]
     for failed, error in (
         (filtered, "Content blocked by OpenAI filter"),
-        (too_long, "too_long: "),
+        (too_long, "context_length_exceeded"),
         (broken, "no"),
     ):
         failed.result.success, failed.result.error = False, error

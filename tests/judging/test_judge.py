@@ -34,7 +34,7 @@ from helm_longctx.judging.judge import (
 )
 from helm_longctx.models.apis import OpenAIClient
 from helm_longctx.models.apis.prices import PRICES, find_prices
-from helm_longctx.models.apis.usage import Usage
+from helm_longctx.tasks.answer import Usage
 from tests.judging.deployments import write_judges
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault

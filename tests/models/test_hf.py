@@ -20,8 +20,9 @@ from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.sending import Retries, Sender
+from helm_longctx.models.results import failure_of
 from helm_longctx.models.sampling import with_fields, with_sampling
 from helm_longctx.models.scoring import AnswerRequest, SpanRequest, distributions_of
 from helm_longctx.tasks.request_settings import Sampling

@@ -18,7 +18,7 @@ from helm.common.request import Request
 from helm_longctx.benchmarks.mrcr import tasks as mrcr
 from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
-from helm_longctx.models.apis.usage import usage_of
+from helm_longctx.models.results import usage_of
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("gguf")

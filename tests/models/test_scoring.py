@@ -15,16 +15,13 @@ from helm_longctx.errors import InputError
 from helm_longctx.models.apis.echo import find_answer_start
 from helm_longctx.models.apis.providers.openai import OpenAIClient
 from helm_longctx.models.scoring import (
-    WINDOW,
     ScoringRequest,
     check_scoring,
-    mean_logprob,
     scored_texts,
-    split_windows,
-    windows_of,
     windows_output,
     with_answers,
 )
+from helm_longctx.tasks.logprobs import WINDOW, mean_logprob, split_windows
 from tests.support.servers.echoing import EchoServer, copying
 
 CONTEXT = "The key of the door is 8813. Olive is a cat in Paris. "
@@ -66,7 +63,7 @@ def test_windows_of_a_text() -> None:
     assert mean_logprob(windows) == pytest.approx(fmean(values))
     assert mean_logprob(split_windows([-2.0, -4.0])) == -3.0
     assert len(split_windows([-1.0] * (2 * WINDOW - 1))) == 2
-    assert windows_of(windows_output(windows)) == windows
+    assert windows_output(windows).logprob == pytest.approx(sum(values))
 
 
 @pytest.mark.parametrize("tokens", [1_000, 1_500, 2_047, 2_300])

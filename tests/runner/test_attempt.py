@@ -14,6 +14,7 @@ from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.models.apis.sending import try_once
+from helm_longctx.models.results import describe_failure
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore
 
 REQUEST = Request(prompt="p")
@@ -83,7 +84,7 @@ def test_replies_that_are_no_answers(reply: dict[str, Any], error: str, cache: C
     """A reply that is not an answer fails and is not cached, even if the client calls it an answer."""
     made = try_once(client(cache, reply), REQUEST)
     assert not made.result.success
-    assert made.result.error.startswith(error)
+    assert describe_failure(made.result).startswith(error)
     assert try_once(client(cache, {"text": "x"}), REQUEST).result.completions[0].text == "x"
 
 
@@ -117,7 +118,10 @@ def test_causes_that_clients_leave_out(cache: Cache) -> None:
             return RequestResult(False, [], [], False, error=f"OpenAI error: {error}")
         raise AssertionError
 
-    assert try_once(send, REQUEST).result.error == "unreachable: OpenAI error: Connection error."
+    assert (
+        describe_failure(try_once(send, REQUEST).result)
+        == "unreachable: OpenAI error: Connection error."
+    )
 
 
 def test_exceptions_of_clients() -> None:
@@ -126,7 +130,10 @@ def test_exceptions_of_clients() -> None:
     def send(request: Request) -> RequestResult:
         raise NonRetriableException("not so")
 
-    assert try_once(send, REQUEST).result.error == "bad_request: NonRetriableException: not so"
+    assert (
+        describe_failure(try_once(send, REQUEST).result)
+        == "bad_request: NonRetriableException: not so"
+    )
 
 
 def test_a_cache_that_cannot_be_written(

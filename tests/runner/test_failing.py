@@ -20,8 +20,8 @@ from helm_longctx.failures import Failure
 from helm_longctx.runner import asking
 from helm_longctx.runner.asking import GIVE_UP, Breaker, Calls
 from helm_longctx.runner.sending import DEFAULT_TRIES
-from helm_longctx.runner.spending import Outcome
 from helm_longctx.runs.journal import NAME, read_answers
+from helm_longctx.tasks.answer import Answer
 from tests.runner.making import ENTRY, PlainClient, make_run
 
 PLAIN = ENTRY + "test/plain"
@@ -210,19 +210,20 @@ def test_threads_make_one_call_after_the_other() -> None:
             assert not thread.is_alive()
 
 
-def outcome(error: str) -> Outcome:
-    return Outcome.of(RequestResult(False, [], [], False, error=error))
+def missing_answer(kind: Failure) -> Answer:
+    """Return an answer that is missing."""
+    return Answer(failure=kind, error="no")
 
 
 def test_what_a_prompt_brings_about_is_not_the_servers_fault() -> None:
     """Refusals count as failures in a row only until a request was answered."""
     breaker = Breaker(100, has_answers=True)
     for _ in range(50):
-        breaker.add("a", outcome(f"{Failure.REFUSED.value}: no"))
+        breaker.add("a", missing_answer(Failure.REFUSED))
     for _ in range(GIVE_UP - 1):
-        breaker.add("a", outcome("temporary: gone"))
+        breaker.add("a", missing_answer(Failure.TEMPORARY))
     with pytest.raises(InputError, match="60 requests failed"):
-        breaker.add("a", outcome("temporary: gone"))
+        breaker.add("a", missing_answer(Failure.TEMPORARY))
 
 
 ADVICE = f"{' and '.join(EXTRAS['code'])}; install with: pip install 'helm-longctx[code]'"

@@ -15,12 +15,13 @@ from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import PRICES
-from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
+from helm_longctx.models.results import add_facts, usage_of
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import join_answers, most_follow_up_tokens, split_answers
 from helm_longctx.runner.resuming import find_answer, find_first_answer
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.journal import NAME
+from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.sample import Sample
 from tests.benchmarks.longbench_v2.fabricate import ROWS, build_longbench_v2, rows
 from tests.runner import making
@@ -50,7 +51,7 @@ class ReasoningClient(making.PlainClient):
             assert request.max_tokens == 128
             assert f"step by step: because {letter}\n\nBased on" in request.prompt
             text = f"The correct answer is ({letter})"
-        return with_usage(making.answered(text, cached=False), self.usage)
+        return add_facts(making.answered(text, cached=False), usage=self.usage)
 
 
 @pytest.fixture(autouse=True)

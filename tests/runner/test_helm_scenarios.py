@@ -203,7 +203,7 @@ def test_refused_requests_are_empty_answers(
         for each in json.loads(found[STATES])["request_states"]
         if not each["result"]["success"]
     ]
-    assert state["result"]["error"].startswith("refused: ")
+    assert state["result"]["facts"]["failure"] == "refused"
     assert [each["text"] for each in state["result"]["completions"]] == [""]
     assert JOURNAL in found
 

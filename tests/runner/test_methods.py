@@ -12,13 +12,14 @@ from helm.benchmark.runner import Runner
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.models.apis.usage import Usage, with_usage
+from helm_longctx.models.results import add_facts
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import follow_up
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import runner_arguments
 from helm_longctx.runs.journal import Shard
+from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.methods.prompts import FACT_TOKENS, FACTS
 from helm_longctx.tasks.sample import Sample
 from tests.runner import making
@@ -54,7 +55,7 @@ class FactsClient(making.PlainClient):
         )
         reason = {"reason": "length" if is_cut else "stop"}
         result = replace(result, completions=[replace(result.completions[0], finish_reason=reason)])
-        return with_usage(result, Usage(input_tokens=100, output_tokens=10))
+        return add_facts(result, usage=Usage(input_tokens=100, output_tokens=10))
 
 
 @pytest.fixture(autouse=True)

@@ -201,12 +201,12 @@ def test_a_bad_program_is_stopped(
     monkeypatch.setattr(programs, "MOST_SECONDS", 0.2)
     with serving():
         run = make(tmp_path, "bad,max_requests=7")
-    errors = [
-        state["result"].get("error")
-        for state in making.read(run, "scenario_state")["request_states"]
-    ]
+    states = making.read(run, "scenario_state")["request_states"]
+    errors = [state["result"].get("error") for state in states]
     assert sum(error is None for error in errors) == SAMPLES - 1
-    assert next(filter(None, errors)).startswith(f"bad_request: {reason}")
+    assert next(filter(None, errors)).startswith(reason)
+    kinds = [state["result"].get("facts", {}).get("failure") for state in states]
+    assert kinds.count("bad_request") == 1
     assert len(scores(run)) == SAMPLES - 1
 
 

@@ -15,9 +15,8 @@ from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import GeneratedOutput, RequestResult, Thinking
 
 import helm_longctx as lc
-from helm_longctx.failures import failure_of
 from helm_longctx.models.apis import OpenAIClient
-from helm_longctx.models.apis.usage import answer_of
+from helm_longctx.models.results import answer_of, failure_of
 from helm_longctx.results.boards import read_suite
 from helm_longctx.results.cells import bounds
 from helm_longctx.runner import LongContextRunner
@@ -241,7 +240,7 @@ def test_white_space_after_a_field() -> None:
     """White space that a server's parser has left is not scored; a plain answer keeps its own."""
     for thinking, expected in ((Thinking(REASONING), "xyz poem"), (None, "\n\nxyz poem\n")):
         output = GeneratedOutput("\n\nxyz poem\n", 0, [], {"reason": "stop"}, thinking=thinking)
-        assert answer_of(RequestResult(True, [], [output], False)).answer == expected
+        assert answer_of(RequestResult(True, [], [output], False)).text == expected
 
 
 @pytest.mark.parametrize("kind", ["pieces", "lists"])

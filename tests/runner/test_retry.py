@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER
-from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.baselines import lexical
+from helm_longctx.models.results import add_facts
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import join_answers, split_answers
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.resuming import COUNTED, earlier_name
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runs.journal import NAME, Shard
+from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.benchmarks.longbench_v2.fabricate import ROWS, build_longbench_v2
 from tests.runner import making
@@ -52,8 +53,9 @@ class WordyClient(making.PlainClient):
         result = making.answered("" if is_cut else lexical.answer(request.prompt), cached=False)
         reason = {"reason": "length" if is_cut else "stop"}
         result = replace(result, completions=[replace(result.completions[0], finish_reason=reason)])
-        return with_usage(
-            result, Usage(input_tokens=1000, output_tokens=min(needed, request.max_tokens))
+        return add_facts(
+            result,
+            usage=Usage(input_tokens=1000, output_tokens=min(needed, request.max_tokens)),
         )
 
 
@@ -227,7 +229,7 @@ def test_joined_answers_can_be_split(tokens: int, knows_first: bool, knows_last:
     def answer(text: str, knows: bool) -> RequestResult:
         result = making.answered(text, cached=False)
         return (
-            with_usage(result, Usage(input_tokens=100 + tokens, output_tokens=tokens))
+            add_facts(result, usage=Usage(input_tokens=100 + tokens, output_tokens=tokens))
             if knows
             else result
         )

@@ -11,6 +11,7 @@ from helm.clients import auto_client
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.baselines import lexical
+from helm_longctx.models.results import describe_failure, parse_result
 from helm_longctx.runner.cache import server_digest
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.prompts import full_prompt
@@ -141,7 +142,9 @@ def test_what_is_no_answer(tmp_path: Path) -> None:
         states = read(run, "scenario_state")["request_states"]
         failed = {full_prompt(run, state["instance"]["id"]): state["result"] for state in states}
         failed = {
-            prompt: result["error"] for prompt, result in failed.items() if not result["success"]
+            prompt: describe_failure(parse_result(result))
+            for prompt, result in failed.items()
+            if not result["success"]
         }
         assert failed.keys() == odd.keys()
         for prompt, fault in odd.items():

@@ -12,8 +12,9 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import PRICES
-from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.baselines import lexical
+from helm_longctx.models.results import add_facts
+from helm_longctx.tasks.answer import Usage
 from tests.runner import making
 
 PRICE = {"input": 100, "cached_input": 10, "output": 1000}
@@ -28,7 +29,9 @@ class PaidClient(making.PlainClient):
     def make_request(self, request: Request) -> RequestResult:
         """Return an answer that costs money."""
         self.asked.append(request.prompt)
-        return with_usage(making.answered(lexical.answer(request.prompt), cached=False), self.usage)
+        return add_facts(
+            making.answered(lexical.answer(request.prompt), cached=False), usage=self.usage
+        )
 
 
 @pytest.fixture
@@ -70,7 +73,7 @@ class DearClient(PaidClient):
         usage = Usage(
             input_tokens=len(request.prompt.encode()) + 50, output_tokens=request.max_tokens
         )
-        return with_usage(result, usage)
+        return add_facts(result, usage=usage)
 
 
 def test_requests_in_flight_keep_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helm.common.request import ErrorFlags, RequestResult
+from helm.common.request import RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, label_error
+from helm_longctx.failures import Failure
 from helm_longctx.models.baselines import lexical
+from helm_longctx.models.results import failure_of, make_failure
 from helm_longctx.results.reading import read_run
 from helm_longctx.runner.windows import SizedResult, WaitingPrompts, name_window
 from helm_longctx.runs.files import RUN_SPEC, read_json
@@ -103,9 +104,7 @@ def test_a_window_for_no_prompt(tmp_path: Path) -> None:
 
 
 def refused(words: str) -> RequestResult:
-    error = label_error(Failure.BAD_REQUEST, words)
-    flags = ErrorFlags(is_retriable=False)
-    return RequestResult(False, [], [], False, error=error, error_flags=flags)
+    return make_failure(Failure.BAD_REQUEST, words)
 
 
 def test_only_lengths_name_a_window() -> None:

@@ -16,12 +16,9 @@ import numpy as np
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.apps.gate.distributions import Asked
-from helm_longctx.models.scoring import (
-    AnswerRequest,
-    Distribution,
-    SpanRequest,
-    with_distributions,
-)
+from helm_longctx.models.results import add_facts
+from helm_longctx.models.scoring import AnswerRequest, SpanRequest
+from helm_longctx.tasks.logprobs import Distribution
 
 END = "<|end|>"
 WORDS = [f" {first}{second}" for first in ("ba", "ke", "lo", "mi", "nu") for second in "dfgklmnt"]
@@ -91,15 +88,15 @@ class Side:
         """Return the result of a request."""
         if isinstance(request, SpanRequest):
             text = f"{request.prompt[::-1]}" if self.swaps else request.prompt
-            parts = [self._read(text, span) for span in request.spans]
-            return with_distributions(_result(""), parts)
+            parts = tuple(tuple(self._read(text, span)) for span in request.spans)
+            return add_facts(_result(""), distributions=parts)
         tokens, rows = self._write(request.prompt)
         if not isinstance(request, AnswerRequest):
             return _result("".join(tokens))
         if self.swaps:
             others = (self._write(request.prompt + word)[1] for word in WORDS)
             rows = next(other for other in others if other) if tokens else []
-        return with_distributions(_result("".join(tokens)), [rows])
+        return add_facts(_result("".join(tokens)), distributions=(tuple(rows),))
 
     def _write(self, prompt: str) -> tuple[list[str], list[Distribution]]:
         chance = Random(_hash("write", self.model.seed, prompt))

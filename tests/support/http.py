@@ -6,6 +6,6 @@ from typing import Any
 
 import openai
 
-from helm_longctx.models.apis.guard import http_library
+from helm_longctx.models.apis.transport import http_library
 
-HTTP: Any = http_library(openai.DefaultHttpxClient)
+HTTP: Any = http_library(openai)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from helm.benchmark.run_spec import RunSpec
 
+from helm_longctx.runs.records import RECORDS
 from helm_longctx.tasks.metric_names import MEASURED
 
 FILES = (
@@ -34,5 +35,5 @@ def read_all(run: Path) -> dict[str, bytes]:
         name: seconds.sub(b"", times.sub(b"", (run / name).read_bytes()))
         for name in (*FILES, *PROMPTS)
     }
-    assert {path.name for path in run.iterdir()} == {*files, ".lock"}
+    assert {path.name for path in run.iterdir()} == {*files, RECORDS, ".lock"}
     return files

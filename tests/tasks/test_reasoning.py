@@ -178,7 +178,7 @@ def test_linear_time(unit: str) -> None:
     """A megabyte of the worst text takes less than seconds."""
     for before in ("", "analysis", "analysis ", "[THINK]x[/THINK]", "<|channel|>analysis", "<a>"):
         output = before + unit * (1_000_000 // len(unit))
-        start = time.perf_counter()
+        start = time.process_time()
         split_reasoning(output)
         may_contain_reasoning(output)
-        assert time.perf_counter() - start < 5
+        assert time.process_time() - start < 5

@@ -16,15 +16,19 @@ from helm_longctx.results.statistics.intervals import standard_error
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
+    STATES,
     STATS,
+    State,
     find_runs,
+    find_sample,
     read_json,
     read_rows,
     read_run_spec,
+    read_states,
     read_undamaged,
     reading,
+    repeat_of,
 )
-from helm_longctx.runs.scores import Answer, read_answers
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label
@@ -184,12 +188,12 @@ def write_files(suite: Path, folder: Path) -> None:
             responses = folder / "responses" / f"{run.name}.jsonl"
             try:
                 with responses.open("w", encoding="utf-8") as file:
-                    for answer in read_answers(run):
-                        _write_line(file, _describe_response(answer))
-                for answer in read_answers(run):
+                    for state in read_states(run / STATES):
+                        _write_line(file, _describe_response(state))
+                for state in read_states(run / STATES):
                     # Repeats are of the same instances.
-                    if not answer.key[2]:
-                        _write_line(instances, {"run": run.name, **answer.state["instance"]})
+                    if repeat_of(state) == 0:
+                        _write_line(instances, {"run": run.name, **state["instance"]})
                 for row in read_rows(run / INSTANCE_STATS):
                     _write_line(statistics, {"run": run.name, **row})
             except InputError:
@@ -203,13 +207,17 @@ def write_files(suite: Path, folder: Path) -> None:
             pass
 
 
-def _describe_response(answer: Answer) -> dict[str, Any]:
-    result = answer.state.get("result") or {}
+def _describe_response(state: State) -> dict[str, Any]:
+    """Return the result of a request as HELM has it, with what is known of the answer besides."""
+    result = state.get("result") or {}
+    instance = state["instance"]
+    sample = find_sample(instance)
     return {
-        "id": answer.key[1],
-        "task": answer.key[0] or None,
-        "repeat": answer.key[2],
-        "generated_data": answer.sample is not None and answer.sample.source == GENERATED_SOURCE,
+        "id": instance["id"],
+        "task": instance.get("sub_split"),
+        "repeat": repeat_of(state),
+        "generated_data": sample is not None and sample.source == GENERATED_SOURCE,
+        "facts": result.get("facts"),
         "success": result.get("success"),
         "completions": result.get("completions"),
         "error": result.get("error"),

@@ -35,8 +35,10 @@ from helm_longctx.errors import InputError, is_format_error
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.cells import score_tables
 from helm_longctx.results.suite import report_path, suite_path
-from helm_longctx.runs.files import STATES, STATS, read_states
+from helm_longctx.runs.files import STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
+from helm_longctx.runs.records import read_records
+from helm_longctx.tasks.answer import Answer, Usage
 from helm_longctx.tasks.entry import check_entry, fetch_command, parse_entry, split_entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.lengths import parse_length
@@ -231,14 +233,16 @@ def _print_end(
     if local:
         (model,) = local["models"]
         print_table(_score_table(model, local["entries"], boards))
-        files = (path.parent / STATES for path in _find_runs(folder, [model]))
-        results = [state["result"] for path in files for state in read_states(path)]
-        usages = [result["completions"][0]["finish_reason"]["usage"] for result in results]
-        names = ("input_tokens", "cached_tokens", "output_tokens")
-        read, reused, written = (sum(usage[name] for usage in usages) for name in names)
-        seconds = sum(result["request_time"] for result in results)
+        answers: list[Answer] = []
+        for stats in _find_runs(folder, [model]):
+            answers += [record.answer for record in read_records(stats.parent)]
+        usage = Usage.sum(answer.usage for answer in answers if answer.usage)
+        read = usage.input_tokens
+        reused = usage.cached_tokens
+        written = usage.output_tokens
+        seconds = sum(answer.seconds or 0.0 for answer in answers)
         print(
-            f"Its {len(results)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
+            f"Its {len(answers)} prompts have {read:,} tokens, of which {reused:,} were in a prefix read just before;"
             f" it wrote {written:,} tokens. This took {seconds:.0f} seconds:"
             f" {(read - reused + written) / seconds:.0f} tokens a second."
         )

@@ -12,6 +12,7 @@ from typer.main import get_command
 from helm_longctx._version import VERSION
 from helm_longctx.apps.app import Command, find_apps, find_own_apps
 from helm_longctx.config.shared import LOG_FORMAT
+from helm_longctx.environment import check_encoding
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
@@ -181,6 +182,7 @@ def main() -> None:
     redact_logs()
     redact_uncaught()
     try:
+        check_encoding()
         raise SystemExit(_run_command())
     except InputError as error:
         print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)

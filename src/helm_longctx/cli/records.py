@@ -197,9 +197,11 @@ def show(
     if sent:
         # What the run's files say about an answer in addition to its text; for a failed request, its error.
         for result in (state.get("result") or {} for state in find_states(folder, instance)):
-            facts = {"error": result.get("error")}
-            if result.get("success"):
-                facts = result["completions"][0].get("finish_reason") or {}
+            facts = result.get("facts") or {}
+            if not result.get("success"):
+                facts = {**facts, "error": result.get("error")}
+            elif reason := result["completions"][0].get("finish_reason"):
+                facts = {**reason, **facts}
             print(json.dumps(facts, ensure_ascii=False))
         return
     # The bytes must be unchanged, because the run's files have their SHA-256.

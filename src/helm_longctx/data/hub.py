@@ -253,7 +253,7 @@ class HubFile(SingleFile):
 
     Args:
         setting: name of an environment variable that can name another repository with the same file.
-        commit: commit of the repository; empty for the latest one.
+        commit: commit of `repo`; empty for the latest one. Of another repository, the latest commit is read.
         sha256: SHA-256 of the file; empty if it is not known. The file is then checked only against the hub's digest.
     """
 
@@ -274,6 +274,11 @@ class HubFile(SingleFile):
         return os.environ.get(self.setting or "") or self.repo
 
     @property
+    def revision(self) -> str:
+        """The commit of the repository to download it from; empty for the latest one."""
+        return self.commit if self.repo_id == self.repo else ""
+
+    @property
     def remedy(self) -> str:
         """What to do if the server refuses access, in addition to setting a token."""
         return (
@@ -282,7 +287,7 @@ class HubFile(SingleFile):
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file, and return its origin."""
-        path, source = _download(self.repo_id, self.name, self.kind, self.commit, self.sha256)
+        path, source = _download(self.repo_id, self.name, self.kind, self.revision, self.sha256)
         shutil.copyfile(path, part)
         return source
 
@@ -290,13 +295,13 @@ class HubFile(SingleFile):
         """Return the first row of a file of JSON lines, or of an array of objects."""
         if self.kind != "dataset" or not self.name.endswith(JSON):
             return {}
-        with _open_file(self.repo_id, self.name, self.commit) as file:
+        with _open_file(self.repo_id, self.name, self.revision) as file:
             return {self.path: first_json_content(file)}
 
     @property
     def pin(self) -> Pin:
         """The commit and the digest that are checked."""
-        return Pin(self.repo_id, self.kind, self.commit, (self.name,), {self.name: self.sha256})
+        return Pin(self.repo_id, self.kind, self.revision, (self.name,), {self.name: self.sha256})
 
     @property
     def stored_sha256(self) -> Mapping[str, str]:
@@ -305,7 +310,7 @@ class HubFile(SingleFile):
 
     def find_differences(self) -> list[str]:
         """Compare the digest, if it is known."""
-        commit = self.commit or list_files(self.repo_id, kind=self.kind)[0]
+        commit = self.revision or list_files(self.repo_id, kind=self.kind)[0]
         return compare_digests(self.repo_id, commit, {self.name: self.sha256}, self.kind)
 
     def origin(self, root: DataRoot) -> str:

@@ -51,6 +51,8 @@ class Release:
         setting: environment variable that can name a repository, `org/name[@revision]`, that holds the release
             unpacked, at its top or under `prefix`.
         archive: name of the archive in the repository, a gzip-compressed tar file.
+        commit: commit of the repository; empty for the latest one.
+        sha256: SHA-256 of the archive; empty if it is not known. It is then checked only against the hub's digest.
     """
 
     repo: str
@@ -58,6 +60,8 @@ class Release:
     folder: str
     archive: str = "data.tar.gz"
     prefix: str = "data/"
+    commit: str = ""
+    sha256: str = ""
 
     def member(self, path: str) -> str:
         """Return the archive's name of a file under the data root, or raise an `InputError` if it is not in it."""
@@ -82,8 +86,10 @@ class ReleaseFile(SingleFile):
 
     @property
     def pin(self) -> Pin:
-        """The archive, of which no digest is known."""
-        return Pin(self.release.repo, "dataset", "", (self.release.archive,))
+        """The archive, its commit and its digest."""
+        release = self.release
+        digests = {release.archive: release.sha256}
+        return Pin(release.repo, "dataset", release.commit, (release.archive,), digests)
 
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of the file if it is JSON and stands in the first part of the archive."""
@@ -229,14 +235,19 @@ def _fetch_archive(
 def _locate(release: Release) -> tuple[str, str, int, str]:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    commit, _ = hub.list_files(release.repo, "main")
+    commit, _ = hub.list_files(release.repo, release.commit or "main")
     url = hf_hub_url(release.repo, release.archive, repo_type="dataset", revision=commit)
     metadata = get_hf_file_metadata(url)
     if not metadata.size or not re.fullmatch(r"[0-9a-f]{64}", metadata.etag or ""):
         raise InputError(
             f"the hub's response has no size and SHA-256 of {release.archive}; check HF_ENDPOINT"
         )
-    return commit, url, metadata.size, str(metadata.etag)
+    expected = str(metadata.etag)
+    if release.sha256 and expected != release.sha256:
+        raise InputError(
+            f"the hub has {release.archive} with SHA-256 {expected}, expected {release.sha256}; {USE_A_MIRROR}"
+        )
+    return commit, url, metadata.size, expected
 
 
 def _fetch_single(

@@ -83,9 +83,11 @@ def evaluate(
     given_arguments = dict(locals())
     # HELM is imported when a function is called, so that `import helm_longctx` stays fast.
     from helm_longctx.config.shared import set_log_levels, show_log
+    from helm_longctx.environment import check_encoding
     from helm_longctx.evaluation.turns import take_turn
     from helm_longctx.runner.interruptions import interruptible
 
+    check_encoding()
     if resume not in (True, False, ANYWAY):
         raise bad_argument("evaluate", "resume", resume, ("True", "False", repr(ANYWAY)))
     with interruptible(lambda: "answers are kept; resume=True continues"), take_turn():
@@ -191,12 +193,14 @@ def _make_runs(
     """Make the runs, and return their results."""
     from helm.benchmark.runner import RunnerError
 
+    import helm_longctx.plugin  # noqa: F401 - what it registers once stays registered
     from helm_longctx.config.load import load_config
     from helm_longctx.config.plan import make_plan, read_limits
     from helm_longctx.config.shared import fill_registries
     from helm_longctx.environment import give_settings
     from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult
+    from helm_longctx.models.registration import restore_registries
     from helm_longctx.results.reading import read_results
     from helm_longctx.results.suite import suite_path
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
@@ -207,6 +211,7 @@ def _make_runs(
     with ExitStack() as stack:
         stack.enter_context(give_settings(read_limits(config)))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        stack.enter_context(restore_registries())
         fill_registries(config.local_path)
         for each in objects.values():
             stack.enter_context(register(each, folder))

@@ -2,14 +2,24 @@
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Iterator
+from concurrent import futures
+from concurrent.futures import thread as thread_pools
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.models.objects import is_asked
+from helm_longctx.models.objects import is_asked, list_asked_threads
 
 _log = logging.getLogger(__name__)
+
+_NESTED = "evaluate: a function that a call of evaluate asks cannot call evaluate itself; call it afterwards"
+
+_PAUSE = 1.0
+"""Seconds between two looks at whether the call that works waits for the one that waits for it."""
 
 
 class _Turn:
@@ -28,22 +38,76 @@ def take_turn() -> Iterator[None]:
     """Wait until no other call of this process works, and work while the block runs.
 
     Raises:
-        InputError: the call is made by a function that another call asks, or in its thread, so that both would wait.
+        InputError: the call is made by a function that another call asks, in its thread, or in one that it waits for, so
+            that both would wait.
     """
     if is_asked() or _turn.holder == threading.get_ident():
-        raise InputError(
-            "evaluate: a function that a call of evaluate asks cannot call evaluate itself; call it afterwards"
-        )
+        raise InputError(_NESTED)
     turn = _turn
     if not turn.lock.acquire(blocking=False):
         _log.warning("evaluate waits for another call of this process")
-        turn.lock.acquire()
+        while not turn.lock.acquire(timeout=_PAUSE):
+            if is_awaited(threading.current_thread(), list_asked_threads()):
+                raise InputError(_NESTED)
     try:
         turn.holder = threading.get_ident()
         yield
     finally:
         turn.holder = None
         turn.lock.release()
+
+
+def is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
+    """Return whether one of some threads waits until a thread has ended or has computed a `Future`, or would by others.
+
+    Args:
+        waiting: the identifiers of the threads.
+    """
+    frames = sys._current_frames()
+    stacks = {ident: [*_iterate_frames(frame)] for ident, frame in frames.items()}
+    seen: set[int] = set()
+    while waiting:
+        seen |= waiting
+        awaited = [each for ident in waiting for each in _find_waits(stacks.get(ident, []))]
+        if any(each is thread for each in awaited):
+            return True
+        computing = {
+            ident
+            for ident, stack in stacks.items()
+            if any(each is future for future in awaited for each in _find_computations(stack))
+        }
+        if thread.ident in computing:
+            return True
+        ended = {each.ident for each in awaited if isinstance(each, threading.Thread)}
+        waiting = {ident for ident in computing | ended if ident is not None} - seen
+    return False
+
+
+def _iterate_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _find_waits(stack: list[FrameType]) -> list[Any]:
+    """Return the threads and futures that a thread waits for."""
+    awaited: list[Any] = []
+    for frame in stack:
+        code = frame.f_code
+        if code in (threading.Thread.join.__code__, futures.Future.result.__code__):
+            awaited.append(frame.f_locals.get("self"))
+        elif code is futures.wait.__code__:
+            awaited += [*frame.f_locals.get("fs", ())]
+        elif code is futures.as_completed.__code__:
+            awaited += [*frame.f_locals.get("pending", ())]
+    return awaited
+
+
+def _find_computations(stack: list[FrameType]) -> list[Any]:
+    """Return the futures that a thread computes."""
+    run = thread_pools._WorkItem.run.__code__
+    items = [frame.f_locals.get("self") for frame in stack if frame.f_code is run]
+    return [item.future for item in items if item is not None]
 
 
 def _start_anew() -> None:

@@ -7,7 +7,8 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.request import GeneratedOutput
 
 from helm_longctx.helm.metric import LongContextMetric
-from helm_longctx.models.scoring import WINDOW, mean_logprob, windows_of
+from helm_longctx.models.results import facts_of
+from helm_longctx.tasks.logprobs import WINDOW, mean_logprob
 from helm_longctx.tasks.metric_names import (
     ANSWER_LOGPROB,
     MEAN_LOGPROB,
@@ -27,7 +28,8 @@ class LikelihoodMetric(LongContextMetric):
         outputs = state.result.completions
         answers = state.request.answers
         if not answers:
-            windows = windows_of(outputs[0])
+            windows = facts_of(state.result).windows
+            assert windows is not None
             logprob = mean_logprob(windows)
             yield MAIN_METRIC, math.exp(logprob)
             yield MEAN_LOGPROB, logprob

@@ -26,25 +26,11 @@ from helm.benchmark.metrics.metric import (
 from helm.benchmark.metrics.metric_name import MetricContext, MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat, merge_stat
-from helm.common.request import RequestResult
 
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.prices import Prices, find_prices
-from helm_longctx.models.apis.usage import (
-    Usage,
-    answer_of,
-    find_other_model,
-    is_empty,
-    is_only_in_reasoning,
-    is_repeating,
-    measures_of,
-    model_of,
-    output_truncated,
-    steps_of,
-    suspects_reasoning,
-    thinking_unfinished,
-    usage_of,
-)
+from helm_longctx.models.results import answer_of, failure_of, is_output_cut, usage_of
+from helm_longctx.tasks.answer import Answer, Usage
 from helm_longctx.tasks.judge_scores import JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import (
     GENERATED_DATA,
@@ -198,40 +184,35 @@ class LongContextMetric(Metric):
     def answer_values(self, state: RequestState) -> Iterator[tuple[str, float | None]]:
         """Yield the name and the value of each statistic of one answer."""
         sample = Sample.from_json(state.instance.extra_data)
-        failure = failure_of(state.result) if state.result else Failure.UNKNOWN
+        answer = answer_of(state.result) if state.result else Answer(failure=Failure.UNKNOWN)
+        failure = answer.failure
         if state.result and failure is None:
-            yield "request_cached", float(state.result.cached)
-            yield "output_truncated", float(output_truncated(state.result))
-            yield "thinking_unfinished", float(thinking_unfinished(state.result))
-            yield "answer_empty", float(is_empty(state.result))
-            yield "answer_in_reasoning", float(is_only_in_reasoning(state.result))
-            yield (
-                "reasoning_suspected",
-                float(suspects_reasoning(state.result, references(state))),
-            )
-            yield "answer_repeats", float(is_repeating(state.result))
-            is_long = len(answer_of(state.result).answer) > MOST_SCORED
-            yield "answer_scored_in_part", float(is_long)
-            if usage := usage_of(state.result):
-                yield (
-                    "prompt_cut_by_server",
-                    float(find_cut(sample, usage.counted_tokens, self._limit) is not None),
-                )
-                steps = [Usage(*counts) for counts in steps_of(state.result).get("usages", ())]
-                yield from _usage_values(
-                    usage, steps, self._find_prices(state.request.model_deployment)
-                )
-            yield from _step_values(state.result, sample)
-            if model_of(state.result):
-                yield "other_model", float(find_other_model(state.result) is not None)
+            yield "request_cached", float(answer.is_cached)
+            yield "output_truncated", float(is_output_cut(state.result))
+            yield "thinking_unfinished", float(answer.is_thinking_unfinished)
+            yield "answer_empty", float(answer.is_empty)
+            yield "answer_in_reasoning", float(answer.is_only_in_reasoning)
+            yield "reasoning_suspected", float(answer.suspects_reasoning(references(state)))
+            yield "answer_repeats", float(bool(answer.is_repeating))
+            yield "answer_scored_in_part", float(len(answer.text) > MOST_SCORED)
+            if answer.usage is not None:
+                counted = answer.usage.counted_tokens
+                is_cut = find_cut(sample, counted, self._limit) is not None
+                yield "prompt_cut_by_server", float(is_cut)
+                steps = answer.steps.usages if answer.steps else ()
+                prices = self._find_prices(state.request.model_deployment)
+                yield from _usage_values(answer.usage, steps, prices)
+            yield from _step_values(answer, sample)
+            if answer.served_model:
+                yield "other_model", float(answer.other_model is not None)
             yield from self._scores(state, sample)
         for name in ("depth", "input_tokens", "prompt_tokens"):
             if (value := getattr(sample, name)) is not None:
                 yield name, value
         # Each request has all three statistics, so that their means are shares of all requests.
-        counted = failure and FAILURE_METRICS.get(failure, OTHER_FAILURES)
+        own = FAILURE_METRICS.get(failure, OTHER_FAILURES) if failure else None
         for name in (*FAILURE_METRICS.values(), OTHER_FAILURES):
-            yield name, float(name == counted)
+            yield name, float(name == own)
         if notes := [note for note in (state.annotations or {}).values() if note]:
             # An answer has one annotator. If it had several, the largest value would be right.
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
@@ -246,7 +227,7 @@ class LongContextMetric(Metric):
         ):
             yield "request_seconds", state.result.request_time
             if failure is None:
-                yield from _efficiency(state.result, state.result.request_time)
+                yield from _efficiency(answer, state.result.request_time)
 
     def _scores(self, state: RequestState, sample: Sample) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
@@ -362,15 +343,14 @@ def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:
             )
 
 
-def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, float]]:
+def _efficiency(answer: Answer, seconds: float) -> Iterator[tuple[str, float]]:
     """Yield the speed and the memory of an answer, as far as they were measured."""
-    usage = usage_of(result)
-    measures = measures_of(result)
-    first = measures.first_token_seconds
+    usage = answer.usage
+    first = answer.first_token_seconds
     if first is not None:
         yield "first_token_seconds", first
-    if measures.peak_memory is not None:
-        yield "peak_memory", measures.peak_memory
+    if answer.peak_memory is not None:
+        yield "peak_memory", answer.peak_memory
     if usage is None:
         return
     if first:
@@ -385,21 +365,21 @@ def _efficiency(result: RequestResult, seconds: float) -> Iterator[tuple[str, fl
         yield "decode_tokens_per_second", tokens / rest
 
 
-def _step_values(result: RequestResult, sample: Sample) -> Iterator[tuple[str, float]]:
+def _step_values(answer: Answer, sample: Sample) -> Iterator[tuple[str, float]]:
     """Yield the numbers of an answer of several requests: how many, and what its method has noted."""
-    steps = steps_of(result)
-    requests = steps.get("requests", len(result.completions))
-    if steps or requests > 1:
+    requests = answer.steps.requests if answer.steps else 1 + len(answer.earlier)
+    if answer.steps or requests > 1:
         yield "requests", float(requests)
-    yield from (
-        (name, float(steps[name])) for name in ("compactions", "retained_tokens") if name in steps
-    )
+    notes = answer.steps.notes if answer.steps else {}
+    for name in ("compactions", "retained_tokens"):
+        if name in notes:
+            yield name, float(notes[name])
     if sample.read:
         yield "stream_tokens", float(sample.read[0])
         if sample.read[1] is not None:
             yield "evidence_read", float(sample.read[1])
-    if "cuts" in steps and sample.depth is not None:
-        yield "fact_compactions", float(sum(cut > sample.depth for cut in steps["cuts"]))
+    if "cuts" in notes and sample.depth is not None:
+        yield "fact_compactions", float(sum(cut > sample.depth for cut in notes["cuts"]))
 
 
 def _usage_values(
@@ -422,10 +402,10 @@ def scored_record(state: RequestState, sample: Sample) -> Record:
     assert state.result
     # The model continued the prefix, and the official code scores both together (HELMET eval.py:101).
     prefix = sample.answer_prefix if sample.style == "completion" and sample.prefix_scored else ""
-    split = answer_of(state.result)
+    answer = answer_of(state.result)
     # As in the official code, the prefix comes before the reasoning, which is removed with it.
-    has_reasoning = split.reasoning is not None and not split.is_open
-    prediction = split.answer if has_reasoning else prefix + split.answer
+    has_reasoning = answer.reasoning is not None and not answer.has_open_reasoning
+    prediction = answer.text if has_reasoning else prefix + answer.text
     record = {
         **sample.record,
         **(state.annotations or {}),

@@ -35,8 +35,9 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.models.apis.guard import LimitedBody, guard_library
+from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
+from helm_longctx.models.apis.transport import LimitedBody, guard_library
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught, warn_once
 from helm_longctx.redaction.origin import check_origin, is_direct
@@ -179,12 +180,20 @@ def _tell_whose_client(theirs: Any, self: Any, model_deployment_name: str) -> An
         _take_tokenizers.apply()
     try:
         client = theirs(self, model_deployment_name)
-        # The packages of providers are attributes of HELM's clients.
-        for library in getattr(client, "__dict__", {}).values():
-            guard_library(library)
+        if not isinstance(client, ApiClient):
+            _guard_client(client)
         return client
     finally:
         client_in_the_making.reset(token)
+
+
+def _guard_client(client: Any) -> None:
+    """Have the packages of providers send by our transport. They are attributes of HELM's clients."""
+    attributes = getattr(client, "__dict__", {})
+    for name, library in list(attributes.items()):
+        guarded = guard_library(library)
+        if guarded is not library:
+            setattr(client, name, guarded)
 
 
 _FIRST = "helm_longctx_first_address"

@@ -15,7 +15,6 @@ from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.judge import (
@@ -28,6 +27,7 @@ from helm_longctx.judging.judge import (
     parse_judges,
 )
 from helm_longctx.judging.keys.client import UnavailableClient, check_judge, find_official_judge
+from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.judgement import ANSWER, Judgement
 from helm_longctx.tasks.sample import Sample

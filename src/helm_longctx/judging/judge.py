@@ -26,10 +26,11 @@ from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Retries, Sender
-from helm_longctx.models.apis.usage import Usage, answer_of, output_truncated, usage_of
+from helm_longctx.models.results import answer_of, describe_failure, is_output_cut, usage_of
 from helm_longctx.models.sampling import SampledRequest
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error, digest
 from helm_longctx.redaction.text import redact
+from helm_longctx.tasks.answer import Usage
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient
@@ -160,7 +161,7 @@ class Judge:
                 usages.append(usage_of(result) or estimate)
             verdict = _parse(request, text) if text else None
             # A verdict at the very end of a cut reply could be only its beginning, as `GRADE: 1` of `GRADE: 10`.
-            is_open = text and output_truncated(result) and (text[-1].isalnum() or text[-1] == ".")
+            is_open = text and is_output_cut(result) and (text[-1].isalnum() or text[-1] == ".")
             if is_open and verdict is not None and _parse(request, f"{text}0") != verdict:
                 # Scorers read the text, so it is not kept.
                 text = None
@@ -197,7 +198,7 @@ class Judge:
         except InputError as error:
             return f"the call failed: {describe_error(error)}"
         if not attempt.has_reply:
-            return f"the call failed: {attempt.result.error}"
+            return f"the call failed: {describe_failure(attempt.result)}"
         # A reply without a verdict is kept, too, because it is paid for: another one is requested under another number.
         attempt.cache_replies()
         return attempt.outcome if isinstance(attempt.outcome, RequestResult) else attempt.result
@@ -210,7 +211,7 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     codes read verdicts from answers.
     """
     completion = result.completions[0] if result.completions else None
-    is_cut = output_truncated(result)
+    is_cut = is_output_cut(result)
     if completion is None or not completion.text:
         error = redact(result.error or "")
         empty = (
@@ -223,9 +224,9 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
         completion.text, str
     ):  # HELM's clients pass on any JSON value in the place of the text
         return None, "the reply is not text"
-    split = answer_of(result)
-    text = split.answer
-    if split.is_open:
+    answer = answer_of(result)
+    text = answer.text
+    if answer.has_open_reasoning:
         return None, f"the reply ended at the token limit within its reasoning; {MORE_TOKENS}"
     if is_cut:
         return text, "the reply ended at the token limit without a verdict"

@@ -20,7 +20,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.protocol import failure_result
+from helm_longctx.models.results import make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.redaction.abbreviation import describe_error
 
@@ -50,13 +50,25 @@ def is_asked() -> bool:
     return asking is not None and not asking.is_over
 
 
+_asked_threads: list[int] = []
+"""The identifiers of the threads in which functions are asked, once for each question."""
+
+
+def list_asked_threads() -> set[int]:
+    """Return the identifiers of the threads in which functions of a call of `evaluate` are asked at this moment."""
+    return {*_asked_threads}
+
+
 @contextmanager
 def _mark_as_asked() -> Iterator[None]:
     asking = _Asking()
     token = _ASKING.set(asking)
+    thread = threading.get_ident()
+    _asked_threads.append(thread)
     try:
         yield
     finally:
+        _asked_threads.remove(thread)
         # Tasks and threads that the function started have copies of the context, which a reset does not reach.
         asking.is_over = True
         _ASKING.reset(token)
@@ -300,7 +312,7 @@ class FunctionClient(Client):
             raise
         except Exception as error:  # of the user's code
             # A failing question must not be asked again and again, as a server's temporary failure is.
-            return failure_result(
+            return make_failure(
                 Failure.BAD_REQUEST, f"{type(error).__name__}: {describe_error(error)}"
             )
         if not isinstance(text, str):

@@ -1,5 +1,7 @@
 """Registers with HELM the baseline models, their tokenizer, and the deployments that come with the package."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from importlib import resources
 from typing import Any
@@ -32,6 +34,32 @@ _MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
 WORDS = "longctx/words"
 """The baselines' tokenizer: words and punctuation marks. Suites that generate prompts of a given length count tokens
 with it. It needs no download."""
+
+
+@contextmanager
+def restore_registries() -> Iterator[None]:
+    """Give HELM's registries the entries again that they had before the block."""
+    listed: tuple[list[Any], ...] = (
+        models.ALL_MODELS_METADATA,
+        deployments.ALL_MODEL_DEPLOYMENTS,
+        tokenizers.ALL_TOKENIZER_CONFIGS,
+    )
+    named: tuple[dict[str, Any], ...] = (
+        models.MODEL_NAME_TO_MODEL_METADATA,
+        deployments.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+        tokenizers.TOKENIZER_NAME_TO_CONFIG,
+    )
+    lists_before = [[*entries] for entries in listed]
+    names_before = [{**entries} for entries in named]
+    try:
+        yield
+    finally:
+        # Other modules hold these lists and dictionaries, so they are changed and not replaced.
+        for entries, before in zip(listed, lists_before, strict=True):
+            entries[:] = before
+        for names, entries_before in zip(named, names_before, strict=True):
+            names.clear()
+            names.update(entries_before)
 
 
 def register() -> None:

@@ -4,21 +4,17 @@ The client of a deployment that can answer them has `score_support`, which the r
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from helm.common.request import GeneratedOutput, Request, RequestResult, Token
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
+from helm_longctx.models.results import facts_of
 from helm_longctx.models.sampling import with_fields
-
-WINDOW = 1024
-"""Tokens of a text whose mean log-probability is one value of its curve."""
-
-LEAST_LEFT = 1e-6
-"""The least probability of all tokens that are not told: log-probabilities are told with six digits."""
+from helm_longctx.tasks.logprobs import Distribution, Window
 
 SEPARATOR = " "
 """The text between a prompt that does not end with white space and a gold answer."""
@@ -74,65 +70,15 @@ class AnswerRequest(Request):
     top: int = 5
 
 
-class Distribution(NamedTuple):
-    """What is known of a model's distribution at a token.
-
-    Args:
-        text: the token that stands there.
-        logprob: its log-probability.
-        top: the log-probabilities of the most likely tokens, by their texts.
-    """
-
-    text: str
-    logprob: float
-    top: Mapping[str, float]
-
-    @property
-    def best(self) -> str:
-        """The most likely token."""
-        return max(self.top, key=lambda text: self.top[text]) if self.top else self.text
-
-    @property
-    def largest_missing(self) -> float:
-        """The largest log-probability that a token which is not told can have.
-
-        It is at most that of the least likely token of the list, and all tokens together have a probability of 1. The
-        token that stands there can be told although it is less likely than others, so it is not taken for the list's.
-        """
-        listed = [value for text, value in self.top.items() if text != self.text]
-        told = math.fsum(map(math.exp, {**self.top, self.text: self.logprob}.values()))
-        return min([math.log(max(1 - told, LEAST_LEFT)), *listed])
-
-    def find_logprob(self, text: str) -> float:
-        """Return a token's log-probability, or if it is not told, the largest one that it can have."""
-        if text == self.text:
-            return self.logprob
-        return self.top.get(text, self.largest_missing)
-
-
-def with_distributions(
-    result: RequestResult, parts: Sequence[Sequence[Sequence[Any]]]
-) -> RequestResult:
-    """Return a result of a `SpanRequest` or an `AnswerRequest` with the fields of `Distribution` at each token."""
-    output = result.completions[0]
-    return replace(
-        result,
-        completions=[
-            replace(output, finish_reason={**(output.finish_reason or {}), "spans": parts})
-        ],
-    )
-
-
-def distributions_of(result: RequestResult) -> list[list[Distribution]]:
+def distributions_of(result: RequestResult) -> Sequence[Sequence[Distribution]]:
     """Return the distributions at the tokens of each part that was asked for.
 
     Raises a `FailureError` if an answer with a text has none.
     """
-    output = result.completions[0]
-    parts = (output.finish_reason or {})["spans"]
-    if output.text and not any(parts):
+    parts = facts_of(result).distributions or ()
+    if result.completions[0].text and not any(parts):
         raise FailureError(Failure.MALFORMED, "the server's answer has no log-probabilities")
-    return [[Distribution(*fields) for fields in part] for part in parts]
+    return parts
 
 
 def scored_texts(request: ScoringRequest, prompt: str) -> Iterator[tuple[str, str]]:
@@ -174,62 +120,10 @@ def scored_output(answer: str, tokens: Sequence[tuple[str, float]]) -> Generated
     )
 
 
-class Window(NamedTuple):
-    """A part of a text of at most `WINDOW` tokens.
-
-    Args:
-        logprob: the mean log-probability of its tokens.
-        tokens: the number of its tokens that have a log-probability.
-    """
-
-    logprob: float
-    tokens: int
-
-    @property
-    def is_representative(self) -> bool:
-        """Whether it has half of the tokens of a full window, so that its mean can stand for its position."""
-        return self.tokens >= WINDOW // 2 - 1
-
-
-def split_windows(logprobs: Sequence[float]) -> list[Window]:
-    """Return the windows of a text, which have all of its tokens but the first.
-
-    Args:
-        logprobs: of all tokens except the first, which no text precedes.
-    """
-    windows = []
-    for start in range(0, len(logprobs) + 1, WINDOW):
-        values = logprobs[max(start - 1, 0) : start + WINDOW - 1]
-        if values:
-            windows.append(Window(logprob=math.fsum(values) / len(values), tokens=len(values)))
-    return windows
-
-
-def mean_logprob(windows: Sequence[Window]) -> float:
-    """Return the mean log-probability of the tokens of a text, in nats. Each token counts the same."""
-    tokens = sum(window.tokens for window in windows)
-    return math.fsum(window.logprob * window.tokens for window in windows) / tokens
-
-
-WINDOWS = "windows"
-"""The windows of a completion in its finish reason, because HELM has no field for them."""
-
-
 def windows_output(windows: Sequence[Window]) -> GeneratedOutput:
-    """Return the completion of a text whose own tokens were scored."""
+    """Return the completion of a text whose own tokens were scored. The result's facts have the windows."""
     total = math.fsum(window.logprob * window.tokens for window in windows)
-    return GeneratedOutput(
-        text="",
-        logprob=total,
-        tokens=[],
-        finish_reason={"reason": "endoftext", WINDOWS: [list(window) for window in windows]},
-    )
-
-
-def windows_of(output: GeneratedOutput) -> list[Window]:
-    """Return the windows of a completion that `windows_output` made."""
-    assert output.finish_reason is not None
-    return [Window(*fields) for fields in output.finish_reason[WINDOWS]]
+    return GeneratedOutput(text="", logprob=total, tokens=[], finish_reason={"reason": "endoftext"})
 
 
 def count_texts(request: Request) -> int:

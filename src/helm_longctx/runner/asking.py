@@ -16,26 +16,26 @@ from typing import Generic, NamedTuple, TypeVar
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.hierarchical_logger import hlog, hwarn
-from helm.common.request import GeneratedOutput, Request, RequestResult
+from helm.common.request import Request, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, label_error
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.sending import Sender
-from helm_longctx.models.apis.usage import is_empty, is_only_in_reasoning, suspects_reasoning
 from helm_longctx.models.objects import PromptFacts, with_facts
+from helm_longctx.models.results import answer_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.redaction.text import redact
 from helm_longctx.runner.follow_up import follow_up, join_answers
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
 from helm_longctx.runner.resuming import find_answer
-from helm_longctx.runner.spending import Outcome, Spending
+from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runner.windows import SizedResult, WaitingPrompts, name_window, shorten_request
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.prompts import request_text
+from helm_longctx.tasks.answer import Answer
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
 
 SETTLE = 10.0
@@ -158,9 +158,9 @@ class Asking:
         """Reserve the highest cost of a request if there is room for it; see `Spending.reserve`."""
         return self.spending.reserve(number, asked, in_flight)
 
-    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
+    def settle(self, number: int, answer: Answer, is_late: bool) -> None:
         """Count the real cost of a request; see `Spending.settle`."""
-        self.spending.settle(number, outcome, is_late)
+        self.spending.settle(number, answer, is_late)
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return the state of a request with its result from an earlier run or the journal; None if there is none."""
@@ -207,7 +207,8 @@ class Asking:
             return answer
         attempt = self.sender(make_request())
         if not attempt.result.success:
-            return make_failure(attempt.result.error or "")
+            kind = failure_of(attempt.result) or Failure.UNKNOWN
+            return make_failure(kind, attempt.result.error or "")
         self.journal.add(name, attempt.result)
         # The cache is written last, so that all its replies have their answers in the journal.
         attempt.cache_replies()
@@ -225,19 +226,19 @@ class Asking:
         instance = asked.state.instance.id
         tokens = sample.prompt_tokens or sample.input_tokens or asked.characters // CHARACTERS
         self.progress.count(tokens, result)
-        outcome = Outcome.of(result)
-        self.settle(number, outcome, is_late=call is None)
+        answer = answer_of(result)
+        self.settle(number, answer, is_late=call is None)
         # A late call blocks a thread for the whole time limit.
         self.waiting.take(number)
         weight = 1 if call else LATE
-        if outcome.failure is None:
+        if answer.failure is None:
             self.waiting.answer(asked.characters)
-        elif outcome.failure in _REFUSED_PROMPT:
+        elif answer.failure in _REFUSED_PROMPT:
             self.waiting.refuse(asked.characters)
-            weight = 0 if self._is_only_long(asked, outcome.failure) else 1
-        self._breaker.add(instance, outcome, weight=weight)
-        self._odd.add(instance, sample, outcome)
-        return replace(asked.state, result=result), outcome.failure is None
+            weight = 0 if self._is_only_long(asked, answer.failure) else 1
+        self._breaker.add(instance, answer, weight=weight)
+        self._odd.add(instance, sample, answer)
+        return replace(asked.state, result=result), answer.is_answered
 
     def _is_only_long(self, asked: StoredRequest, failure: Failure) -> bool:
         """Whether a refused prompt is longer than one that was answered, or than one that waits and may be answered.
@@ -273,7 +274,7 @@ class Asking:
     def late_failure(self) -> RequestResult:
         """Return the failure of a request that took too long."""
         text = f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets the limit)"
-        return make_failure(label_error(Failure.TEMPORARY, text))
+        return make_failure(Failure.TEMPORARY, text)
 
     def finish(self) -> int:
         """Log the totals, and return how many requests failed."""
@@ -290,14 +291,6 @@ def find_facts(asked: StoredRequest) -> PromptFacts:
     instance = asked.state.instance
     return PromptFacts(
         str(instance.id), str(instance.sub_split or ""), sample.length, sample.depth, sample.rest
-    )
-
-
-def make_failure(error: str) -> RequestResult:
-    """Make the result of a failed request. It has one empty completion, without which HELM's pages cannot show it."""
-    nothing = GeneratedOutput(text="", logprob=0, tokens=[])
-    return RequestResult(
-        success=False, embedding=[], completions=[nothing], cached=False, error=redact(error)
     )
 
 
@@ -389,18 +382,18 @@ class Breaker:
         self._kinds: Counter[Failure] = Counter()
         self._in_a_row = 0
 
-    def add(self, name: str | None, outcome: Outcome, weight: int = 1) -> None:
-        """Count the outcome for an instance; a failure counts as `weight` failures in a row.
+    def add(self, name: str | None, answer: Answer, weight: int = 1) -> None:
+        """Count the answer to an instance; a failure counts as `weight` failures in a row.
 
         Raises an `InputError` if further requests would fail, too.
         """
-        kind = outcome.failure
+        kind = answer.failure
         if kind is None:
             self._in_a_row = 0
             self._has_answers = True
             return
         self._kinds[kind] += 1
-        error = " ".join((outcome.result.error or "").split())
+        error = " ".join(str(answer.problem).split())
         # Every other request would fail for the same reason, so the run ends at the first failure.
         if kind.ends_run:
             raise InputError(f"the model cannot be asked: {error}")
@@ -442,15 +435,16 @@ class Oddities:
         self._is_cutting = False
         self._counts: list[tuple[Sample, float]] = []
 
-    def add(self, name: str | None, sample: Sample, outcome: Outcome) -> None:
-        """Count the outcome of a request."""
-        if outcome.failure is not None:
+    def add(self, name: str | None, sample: Sample, answer: Answer) -> None:
+        """Count an answer. Requests without one are not counted here."""
+        if answer.failure is not None:
             return
         self._answers += 1
-        self._empty += is_empty(outcome.result)
-        self._in_reasoning += is_only_in_reasoning(outcome.result)
-        self._suspected += suspects_reasoning(outcome.result)
-        if (usage := outcome.usage) is None:
+        self._empty += answer.is_empty
+        self._in_reasoning += answer.is_only_in_reasoning
+        self._suspected += answer.suspects_reasoning()
+        usage = answer.usage
+        if usage is None:
             return
         self._counts.append((sample, usage.counted_tokens))
         tokens = find_cut(sample, usage.counted_tokens)

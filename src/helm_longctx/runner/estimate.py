@@ -21,7 +21,6 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import load_deployment_counter, with_deployments_tokenizer
 from helm_longctx.judging.answer_judge import judge_names, judge_requests, typical_answer
 from helm_longctx.models.apis.prices import Prices, find_prices
-from helm_longctx.models.apis.usage import Usage
 from helm_longctx.models.scoring import count_texts, input_tokens
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner import prefixes
@@ -36,6 +35,7 @@ from helm_longctx.runner.spool import (
     store_prompts,
 )
 from helm_longctx.runs.files import STATES, write_json
+from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.metric_names import nearest_depth
 from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits

@@ -5,12 +5,18 @@ first request. The run's result has the scored answer first, and then the first 
 """
 
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.failures import failure_of
-from helm_longctx.models.apis.usage import Measures, Usage, usage_of, with_measures, with_usage
+from helm_longctx.models.results import (
+    LongContextResult,
+    add_facts,
+    facts_of,
+    failure_of,
+    usage_of,
+)
+from helm_longctx.tasks.answer import NO_FACTS, Usage
 from helm_longctx.tasks.prompt import FollowUp
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -42,27 +48,38 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
         cached=first.cached and last.cached,
         request_time=sum(seconds) if seconds else None,
     )
-    # The speed of one request is not the speed of both.
-    joined = with_measures(joined, Measures())
-    parts = usage_of(first), usage_of(last)
+    before = usage_of(first)
+    after = usage_of(last)
     # Tokens of one request would look like the tokens of both, and the limit in dollars would count too little.
-    known = [astuple(part) for part in parts if part is not None]
-    return with_usage(
-        joined, Usage(*map(sum, zip(*known, strict=True))) if len(known) == len(parts) else None
+    usage = Usage.sum([before, after]) if before and after else None
+    return add_facts(
+        joined,
+        first=facts_of(first),
+        usage=usage,
+        # The speed of one request is not the speed of both.
+        first_token_seconds=None,
+        peak_memory=None,
     )
 
 
 def split_answers(joined: RequestResult) -> tuple[RequestResult, RequestResult]:
     """Return the results of the first and of the last request, of which `join_answers` makes the same result again."""
     *last, first = joined.completions
-    before = replace(joined, completions=[first], request_time=None)
-    after = replace(joined, completions=last)
+    facts = facts_of(joined)
+    before = LongContextResult(
+        success=True,
+        embedding=[],
+        completions=[first],
+        cached=joined.cached,
+        request_datetime=joined.request_datetime,
+        facts=facts.first or NO_FACTS,
+    )
+    after = add_facts(replace(joined, completions=last), first=None)
     total = usage_of(joined)
     part = usage_of(before)
     if total is None or part is None:
         return before, after
-    rest = [whole - own for whole, own in zip(astuple(total), astuple(part), strict=True)]
-    return before, with_usage(after, Usage(*rest))
+    return before, add_facts(after, usage=total.minus(part))
 
 
 def most_follow_up_tokens(

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,18 +23,27 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.request import GeneratedOutput, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, label_error
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.protocol import serialize
 from helm_longctx.models.apis.sending import Sender
-from helm_longctx.models.apis.tools import calls_of, reasoning_of, with_tools
-from helm_longctx.models.apis.usage import Usage, usage_of, with_steps, with_usage
+from helm_longctx.models.apis.tools import with_tools
+from helm_longctx.models.results import (
+    LongContextResult,
+    answer_of,
+    facts_of,
+    failure_of,
+    finish_reason_of,
+    make_failure,
+    usage_of,
+)
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.runner.asking import TICK, Asking, Calls, PendingRequest, make_failure
-from helm_longctx.runner.spending import Outcome, Spending
+from helm_longctx.runner.asking import TICK, Asking, Calls, PendingRequest
+from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
 from helm_longctx.runs.journal import Journal, request_name
 from helm_longctx.runs.prompts import elide_messages, request_text, without_text
 from helm_longctx.runs.scores import STEPS
+from helm_longctx.tasks.answer import Answer, AnswerFacts, Steps, Usage
 from helm_longctx.tasks.methods.method import MAX_REQUESTS, Question, Reply, Step
 from helm_longctx.tasks.methods.registry import METHODS
 
@@ -175,9 +184,9 @@ class _Gate:
         """Count what a request has cost, and let others in."""
         with self.room:
             self._in_flight.discard(name)
-            outcome = Outcome.of(result)
-            self._spending.settle(number, outcome, is_late)
-            self._is_proven |= outcome.failure is None
+            answer = answer_of(result)
+            self._spending.settle(number, answer, is_late)
+            self._is_proven |= answer.is_answered
             self.room.notify_all()
 
     def charge(self, name: str) -> bool:
@@ -298,7 +307,7 @@ class _Conversation:
                 "characters": stored.characters,
                 "sha256": stored.digest,
                 "text": result.completions[0].text if result.completions else "",
-                "calls": [vars(call) for call in calls_of(result)],
+                "calls": [vars(call) for call in facts_of(result).calls or ()],
                 "error": result.error,
                 "seconds": result.request_time,
                 "usage": usage and vars(usage),
@@ -314,29 +323,28 @@ class _Conversation:
 
     def join(self, text: str, notes: Mapping[str, Any]) -> RequestResult:
         """Return the result of the question: the answer, with the tokens and the time of all requests."""
-        ending = (
-            self.last.completions[0].finish_reason if self.last and self.last.completions else None
-        )
-        output = GeneratedOutput(text, 0, [], {"reason": (ending or {}).get("reason", "unknown")})
-        result = RequestResult(
-            True,
-            [],
-            [output],
+        ending = ""
+        if self.last and self.last.completions:
+            ending = finish_reason_of(self.last.completions[0])
+        output = GeneratedOutput(text, 0, [], {"reason": ending or "unknown"})
+        known = tuple(usage for usage in self.usages if usage)
+        steps = Steps(requests=len(self.steps), usages=known, notes=notes)
+        # The tokens of some of the requests would look like those of all.
+        is_complete = bool(known) and len(known) == len(self.usages)
+        return LongContextResult(
+            success=True,
+            embedding=[],
+            completions=[output],
             cached=bool(self.steps) and self.is_cached,
             request_time=self.seconds,
             request_datetime=self.last.request_datetime if self.last else None,
+            facts=AnswerFacts(usage=Usage.sum(known) if is_complete else None, steps=steps),
         )
-        known = [astuple(usage) for usage in self.usages if usage]
-        if known and len(known) == len(self.usages):
-            result = with_usage(result, Usage(*map(sum, zip(*known, strict=True))))
-        return with_steps(result, {**notes, "requests": len(self.steps), "usages": known})
 
 
 def _refuse(reason: str) -> RequestResult:
     return make_failure(
-        label_error(
-            Failure.BAD_REQUEST, f"{reason}; it was stopped, and the question has no answer"
-        )
+        Failure.BAD_REQUEST, f"{reason}; it was stopped, and the question has no answer"
     )
 
 
@@ -379,7 +387,7 @@ class ProgramAsking(Asking):
             self.gate.waiting += 1
             return True
 
-    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
+    def settle(self, number: int, answer: Answer, is_late: bool) -> None:
         """Do nothing: the requests were counted one by one."""
 
     def ask_step(self, pending: PendingRequest) -> RequestResult:
@@ -508,9 +516,10 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
 
 def make_reply(result: RequestResult) -> Reply:
     """Return the reply that a program gets: the text, without white space that a server's parser has left."""
-    first = result.completions[0]
-    text = first.text.strip() if first.thinking and first.thinking.text else first.text
-    return Reply(text=text, calls=calls_of(result), reasoning=reasoning_of(result))
+    answer = answer_of(result)
+    text = answer.output.strip() if answer.thinking else answer.output
+    calls = list(answer.calls or ())
+    return Reply(text=text, calls=calls, reasoning=answer.returned_reasoning or {})
 
 
 def open_steps(run: PreparedRun) -> list[StoredRequest]:

@@ -19,6 +19,7 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
 from helm_longctx.locks import LOCK, lock_run
+from helm_longctx.models.results import parse_result
 from helm_longctx.runner.interruptions import explain_full_disk
 from helm_longctx.runner.runner import evaluate, runner_arguments
 from helm_longctx.runner.spool import WholePromptAnnotations
@@ -28,11 +29,14 @@ from helm_longctx.runs.files import (
     STATES,
     STATS,
     find_runs,
+    read_states,
     read_undamaged,
+    reading,
     write_json,
 )
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt, with_text
+from helm_longctx.runs.records import write_records
 from helm_longctx.tasks.entry import arguments_of, check_entry
 from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
@@ -116,7 +120,7 @@ class Rejudger(Runner):
                     stack.enter_context(lock_run(folder))
                     check_nothing_in_batches(folder)
             stack.enter_context(explain_full_disk(target, f"{run} is unchanged"))
-            before = load_object(run / STATES, ScenarioState)
+            before = load_state(run / STATES)
             # The old verdicts are another judge's, or `judge=none` means no verdicts.
             states = [
                 replace(request_state, annotations=None) for request_state in before.request_states
@@ -208,6 +212,21 @@ def load_object(path: Path, kind: Any) -> Any:
         ) from error
 
 
+def load_state(path: Path) -> ScenarioState:
+    """Read the state of a finished run with what is known of its answers, which HELM's codec leaves out.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    state = load_object(path, ScenarioState)
+    states = []
+    with reading(path):
+        for request_state, plain in zip(state.request_states, read_states(path), strict=True):
+            result = plain.get("result")
+            states.append(replace(request_state, result=parse_result(result) if result else None))
+    return replace(state, request_states=states)
+
+
 def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
     """Copy a run with other files to `target` in one step, so that the folder is never incomplete."""
     with tempfile.TemporaryDirectory(prefix=".rejudged-", dir=target.parent) as name:
@@ -216,6 +235,7 @@ def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
         shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))
         for file_name, content in files.items():
             write_json(new / file_name, content)
+        write_records(new)
         try:
             if target.exists():
                 target.rename(old)

@@ -14,9 +14,8 @@ from helm.common.hierarchical_logger import hlog
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import failure_of
 from helm_longctx.helm.truncation import CHAT_BUFFER, deployment_window
-from helm_longctx.models.apis.usage import output_truncated
+from helm_longctx.models.results import failure_of, is_output_cut, parse_result
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import follow_up, join_answers, split_answers
 from helm_longctx.runner.spool import StoredRequest
@@ -155,7 +154,7 @@ def _results(run: Path) -> Iterator[tuple[str, RequestResult]]:
                 request = parse_object(Request, state["request"])
                 yield (
                     request_name(request, sample.full_prompt["sha256"]),
-                    parse_object(RequestResult, state["result"]),
+                    parse_result(state["result"]),
                 )
 
 
@@ -164,7 +163,7 @@ def _retry(
 ) -> StoredRequest:
     """Return a request with its result, or with a larger budget if the result was cut and there is room."""
     budget = 0
-    if failure_of(result) is None and output_truncated(result):
+    if failure_of(result) is None and is_output_cut(result):
         budget = factor * each.request.max_tokens
         if window is not None:  # the budget is as large as the window has room for
             tokens = each.sample.prompt_tokens or estimate_tokens(each.text())
@@ -176,5 +175,5 @@ def _retry(
         split_answers(result)[0] if each.sample.follow_up and len(result.completions) > 1 else None
     )
     # Of two requests, only the one whose answer was cut is sent again.
-    first = first if first and not output_truncated(first) else None
+    first = first if first and not is_output_cut(first) else None
     return replace(each, state=replace(each.state, request=request), request=request, first=first)

@@ -65,6 +65,7 @@ from helm_longctx.runner.spool import (
 from helm_longctx.runs import files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
+from helm_longctx.runs.records import write_records
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 
@@ -469,6 +470,8 @@ class LongContextRunner(Runner):
         }
         for name, content in contents.items():
             files.write_json(run.path / name, content)
+        if run.is_ours:
+            write_records(run.path)
         # If the journal stays, the same command sends the failed requests again.
         if not answers.failed:
             run.journal.finish()

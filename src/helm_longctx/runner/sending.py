@@ -15,7 +15,7 @@ from helm.common.local_context import LocalContext
 
 from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_timeout
 from helm_longctx.errors import InputError
-from helm_longctx.failures import failure_of_error, label_error
+from helm_longctx.failures import Problem, failure_of_error
 from helm_longctx.models.apis.sending import Retries, Sender, limit_time
 from helm_longctx.models.endpoints.registration import LOCAL_CLIENTS
 from helm_longctx.redaction.abbreviation import describe_error
@@ -66,8 +66,8 @@ def find_client(context: LocalContext, deployment: str) -> Client:
     except InputError:
         raise
     except Exception as error:
-        message = label_error(failure_of_error(error), describe_error(error))
-        raise InputError(f"{deployment} cannot be asked: {message}") from error
+        problem = Problem(failure_of_error(error), describe_error(error))
+        raise InputError(f"{deployment} cannot be asked: {problem}") from error
 
 
 def find_versions() -> dict[str, str]:

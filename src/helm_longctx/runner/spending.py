@@ -1,19 +1,17 @@
 """Adds up the cost of a process's requests, and enforces the limit on it."""
 
 from collections import Counter
-from typing import NamedTuple
 
 from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.common.request import RequestResult
 
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.prices import PRICES, Prices, find_prices
-from helm_longctx.models.apis.usage import Usage, usage_of
 from helm_longctx.models.scoring import count_texts, input_tokens
 from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.spool import StoredRequest
+from helm_longctx.tasks.answer import Answer, Usage
 
 COUNTED = 1.02
 """Largest ratio of a prompt's real number of tokens to the number that the deployment's tokenizer counts."""
@@ -23,19 +21,6 @@ CHAT_TOKENS = 100
 
 _NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN}
 """Failures that occur before the model reads the prompt."""
-
-
-class Outcome(NamedTuple):
-    """The result of a request, with why it is no answer and the tokens that the provider counted (None: neither)."""
-
-    result: RequestResult
-    failure: Failure | None
-    usage: Usage | None
-
-    @classmethod
-    def of(cls, result: RequestResult) -> "Outcome":
-        """Read a result once, for all that count it."""
-        return cls(result, failure_of(result), usage_of(result))
 
 
 class Limit:
@@ -99,15 +84,15 @@ class Spending:
             f" ${self._limit.dollars - self._limit.spent:.4f} more after ${self._limit.spent:.4f} were spent"
         )
 
-    def settle(self, number: int, outcome: Outcome, is_late: bool) -> None:
+    def settle(self, number: int, answer: Answer, is_late: bool) -> None:
         """Replace a request's reserved cost by its real cost. If it is late, the provider may still count it."""
         reserved = self._reserved.pop(number, 0.0)
         self._limit.reserved -= reserved
-        usage = outcome.usage
-        failure = outcome.failure
-        if failure is not None:
-            self._limit.spent += reserved if is_late or failure not in _NOT_BILLED else 0.0
-        elif outcome.result.cached:
+        usage = answer.usage
+        if answer.failure is not None:
+            is_billed = is_late or answer.failure not in _NOT_BILLED
+            self._limit.spent += reserved if is_billed else 0.0
+        elif answer.is_cached:
             return
         elif usage is None:
             # Without a count of the provider the highest cost is assumed, so that the limit always holds.

@@ -34,8 +34,9 @@ from helm.benchmark.scenarios.scenario import (
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.helm.adapter import TooLongError
+from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.runner.interruptions import DISK_FULL
 from helm_longctx.runs.prompts import (

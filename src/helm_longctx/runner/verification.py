@@ -8,15 +8,14 @@ from typing import Any
 
 import zstandard
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.metrics.metric import PerInstanceStats
 from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat, merge_stat
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import failure_of
 from helm_longctx.helm.metric import LongContextMetric
-from helm_longctx.runner.rejudge import load_object
+from helm_longctx.models.results import failure_of
+from helm_longctx.runner.rejudge import load_object, load_state
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -102,7 +101,7 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
                 merge_stat(merged, stat)
         yield from _compare(stats, {name: stat.mean for name, stat in merged.items()})
         return
-    state = load_object(run / STATES, ScenarioState)
+    state = load_state(run / STATES)
     stored = StoredMetric(benchmark_of(entry).name, rows)
     expected = {
         stat.name: stat.mean for stat in stored.evaluate(state, None, "", 1).aggregated_stats

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.failures import Failure, failure_of, label_error
+from helm_longctx.failures import Failure
+from helm_longctx.models.results import add_facts, failure_of
 
 LEAST_CHOICES = 20
 """Of so many ways to choose the refused prompts among all, the longest ones must be the one. One refused prompt of
@@ -95,12 +96,11 @@ def name_window(results: Mapping[int, SizedResult]) -> dict[int, RequestResult]:
     longest = max(answered)
     found = {}
     for number, sized in unnamed.items():
-        words = (sized.result.error or "").removeprefix(f"{Failure.BAD_REQUEST.value}: ")
         reason = (
             f"the server answers prompts of up to {longest:,} characters, and refuses longer ones"
         )
-        error = label_error(Failure.TOO_LONG, f"{reason}: {words}")
-        found[number] = replace(sized.result, error=error)
+        result = add_facts(sized.result, failure=Failure.TOO_LONG)
+        found[number] = replace(result, error=f"{reason}: {sized.result.error or ''}")
     return found
 
 

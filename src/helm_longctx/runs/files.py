@@ -71,7 +71,7 @@ def reading(path: Path) -> Iterator[None]:
 def read_json(path: Path) -> Any:
     """Read a small JSON file. Raises an `InputError` if the file is missing or damaged."""
     with reading(path):
-        return _parse(path.read_bytes())
+        return parse(path.read_bytes())
 
 
 def read_model(run: Path) -> dict[str, Any]:
@@ -408,11 +408,12 @@ class _Lines:
 
 def _parse_object(lines: _Lines, end: bytes) -> tuple[dict[str, Any], bytes]:
     """Parse an object from the lines after its first one. Also return the bytes after its last brace."""
-    parsed: dict[str, Any] = _parse(b"".join((b"{", lines.read_before(end), b"}")))
+    parsed: dict[str, Any] = parse(b"".join((b"{", lines.read_before(end), b"}")))
     return parsed, lines.read().removeprefix(end)
 
 
-def _parse(data: bytes) -> Any:
+def parse(data: bytes) -> Any:
+    """Parse JSON that HELM or this package has written. Raises a `ValueError` if it is damaged."""
     try:
         return orjson.loads(data)
     except ValueError:  # HELM may write NaN and lone surrogates, which orjson refuses

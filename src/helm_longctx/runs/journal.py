@@ -28,8 +28,8 @@ from helm.common.hierarchical_logger import hlog
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import failure_of
 from helm_longctx.locks import hold_lock, lock_run
+from helm_longctx.models.results import failure_of, parse_result
 from helm_longctx.redaction.abbreviation import digest
 
 Item = TypeVar("Item")
@@ -265,8 +265,9 @@ def _read(lines: SealedLines) -> Iterator[tuple[str, RequestResult | None]]:
         if not (isinstance(line, list) and [type(part) for part in line] == [str, dict]):
             raise lines.damage()
         try:
-            yield line[0], parse_object(RequestResult, line[1])
-        except dacite.DaciteError:  # another version of HELM has written it
+            yield line[0], parse_result(line[1])
+        except (dacite.DaciteError, ValueError, TypeError, KeyError):
+            # Another version has written it.
             yield line[0], None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -18,7 +19,6 @@ from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
     STATES,
-    State,
     find_sample,
     read_rows,
     read_run_spec,
@@ -26,7 +26,14 @@ from helm_longctx.runs.files import (
     reading,
     repeat_of,
 )
-from helm_longctx.runs.prompts import to_text
+from helm_longctx.runs.records import (
+    TEST_SPLIT,
+    Key,
+    QuestionRecord,
+    has_records,
+    read_records,
+    values_by_task,
+)
 from helm_longctx.runs.shown_models import ShownModel, shown_model
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry
@@ -96,55 +103,100 @@ def read_scores(
         InputError: a file is missing or damaged.
     """
     spec = read_run_spec(run)
-    path = run / INSTANCE_STATS
     with reading(run / RUN_SPEC):
         entry = read_entry(spec)
-        about = _about(run, spec, entry)
-        main, split = (MAIN_METRIC, "test") if entry else _schema_metric(tuple(spec["groups"]))
-        # The score of a task can be the mean of several statistics.
-        headlines: dict[str, tuple[str, ...]] = {}
-        names = {benchmark.name for benchmark in benchmarks}
+        if entry:
+            main = MAIN_METRIC
+            split = TEST_SPLIT
+        else:
+            main, split = _schema_metric(tuple(spec["groups"]))
+        # Where a metric is given, or the run scores given texts, the score of each task is one statistic.
         is_official = entry is not None and metric is None and not entry.metric
-        if entry is not None and is_official and entry.benchmark.name in names:
-            headlines = {
-                task.name: task.headline for task in entry.benchmark.tasks if len(task.headline) > 1
-            }
-        alone = (metric or main,)
-    scores: list[InstanceScore] = []
+        maker = _ScoreMaker(
+            about=_about(run, spec, entry),
+            headlines=_find_headlines(entry, benchmarks) if entry and is_official else {},
+            main=metric or main,
+        )
+    if has_records(run):
+        return [maker.make_of(record) for record in read_records(run) if record.values]
+    return _read_helm_scores(run, maker, split)
+
+
+@dataclass(frozen=True)
+class _ScoreMaker:
+    """Makes the scores of a run.
+
+    Args:
+        about: the fields that all scores of the run share.
+        headlines: the metrics of which the score is the mean, by task. Other tasks have the score `main`.
+    """
+
+    about: Mapping[str, Any]
+    headlines: Mapping[str, Sequence[str]]
+    main: str
+
+    def make(
+        self, task: str, instance: str, repeat: int, sample: Sample, values: Mapping[str, float]
+    ) -> InstanceScore:
+        """Return the score of an answer."""
+        headline = self.headlines.get(task, (self.main,))
+        has_score = values.keys() >= {*headline}
+        tokens = values.get("prompt_tokens", values.get("input_tokens", sample.input_tokens))
+        return InstanceScore(
+            **self.about,
+            task=task,
+            instance=instance,
+            repeat=repeat,
+            score=fmean(values[name] for name in headline) if has_score else None,
+            group=_group(task, instance, sample),
+            depth=values.get("depth", sample.depth),
+            failure=next((name for name in FAILURES if values.get(name)), ""),
+            tokens=None if tokens is None else int(tokens),
+            values=values,
+            errata=tuple(sample.errata or ()),
+        )
+
+    def make_of(self, record: QuestionRecord) -> InstanceScore:
+        """Return the score of a record."""
+        return self.make(
+            task=record.task,
+            instance=record.instance,
+            repeat=record.repeat,
+            sample=record.sample or _NONE,
+            values=record.values,
+        )
+
+
+def _find_headlines(entry: Entry, benchmarks: Iterable[Benchmark]) -> dict[str, Sequence[str]]:
+    """Return the metrics of tasks whose score is the mean of several."""
+    names = {benchmark.name for benchmark in benchmarks}
+    if entry.benchmark.name not in names:
+        return {}
+    return {task.name: task.headline for task in entry.benchmark.tasks if len(task.headline) > 1}
+
+
+def _read_helm_scores(run: Path, maker: _ScoreMaker, split: str) -> list[InstanceScore]:
+    """Read the scores of a run without records from HELM's files."""
     samples: dict[tuple[str, str], Sample | None] = {}
-    if (states := run / STATES).is_file():
+    states = run / STATES
+    if states.is_file():
         with reading(states):
-            instances = (state["instance"] for state in read_states(states))
-            samples = {
-                (each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances
-            }
+            for state in read_states(states):
+                instance = state["instance"]
+                samples[instance["id"], instance.get("sub_split") or ""] = find_sample(instance)
+    scores: list[InstanceScore] = []
+    path = run / INSTANCE_STATS
     with reading(path):
         for row in read_rows(path):
-            for task, values in _by_task(row, split).items():
-                name = row["instance_id"]
-                headline = headlines.get(task, alone)
-                sample = samples.get((name, task)) or Sample("", 0, 0)
-                tokens = values.get(
-                    "prompt_tokens", values.get("input_tokens", sample.input_tokens)
-                )
-                scores.append(
-                    InstanceScore(
-                        **about,
-                        task=task,
-                        instance=name,
-                        repeat=repeat_of(row),
-                        score=fmean(values[each] for each in headline)
-                        if values.keys() >= {*headline}
-                        else None,
-                        group=_group(task, name, sample),
-                        depth=values.get("depth", sample.depth),
-                        failure=next((each for each in FAILURES if values.get(each)), ""),
-                        tokens=None if tokens is None else int(tokens),
-                        values=values,
-                        errata=tuple(sample.errata or ()),
-                    )
-                )
+            name = row["instance_id"]
+            for task, values in values_by_task(row, split).items():
+                sample = samples.get((name, task)) or _NONE
+                scores.append(maker.make(task, name, repeat_of(row), sample, values))
     return scores
+
+
+_NONE = Sample("", 0, 0)
+"""Stands for the sample of another package's scenario."""
 
 
 def _group(task: str, instance: str, sample: Sample) -> str:
@@ -184,20 +236,6 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
     return MAIN_METRIC, "test"
 
 
-def _by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, float]]:
-    """Return the statistics of an answer by task; nearly always there is one task."""
-    tasks: dict[str, dict[str, float]] = {}
-    for stat in row["stats"]:
-        name = stat["name"]
-        if (
-            name.get("split") in (split, None)
-            and "perturbation" not in name
-            and stat.get("mean") is not None
-        ):
-            tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = stat["mean"]
-    return tasks
-
-
 class Value(NamedTuple):
     """A value of an answer, with its cluster and its instance."""
 
@@ -224,10 +262,6 @@ def mean_over_questions(values: Sequence[Value]) -> float:
     return fmean(map(fmean, questions.values())) if questions else math.nan
 
 
-Key = tuple[str, str, int]
-"""An answer's task, instance id and repeat, from 0. A task is empty in HELM's own scenarios."""
-
-
 STEPS = "steps.jsonl"
 """The file with the requests of methods that send any number of them: a line for each question.
 
@@ -237,85 +271,22 @@ A line has the question's `id`, `task` and `repeat`, and its `steps` in the orde
 """
 
 
-class Answer(NamedTuple):
-    """A model's answer: its request state, and its score; None for copies that HELM has perturbed."""
+def match_scores(
+    run: Path, scores: Iterable[InstanceScore]
+) -> Iterator[tuple[QuestionRecord, InstanceScore | None]]:
+    """Read a run's records in order, one at a time, each with its score. Perturbed copies have none.
 
-    state: State
-    score: InstanceScore | None = None
-
-    @property
-    def key(self) -> Key:
-        """What no other answer of the run has, apart from perturbed copies."""
-        instance = self.state["instance"]
-        return instance.get("sub_split") or "", instance["id"], repeat_of(self.state)
-
-    @property
-    def is_perturbed(self) -> bool:
-        """Whether the instance is a copy that HELM has changed. Our statistics leave these out."""
-        return bool(self.state["instance"].get("perturbation"))
-
-    @property
-    def sample(self) -> Sample | None:
-        """The sample of our scenarios; None for an instance of another package's scenario."""
-        return find_sample(self.state["instance"])
-
-    @property
-    def question(self) -> str:
-        """The question without its context; empty if the scenario does not tell them apart."""
-        sample = self.sample
-        return (sample.question if sample else None) or ""
-
-    @property
-    def references(self) -> list[str]:
-        """The accepted answers."""
-        return [reference["output"]["text"] for reference in self.state["instance"]["references"]]
-
-    @property
-    def prompt(self) -> str:
-        """The prompt as the files have it, in which long texts are elided; a conversation as JSON."""
-        request = self.state["request"]
-        return to_text(request.get("prompt", ""), request.get("messages"))
-
-    @property
-    def completion(self) -> Mapping[str, Any]:
-        """The first completion; empty if there is none."""
-        return ((self.state.get("result") or {}).get("completions") or [{}])[0]
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the request has an answer. A request that failed has an empty completion."""
-        return bool((self.state.get("result") or {}).get("success") and self.completion)
-
-    @property
-    def text(self) -> str:
-        """The answer, as it is scored after reasoning in a field of its own; empty if there is none."""
-        text = str(self.completion.get("text") or "")
-        return text.strip() if self.reasoning else text
-
-    @property
-    def reasoning(self) -> str:
-        """The reasoning in a field of its own; empty if there is none."""
-        return (self.completion.get("thinking") or {}).get("text") or ""
-
-    @property
-    def error(self) -> str:
-        """The server's message if the request has no answer."""
-        return (self.state.get("result") or {}).get("error") or ""
-
-
-def read_answers(run: Path, scores: Iterable[InstanceScore] = ()) -> Iterator[Answer]:
-    """Read a run's answers in order, one at a time, or raise an `InputError` if states are damaged or missing."""
-    path = run / STATES
-    by_key = {(each.task, each.instance, each.repeat): each for each in scores}
+    Raises:
+        InputError: the run's files are damaged or missing, or lack a question that has a score.
+    """
+    by_key = {(score.task, score.instance, score.repeat): score for score in scores}
     left = set(by_key)
-    for state in read_states(path):
-        with reading(path):
-            answer = Answer(state)
-            score = None if answer.is_perturbed else by_key.get(answer.key)
-            left.discard(answer.key)
-        yield Answer(state, score)
+    for record in read_records(run):
+        score = None if record.is_perturbed else by_key.get(record.key)
+        left.discard(record.key)
+        yield record, score
     if left:
-        raise InputError(f"{path} lacks instances that have a score; repeat that run")
+        raise InputError(f"{run / STATES} lacks instances that have a score; repeat that run")
 
 
 def read_steps(run: Path) -> Iterator[tuple[Key, list[dict[str, Any]]]]:

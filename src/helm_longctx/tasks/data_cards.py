@@ -154,9 +154,10 @@ def find_origin(source: Source) -> Origin:
         case UnpublishedFile():
             return Origin(NOWHERE, "not published", "nothing")
         case ReleaseFile():
-            return Origin(
-                _HUB_PAGE + source.release.repo, f"{source.release.archive}, {NEWEST}", HUB_CHECK
-            )
+            release = source.release
+            revision = release.commit[:7] or NEWEST
+            check = f"SHA-256 {release.sha256}" if release.sha256 else HUB_CHECK
+            return Origin(_HUB_PAGE + release.repo, f"{release.archive}, {revision}", check)
         case HubDataset():
             check = _list_digests(source.sha256.values()) or HUB_CHECK
             return Origin(_HUB_PAGE + source.repo_id, source.commit[:7] or NEWEST, check)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from helm_longctx.failures import Failure
 from helm_longctx.tasks.publications import Published
 
 
@@ -15,6 +16,8 @@ class Output:
 
     Args:
         id: the example's id; the one of this package if the file says which example it is.
+        error: why there is no answer.
+        failure: the kind of this failure; None if the file does not name it.
         finish_reason: why the answer ended, as HELM calls it, such as `length`; empty if it is not known.
         group: the name of what the example shares with others of its task; see `Example.group`.
         notes: the judges' annotations, by the name of the annotator; empty if there was no judge.
@@ -28,6 +31,7 @@ class Output:
     prompt: str = ""
     repeat: int = 0
     error: str = ""
+    failure: Failure | None = None
     finish_reason: str = ""
     input_tokens: int | None = None
     group: str = ""

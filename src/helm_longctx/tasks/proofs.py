@@ -141,6 +141,7 @@ class Proof:
         sources: the files, which are downloaded and checked. In a mirror some may be missing.
         read_cells: yields the cells of the printed tables.
         read_outputs: reads a file of outputs.
+        license: the license of the outputs.
         is_by_authors: whether the benchmark's authors published them; otherwise a user of their code did.
     """
 
@@ -149,6 +150,7 @@ class Proof:
     sources: Sequence[Source]
     read_cells: Callable[[DataRoot], Iterator[PrintedScore]]
     read_outputs: Read
+    license: str
     is_by_authors: bool = True
 
 

@@ -84,3 +84,47 @@ def test_answers_that_version_1_1_corrects_are_known_errors(tmp_path: Path) -> N
     assert erratum.concerns("aa_lcr-2", None, ("corrected_answer",))
     questions.unlink()
     assert not any(example.errata for example in load_examples(task, Settings(None), root))
+
+
+CORRECTIONS = [
+    ("0.0016", "0.16%"),
+    ("45444", "June 2024"),
+    ("-12%", "12%"),
+    ("$5 million", "€5 million"),
+    ("12.5", "125"),
+    ("1,234", "1.234"),
+    ("7", "7 million"),
+    ("2/3", "23"),
+    ("10:30", "1030"),
+    ("<5", ">5"),
+    ("~5", "5"),
+    ("2^3", "23"),
+    ("Company A", "Company B"),
+    ("a; b; c", "a; b"),
+    ("Yes", "No"),
+    ("+3", "-3"),
+]
+"""Answers before and after corrections of units, signs and values."""
+
+
+def test_sixteen_corrections_of_a_hundred_are_found(tmp_path: Path) -> None:
+    """Each correction is a known error, and the 84 other answers, whose characters are damaged, are none."""
+    path = tmp_path / PATH
+    path.parent.mkdir(parents=True)
+    corrected = {6 * number: pair for number, pair in enumerate(CORRECTIONS)}
+    with (
+        path.open("w", encoding="utf-8", newline="") as wheel,
+        (tmp_path / QUESTIONS_1_1.path).open("w", encoding="utf-8", newline="") as hub,
+    ):
+        old = csv.writer(wheel)
+        new = csv.writer(hub)
+        old.writerow(COLUMNS)
+        new.writerow(COLUMNS_1_1)
+        for number in range(100):
+            before, after = corrected.get(number, (f"“{number}”\nof it", f"‚Äú{number}‚Äù\\nof it"))
+            old.writerow((f"Question {number}?", before, "text"))
+            new.writerow((f"Question {number}?", after, "Reports", "set_1", "b.txt"))
+    root = DataRoot(tmp_path, mirror=True)
+    examples = load_examples(BENCHMARK.task("questions"), Settings(None), root)
+    wrong = [number for number, example in enumerate(examples) if example.errata]
+    assert wrong == list(corrected)

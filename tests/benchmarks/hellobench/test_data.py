@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nltk.tokenize import _get_punkt_tokenizer
 
 from helm_longctx.apps.exchange.importing import import_files
 from helm_longctx.benchmarks.hellobench import BENCHMARK
@@ -166,6 +165,8 @@ def test_a_judge_needs_the_data_of_nltk(monkeypatch: pytest.MonkeyPatch, tmp_pat
     """If the data is missing, a run with a judge is refused, and a run without one has no number of words."""
     monkeypatch.setattr("nltk.data.path", [])
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    from nltk.tokenize import _get_punkt_tokenizer
+
     _get_punkt_tokenizer.cache_clear()
     with serve(lambda prompt: "ok") as server:
         name = deploy(

@@ -16,7 +16,9 @@ TEXT = st.text(max_size=60) | st.text("aA the1.:\n ", max_size=40)
 REFERENCES = st.lists(TEXT, min_size=1, max_size=4)
 BY_REFERENCE = [t for t in HELMET.tasks if t.metrics in (scoring.ANSWER_METRICS, ("ruler_recall",))]
 HEADLINED = [t for t in BY_REFERENCE if set(t.headline) <= set(t.metrics)]
-TASKS = pytest.mark.parametrize("task", HEADLINED, ids=lambda task: task.name)
+SCORED_ALIKE = {(t.score, t.metrics, t.headline, t.template.prefix): t for t in HEADLINED}
+"""A task for each way to score: only these fields of a task decide its scores."""
+TASKS = pytest.mark.parametrize("task", SCORED_ALIKE.values(), ids=lambda task: task.name)
 
 
 @TASKS

@@ -203,6 +203,6 @@ def test_equations_run_no_code() -> None:
 
 def test_plans_that_repeat_themselves() -> None:
     """A line of thousands of days is read in a moment."""
-    start = time.monotonic()
+    start = time.process_time()
     assert travel.read_plan("Day 1 from A " * 2000) == []
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20

@@ -6,32 +6,32 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-import dacite
 import pytest
 from helm.common.cache import SqliteCacheConfig
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.caching import with_beginning
-from helm_longctx.models.apis.client import NO_KEY
-from helm_longctx.models.apis.usage import (
-    Measures,
-    Usage,
-    measures_of,
-    output_truncated,
-    thinking_unfinished,
+from helm_longctx.models.apis.transport import NO_KEY, Transport
+from helm_longctx.models.results import (
+    answer_of,
+    facts_of,
+    failure_of,
+    is_output_cut,
+    parse_result,
     usage_of,
 )
+from helm_longctx.tasks.answer import Usage
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 from tests.models.apis.making import CHAT, KINDS, REQUEST, make
 from tests.support.http import HTTP
-from tests.support.servers import faults
+from tests.support.servers import faults, hostile
 from tests.support.servers.faults import Fault
+from tests.support.servers.hostile import WHOLE, attack
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
 
@@ -59,7 +59,7 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
     assert text(result) == "Ist das gut? 好 Yes, it "
     assert result.completions[0].finish_reason["reason"] == "stop"
     assert usage_of(result) == Usage(input_tokens=4, output_tokens=7)
-    assert not output_truncated(result)
+    assert not is_output_cut(result)
     (call,) = server.calls
     body = client.body(replace(REQUEST, stop_sequences=["is."]))
     assert call.path == client.route(REQUEST)
@@ -68,17 +68,17 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
     } == body
     assert call.body.get("stream", False) == stream
     sent = {name: value for name, value in call.body.items() if name not in ("messages", "prompt")}
-    assert result.completions[0].finish_reason["sent"] == sent
+    assert facts_of(result).sent == sent
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_time_of_the_first_piece(kind: str, server: Server) -> None:
     """The time until the first piece of an answer is measured if the answer is streamed, and is kept in the cache."""
     server.delay = 0.2
-    assert measures_of(make(kind, server).make_request(REQUEST)) == Measures()
+    assert facts_of(make(kind, server).make_request(REQUEST)).first_token_seconds is None
     client = make(kind, server, stream=True)
     result = client.make_request(REQUEST)
-    first = measures_of(result).first_token_seconds
+    first = facts_of(result).first_token_seconds
     assert result.request_time
     assert first
     assert 0.2 <= first <= result.request_time
@@ -186,6 +186,29 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
         yield running
 
 
+def test_a_key_is_sent_without_the_token_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anthropic's package reads ANTHROPIC_AUTH_TOKEN for each copy of a client, and a deployment's own key comes first."""
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "a-token-of-the-environment")
+    with attack(hostile.send(WHOLE["anthropic"])) as server:
+        for key in ("sk-own-0123456789", None):
+            client = AnthropicClient(None, api_key=key, base_url=server.address)
+            assert client.ask(REQUEST)
+            client.client = client.client.with_options(timeout=5)
+            assert client.ask(REQUEST)
+        own = {"Authorization": "Bearer $ANTHROPIC_AUTH_TOKEN"}
+        assert AnthropicClient(None, None, server.address, headers=own).ask(REQUEST)
+    sent = ["a-token-of-the-environment" in request for request in server.seen]
+    assert sent == [False, False, False, False, True]
+    assert ["sk-own-0123456789" in request for request in server.seen[:4]] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
 def test_tokens_of_models(server: Server, tokens: TokenServer) -> None:
     """All requests to an address carry one token, which is renewed when it is refused, and a key of an argument wins."""
     server.accepts = lambda key: key.removeprefix("Bearer ") in {*tokens.tokens} - tokens.lost
@@ -262,7 +285,6 @@ def test_failures(kind: str, server: Server, tmp_path: Path) -> None:
         result = client.make_request(REQUEST)
         assert failure_of(result) is failure, (fault, result.error)
         assert result.error is not None
-        assert result.error.startswith(failure.value)
         assert "0123456789" not in result.error
     assert len(server.calls) == len(KINDS_OF_FAULTS)
     server.plan = faults.none
@@ -360,7 +382,7 @@ def test_reasoning(kind: str, stream: bool, server: Server) -> None:
     assert text(result) == ANSWER
     assert result.completions[0].thinking.text == THINKING
     assert usage_of(result) == Usage(input_tokens=4, output_tokens=31 + 7, reasoning_tokens=31)
-    assert not thinking_unfinished(result)
+    assert not answer_of(result).is_thinking_unfinished
     assert server.calls[-1].body["max_tokens"] == 1024 + REQUEST.max_tokens
 
 
@@ -376,8 +398,8 @@ def test_reasoning_that_never_ends(kind: str, stream: bool, hides: bool, server:
     )
     assert text(result) == ""
     assert failure_of(result) is None
-    assert output_truncated(result)
-    assert thinking_unfinished(result)
+    assert is_output_cut(result)
+    assert answer_of(result).is_thinking_unfinished
     assert usage_of(result).reasoning_tokens == 20
 
 
@@ -386,8 +408,8 @@ def test_answers_that_are_cut(server: Server) -> None:
     for kind in KINDS:
         result = make(kind, server).make_request(replace(REQUEST, max_tokens=2))
         assert text(result) == ANSWER[:8]
-        assert output_truncated(result)
-        assert not thinking_unfinished(result)
+        assert is_output_cut(result)
+        assert not answer_of(result).is_thinking_unfinished
 
 
 def test_reasoning_in_the_text() -> None:
@@ -399,8 +421,8 @@ def test_reasoning_in_the_text() -> None:
             REQUEST, {"choices": [choice]}
         )
 
-    assert thinking_unfinished(result("<think>Hm."))
-    assert not thinking_unfinished(result("<think>Hm.</think>Yes"))
+    assert answer_of(result("<think>Hm.")).is_thinking_unfinished
+    assert not answer_of(result("<think>Hm.</think>Yes")).is_thinking_unfinished
     assert usage_of(result("Yes")) is None
 
 
@@ -460,9 +482,7 @@ def test_usage_of_other_servers(usage: Any, expected: Usage | None) -> None:
     reply = {"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": usage}
     result = OpenAIClient(None, base_url="http://localhost").result(REQUEST, reply)
     assert usage_of(result) == expected
-    stored = dacite.from_dict(
-        RequestResult, json.loads(json.dumps(asdict(result))), dacite.Config(check_types=False)
-    )
+    stored = parse_result(json.loads(json.dumps(asdict(result))))
     assert usage_of(stored) == expected
 
 
@@ -473,46 +493,19 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
     assert server.calls[0].prompt == request.prompt
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_connections(kind: str, server: Server) -> None:
-    """Each thread has its own connections until it ends. They follow a change of the client's options."""
-    client = make(kind, server)
-    libraries = []
-
-    def ask() -> None:
-        for timeout in (5, 5, 7):
-            if client.client.timeout != timeout:
-                client.client = client.client.with_options(timeout=timeout)
-            assert client.make_request(REQUEST).success
-            libraries.append(client._thread_library())
-
-    for _ in range(2):
-        thread = Thread(target=ask)
-        thread.start()
-        thread.join()
-    del thread
-    assert [library.timeout for library in libraries] == [5, 5, 7] * 2
-    assert libraries[0] is libraries[1]
-    assert len(set(map(id, libraries))) == 4
-    assert all(library.is_closed() for library in libraries)
-
-
 @pytest.mark.skipif(not MEMORY.exists(), reason="reads the memory of the process as Linux has it")
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a long prompt is sent, memory holds one further copy of it, which is the body."""
     client = make(kind, server)
     resident = []
-    http = client._http
     reply = _reply(server, client.route(REQUEST), client.body(REQUEST))
 
     def answer(request: Any) -> Any:
         resident.append(int(MEMORY.read_text().split()[1]) * 4096)
-        return http.Response(200, json=reply)
+        return HTTP.Response(200, json=reply)
 
-    monkeypatch.setattr(
-        http.HTTPTransport, "handle_request", lambda transport, request: answer(request)
-    )
+    monkeypatch.setattr(Transport, "handle_request", lambda transport, request: answer(request))
     assert client.make_request(REQUEST).success
     request = replace(REQUEST, prompt="A long book. " * 1_500_000)
     assert client.make_request(request).success

@@ -13,11 +13,11 @@ from helm.clients.openai_client import OpenAIClient as HelmOpenAIClient
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.sending import Retries, Sender
-from helm_longctx.models.apis.usage import finish_of, output_truncated, usage_of
+from helm_longctx.models.results import facts_of, failure_of, is_output_cut, usage_of
 from tests.support.json_http import JsonHandler, serve_handler
 
 REQUEST = Request(model="an/m", prompt="Is it so?", max_tokens=9000, temperature=0)
@@ -158,8 +158,8 @@ def test_repetition_is_an_answer() -> None:
     with send_in_turn(reply("the the the AB12CD34", "repetition")) as (address, _):
         result = ask(address)
     assert failure_of(result) is None
-    assert finish_of(result)["reason"] == "stop"
-    assert finish_of(result)["repeats"] is True
+    assert result.completions[0].finish_reason["reason"] == "stop"
+    assert facts_of(result).is_repeating is True
 
 
 @pytest.mark.parametrize("header", ["70000", "Fri, 31 Dec 2099 23:59:59 GMT"])
@@ -206,7 +206,7 @@ def test_a_message_that_was_not_finished(is_ours: bool) -> None:
         result = Sender(client, Retries(3, 0.01))(REQUEST).result
     assert failure_of(result) is None
     assert result.completions[0].text == ""
-    assert output_truncated(result)
+    assert is_output_cut(result)
 
 
 def _helm_client(address: str) -> HelmOpenAIClient:

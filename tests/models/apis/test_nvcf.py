@@ -8,9 +8,10 @@ import pytest
 from helm.common.cache import BlackHoleCacheConfig
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis import OpenAIClient, nvcf
 from helm_longctx.models.endpoints.probe import probe
+from helm_longctx.models.results import failure_of
 from tests.models.apis.making import REQUEST
 from tests.support.servers import hostile
 from tests.support.servers.faults import Fault

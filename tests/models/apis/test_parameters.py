@@ -13,8 +13,9 @@ from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.parameters import ADAPTIVE, DROPPABLE, Change, Parameters, find_change
+from helm_longctx.models.results import facts_of, failure_of
 from helm_longctx.models.sampling import SampledRequest
 from tests.models.apis.making import REQUEST, make
 from tests.support.http import HTTP
@@ -49,7 +50,7 @@ def test_openai_reasoning_models(server: Server) -> None:
     first = client.make_request(request)
     (completion,) = first.completions
     assert completion.text == "Yes"
-    assert completion.finish_reason["sent"] == {"model": "m", "max_completion_tokens": 50}
+    assert facts_of(first).sent == {"model": "m", "max_completion_tokens": 50}
     assert [call.fault for call in server.calls] == [Fault.DECLINED] * 6 + [None]
     with ThreadPoolExecutor(8) as pool:
         results = pool.map(
@@ -68,7 +69,7 @@ def test_anthropic(server: Server) -> None:
     result = client.make_request(Request(model="an/m", prompt="?", max_tokens=50, **FULL))
     (completion,) = result.completions
     assert completion.text == "Yes"
-    assert completion.finish_reason["sent"] == {
+    assert facts_of(result).sent == {
         "model": "m",
         "max_tokens": 2050,
         "top_p": 0.9,

@@ -13,7 +13,7 @@ from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import PRICES, Prices, find_prices, read_prices
-from helm_longctx.models.apis.usage import Usage
+from helm_longctx.tasks.answer import Usage
 from tests.runner import making
 
 MILLION = 1_000_000

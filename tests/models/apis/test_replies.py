@@ -16,25 +16,24 @@ from hypothesis import strategies as st
 
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.judging.judge import WAIT
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.models.apis.sending import Attempt, Retries, Sender
-from helm_longctx.models.apis.usage import (
-    MOST_TOKENS,
-    Usage,
-    find_other_model,
-    is_same_model,
-    model_of,
-    output_truncated,
+from helm_longctx.models.results import (
+    add_facts,
+    answer_of,
+    facts_of,
+    failure_of,
+    is_output_cut,
     usage_of,
-    with_usage,
 )
 from helm_longctx.redaction import logs
 from helm_longctx.runner.follow_up import join_answers
 from helm_longctx.runner.score_log import find_reasons
+from helm_longctx.tasks.answer import MOST_TOKENS, Usage, is_same_model
 from tests.models.apis.making import KINDS, REQUEST
 from tests.models.endpoints.scripted import scripted
 from tests.runner.making import make_run, means, read
@@ -185,7 +184,7 @@ def test_a_second_reply_on_a_connection(kind: str) -> None:
             client.make_request(replace(REQUEST, prompt=prompt))
             for prompt in ("one", "two", "three")
         ]
-    assert [output_truncated(result) for result in results] == [False, False, False]
+    assert [is_output_cut(result) for result in results] == [False, False, False]
     assert len(server.seen) == 3
 
 
@@ -268,7 +267,7 @@ def test_texts_that_are_whole(kind: str, reason: Any) -> None:
     with attack(hostile.send(_whole(kind, reason))) as server:
         result = make(kind, server).make_request(REQUEST)
     assert result.completions[0].text == "A part of it"
-    assert not output_truncated(result)
+    assert not is_output_cut(result)
 
 
 def test_tool_calls_in_the_place_of_a_text() -> None:
@@ -305,7 +304,7 @@ def test_as_many_tokens_as_the_limit(kind: str, tokens: int, reasoning: int, is_
         usage |= {"completion_tokens_details": {"reasoning_tokens": reasoning}}  # type: ignore[dict-item]
     with attack(hostile.send({**WHOLE[kind], "usage": usage})) as server:
         result = make(kind, server).make_request(REQUEST)
-    assert (failure_of(result), output_truncated(result)) == (None, is_cut)
+    assert (failure_of(result), is_output_cut(result)) == (None, is_cut)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -442,10 +441,9 @@ def test_any_usage(usage: Any) -> None:
 
 
 def test_stored_counts_that_are_none() -> None:
-    """A journal of an older version can have counts that are not numbers."""
-    result = with_usage(
-        RequestResult(True, [], make_completion(), False), Usage(-5, output_tokens=1)
-    )
+    """Counts that no request can have are not known."""
+    usage = Usage(-5, output_tokens=1)
+    result = add_facts(RequestResult(True, [], make_completion(), False), usage=usage)
     assert usage_of(result) is None
 
 
@@ -458,7 +456,7 @@ def make_completion() -> Any:
 def test_a_follow_up_without_counts() -> None:
     """If only one of two requests has counts, the answer has no counts."""
     plain = RequestResult(True, [], make_completion(), False)
-    counted = with_usage(plain, Usage(5, output_tokens=1))
+    counted = add_facts(plain, usage=Usage(5, output_tokens=1))
     assert usage_of(join_answers(counted, counted)) == Usage(10, output_tokens=2)
     assert usage_of(join_answers(counted, plain)) is None
     assert usage_of(join_answers(plain, counted)) is None
@@ -504,9 +502,7 @@ def test_a_model_that_was_not_asked_for(tmp_path: Path, caplog: pytest.LogCaptur
     told = f"{name}: the server answers as 'tiny-1b', not as 'big-400b'"
     assert caplog.text.count(told) == 1
     states = read(run, "scenario_state")["request_states"]
-    assert {state["result"]["completions"][0]["finish_reason"]["model"] for state in states} == {
-        "tiny-1b"
-    }
+    assert {state["result"]["facts"]["served_model"] for state in states} == {"tiny-1b"}
     assert {
         value for (statistic, *_), value in means(run).items() if statistic == "other_model"
     } == {1.0}
@@ -639,7 +635,7 @@ def test_names_of_models(kind: str, stream: bool, caplog: pytest.LogCaptureFixtu
             result = make(kind, server, stream=stream).make_request(
                 replace(REQUEST, model_deployment="an/m")
             )
-        assert (failure_of(result), model_of(result)) == (None, expected)
+        assert (failure_of(result), facts_of(result).served_model) == (None, expected)
     warnings = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
     assert [message.partition(" answers")[0] for message in warnings] == ["an/m: the server"]
 
@@ -669,9 +665,7 @@ def test_aliases(asked: str, replied: str, is_same: bool) -> None:
     assert is_same_model(replied, asked) is is_same
 
 
-def test_answers_of_older_versions() -> None:
-    """Answers of older versions have no name of a model, so there is no warning."""
-    (completion,) = make_completion()
-    older = replace(completion, finish_reason={"reason": "stop"})
-    result = RequestResult(True, [], [older], False)
-    assert (model_of(result), find_other_model(result)) == (None, None)
+def test_answers_of_other_clients() -> None:
+    """Answers of HELM's own clients have no name of a model, so there is no warning."""
+    result = RequestResult(True, [], make_completion(), False)
+    assert (answer_of(result).served_model, answer_of(result).other_model) == (None, None)

@@ -12,7 +12,7 @@ import pytest
 from helm_longctx.apps.certify.command import plan_lengths, questions_for
 from helm_longctx.apps.certify.search import Design
 from helm_longctx.models.apis.prices import Prices
-from helm_longctx.models.apis.usage import Usage
+from helm_longctx.tasks.answer import Usage
 
 BUDGETS = {"recall": 20, "graph": 40, "count": 31}
 

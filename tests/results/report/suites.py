@@ -129,7 +129,8 @@ def _answer(
         "success": not fails,
         "completions": [] if fails else [{"text": text, "logprob": 0, "tokens": []}],
     }
-    result |= {"error": f"temporary: 503 {extra}"} if fails else {}
+    if fails:
+        result |= {"error": f"503 {extra}", "facts": {"failure": "temporary"}}
     references = [{"output": {"text": answer}, "tags": ["correct"]}]
     instance = {
         "input": {"text": prompt},

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.environment import MAX_REPLY
-from helm_longctx.failures import Failure, failure_of_text
+from helm_longctx.failures import Failure, Problem
 from helm_longctx.models.apis.batches import Outcome, read_outcomes, split_lines
 from helm_longctx.models.apis.providers import anthropic, openai
 
@@ -70,9 +70,9 @@ def test_any_lines(protocol: str, values: list[bytes]) -> None:
     good = json.dumps(good_line(protocol)).encode()
     outcomes = read(b"\n".join([good, *lines, good]), protocol)
     assert len(outcomes) == sum(bool(line.strip()) for line in lines) + 2
-    assert outcomes[0].reply == outcomes[-1].reply == {"x": 1}
+    assert outcomes[0].reading == outcomes[-1].reading == {"x": 1}
     assert all(isinstance(outcome.name, str | None) for outcome in outcomes)
-    assert all((outcome.reply is None) == isinstance(outcome.error, str) for outcome in outcomes)
+    assert all(isinstance(outcome.reading, dict | Problem) for outcome in outcomes)
 
 
 @given(st.lists(st.binary(max_size=30)), st.integers(1, 7))
@@ -93,10 +93,10 @@ def test_separators_of_unicode() -> None:
         json.dumps(row, ensure_ascii=False).replace("\\u001d", "\x1d").encode(), "openai"
     )
     # A raw control character is no JSON, but U+2028 and U+0085 are allowed.
-    assert failure_of_text(outcome.error or "") is Failure.MALFORMED
+    assert outcome.reading.kind is Failure.MALFORMED
     row["response"]["body"] = {"text": "a\u2028b\x85c"}
     (outcome,) = read(json.dumps(row, ensure_ascii=False).encode(), "openai")
-    assert outcome.reply == {"text": "a\u2028b\x85c"}
+    assert outcome.reading == {"text": "a\u2028b\x85c"}
 
 
 SPOILS: dict[str, tuple[Callable[[dict[str, Any]], bytes], str | None]] = {
@@ -136,9 +136,9 @@ def test_a_bad_line(name: str, protocol: str, monkeypatch: pytest.MonkeyPatch) -
     spoil, expected = SPOILS[name]
     before, after = (json.dumps(good_line(protocol, each)).encode() for each in ("b", "c"))
     first, bad, last = read(b"\n".join([before, spoil(good_line(protocol)), after]), protocol)
-    assert (first.name, last.name, first.reply, last.reply) == ("b", "c", {"x": 1}, {"x": 1})
-    assert (bad.name, bad.reply, bad.line) == (expected, None, "line 2 of the results")
-    assert failure_of_text(bad.error or "") is Failure.MALFORMED
+    assert (first.name, last.name, first.reading, last.reading) == ("b", "c", {"x": 1}, {"x": 1})
+    assert (bad.name, bad.line) == (expected, "line 2 of the results")
+    assert bad.reading.kind is Failure.MALFORMED
 
 
 def test_a_status_as_a_text() -> None:
@@ -146,10 +146,10 @@ def test_a_status_as_a_text() -> None:
     row = good_line("openai")
     row["response"]["status_code"] = "200"
     (outcome,) = read(json.dumps(row).encode(), "openai")
-    assert (outcome.reply, outcome.error) == ({"x": 1}, None)
+    assert outcome.reading == {"x": 1}
     row["response"] |= {"status_code": "429", "body": {"message": "slow down"}}
     (outcome,) = read(json.dumps(row).encode(), "openai")
-    assert outcome.error == "temporary: Error code: 429 - {'message': 'slow down'}"
+    assert str(outcome.reading) == "temporary: Error code: 429 - {'message': 'slow down'}"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_rows_with_errors_of_anthropic(error: dict[str, Any], kind: Failure) -> 
     result = {"type": "errored", "error": {"type": "error", "error": error}}
     row = {"custom_id": "a", "result": result}
     (outcome,) = read(json.dumps(row).encode(), "anthropic")
-    assert failure_of_text(outcome.error or "") is kind
+    assert outcome.reading.kind is kind
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_rows_with_errors_of_openai(status: int, body: dict[str, Any], kind: Fai
     row = good_line("openai")
     row["response"] = {"status_code": status, "body": body}
     (outcome,) = read(json.dumps(row).encode(), "openai")
-    assert failure_of_text(outcome.error or "") is kind
+    assert outcome.reading.kind is kind
 
 
 def test_a_row_that_was_not_finished() -> None:
@@ -201,8 +201,7 @@ def test_a_row_that_was_not_finished() -> None:
     words = "Could not finish the message because max_tokens or model output limit was reached."
     row["response"] = {"status_code": 400, "body": {"error": {"message": words}}}
     (outcome,) = read(json.dumps(row).encode(), "openai")
-    assert outcome.reply is not None
-    assert outcome.reply["choices"][0]["finish_reason"] == "length"
+    assert outcome.reading["choices"][0]["finish_reason"] == "length"
 
 
 def test_an_error_quotes_no_answer() -> None:
@@ -210,4 +209,4 @@ def test_an_error_quotes_no_answer() -> None:
     row = good_line("openai")
     row["response"] = {"status_code": "OK", "body": {"text": "the answer"}}
     (outcome,) = read(json.dumps(row).encode(), "openai")
-    assert outcome.error == "malformed: line 1 of the results cannot be read: TypeError"
+    assert str(outcome.reading) == "malformed: line 1 of the results cannot be read: TypeError"

@@ -12,9 +12,9 @@ import pytest
 from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.models.apis.prices import PRICES, _user_prices
 from helm_longctx.models.apis.providers.anthropic import PROVIDER
-from helm_longctx.models.apis.usage import Usage
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+from helm_longctx.tasks.answer import Usage
 from tests.runner import making
 from tests.support.batches import Folder, direct, register, stated
 from tests.support.servers.batches import BatchServer

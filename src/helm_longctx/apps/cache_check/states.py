@@ -19,12 +19,12 @@ from tqdm import tqdm
 
 from helm_longctx.apps.cache_check.prompts import PLAIN, Prompt, Question, lines_for
 from helm_longctx.errors import InputError
-from helm_longctx.failures import failure_of, failure_of_error
+from helm_longctx.failures import failure_of_error
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.providers.openai import CHAT, OpenAIClient
-from helm_longctx.models.apis.usage import usage_of
+from helm_longctx.models.results import failure_of, usage_of
 from helm_longctx.models.scoring import AnswerRequest
 from helm_longctx.runner.sending import find_client
 

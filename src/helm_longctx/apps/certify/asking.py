@@ -20,14 +20,14 @@ from helm_longctx._version import VERSION
 from helm_longctx.apps.certify.answers import PLACES, Answered, Block, Reply
 from helm_longctx.apps.certify.procedure import LimitReachedError
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
+from helm_longctx.failures import Failure
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.helm.truncation import load_deployment_counter
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.prices import find_prices
-from helm_longctx.models.apis.usage import model_of, output_truncated, usage_of
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
+from helm_longctx.models.results import answer_of, is_output_cut
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
@@ -170,24 +170,26 @@ class CertificateRunner(LongContextRunner):
     ) -> Reply:
         text = question.request.text()
         about: dict[str, Any] = {"prompt": question.request.digest, "sent": estimate_tokens(text)}
-        if failure := failure_of(result):
-            return Reply(None, failure.value, refused=failure is Failure.TOO_LONG, **about)
-        usage = usage_of(result)
+        answer = answer_of(result)
+        if answer.failure is not None:
+            is_refused = answer.failure is Failure.TOO_LONG
+            return Reply(None, answer.failure.value, refused=is_refused, **about)
+        usage = answer.usage
         prices = find_prices(self.model)
         if question.is_first and block.has_text and (count := load_deployment_counter(self.model)):
             about["tokenized"] = count(text)
         scores = question.task.scores(scored_record(state, question.request.sample))
         return Reply(
             scores[MAIN_METRIC],
-            is_cut=output_truncated(result),
+            is_cut=is_output_cut(result),
             places=tuple(scores[place] for place in PLACES if place in scores),
             counted=usage.input_tokens if usage else None,
             dollars=prices.dollars(usage) if prices and usage else None,
-            model=model_of(result),
+            model=answer.served_model,
             floors=self._floors(question)
             if block.has_text and block.length == self.baseline_length
             else None,
-            answer=digest(result.completions[0].text),
+            answer=digest(answer.output),
             **about,
         )
 

@@ -30,7 +30,7 @@ from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import Prices, find_prices
-from helm_longctx.models.apis.usage import Usage
+from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.lengths import length_label, parse_length
 
 if TYPE_CHECKING:

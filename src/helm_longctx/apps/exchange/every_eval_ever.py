@@ -37,7 +37,8 @@ from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.intervals import LEVEL
 from helm_longctx.runs.files import STATS
-from helm_longctx.runs.scores import Answer, InstanceScore
+from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
 
@@ -80,9 +81,9 @@ def write_logs(
         # One answer at a time is in memory.
         with samples.open("w", encoding="utf-8", errors="replace") as file:
             for result in results:
-                for answer, row in result.answers():
+                for asked, row in result.answers():
                     if row.score is not None:
-                        line = _sample(identity, result, answer, row, row.score)
+                        line = _sample(identity, result, asked, row, row.score)
                         file.write(json.dumps(line, ensure_ascii=False) + "\n")
                         lines += 1
         log = _log(identity, now, results)
@@ -218,11 +219,11 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
 
 
 def _sample(
-    identity: str, result: TaskResult, answer: Answer, row: InstanceScore, score: float
+    identity: str, result: TaskResult, asked: QuestionRecord, row: InstanceScore, score: float
 ) -> dict[str, Any]:
-    prompt = answer.prompt
-    references = answer.references
-    text = answer.text
+    prompt = asked.prompt
+    references = asked.references
+    text = asked.text
     source = {"source": "output.raw", "extracted_value": text, "extraction_method": "custom"}
     return {
         "schema_version": SCHEMA,

@@ -17,7 +17,8 @@ from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.reading import Result, Run, Statistic, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
-from helm_longctx.runs.scores import Answer, InstanceScore, read_answers, read_scores
+from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.scores import InstanceScore, match_scores, read_scores
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.entry import Entry, check_entry
@@ -277,6 +278,7 @@ class AnswerRow(NamedTuple):
         repeat: the number of the repeat, from 1.
         score: None if the answer has no score.
         failure: the statistic that counts requests without an answer for this reason, e.g. `request_too_long`.
+        failure_kind: the kind of failure (`failures.Failure`); empty if there is an answer.
         package, comparability: see `Score`.
         record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
         entry: the run entry that asks for this task alone; empty if this version does not know the run's arguments.
@@ -300,6 +302,7 @@ class AnswerRow(NamedTuple):
     comparability: str = ""
     error: str = ""
     failure: str = ""
+    failure_kind: str = ""
     depth: float | None = None
     tokens: int | None = None
     record: str = ""
@@ -320,19 +323,22 @@ def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Itera
     for run, rows in read_runs(result for result in results if result.benchmark):
         benchmark = by_name[rows[0].benchmark]
         entries: dict[str, str] = {}
-        for answer in read_answers(run.path, read_scores(run.path, [benchmark])):
-            task = answer.key[0]
+        scores = read_scores(run.path, [benchmark])
+        for asked, score in match_scores(run.path, scores):
+            task = asked.task
             if task not in entries:
                 entries[task] = narrow_entry(run, task).description
             with reading(run.path / STATES):
-                row = _row(run, rows[0], answer, entries[task])
+                row = _row(run, rows[0], asked, score, entries[task])
             yield row
 
 
-def _row(run: Run, about: Result, answer: Answer, entry: str) -> AnswerRow:
-    task, instance, repeat = answer.key
-    sample = answer.sample
-    score = answer.score
+def _row(
+    run: Run, about: Result, asked: QuestionRecord, score: InstanceScore | None, entry: str
+) -> AnswerRow:
+    task, instance, repeat = asked.key
+    sample = asked.sample
+    answer = asked.answer
     return AnswerRow(
         run=run.path.name,
         model=about.model,
@@ -340,44 +346,44 @@ def _row(run: Run, about: Result, answer: Answer, entry: str) -> AnswerRow:
         length=label(about.length),
         instance=instance,
         repeat=repeat + 1,
-        question=answer.question,
-        references=" | ".join(answer.references),
-        answer=answer.text,
+        question=asked.question,
+        references=" | ".join(asked.references),
+        answer=asked.text,
         score=score.score if score else None,
         package=run.package,
         comparability=run.comparability,
         error=answer.error,
         failure=score.failure if score else "",
+        failure_kind=answer.failure.value if answer.failure else "",
         depth=score.depth if score else sample.depth if sample else None,
         tokens=score.tokens if score else None,
-        record=answer_record(answer),
+        record=answer_record(asked),
         entry=entry,
         group=(sample.group if sample else None) or "",
-        seconds=(answer.state.get("result") or {}).get("request_time"),
-        finish_reason=(answer.completion.get("finish_reason") or {}).get("reason") or "",
+        seconds=answer.seconds,
+        finish_reason=answer.finish_reason,
         source=sample.source if sample else "",
     )
 
 
-def answer_record(answer: Answer) -> str:
+def answer_record(asked: QuestionRecord) -> str:
     """Return everything that the scorer reads in addition to the answer, as JSON.
 
     These are the references, the fields of the sample, `notes` with the judges' annotations, and `answer_prefix` with
     the text that is scored before the answer.
     """
-    sample = answer.sample
-    annotations = answer.state.get("annotations")
+    sample = asked.sample
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
-    scores_prefix = scores_prefix and not answer.reasoning  # see `scored_record`
+    scores_prefix = scores_prefix and not asked.reasoning  # see `scored_record`
     prefix = (
         {"answer_prefix": sample.answer_prefix}
         if sample and scores_prefix and sample.answer_prefix
         else {}
     )
-    notes = {"notes": annotations} if annotations else {}
+    notes = {"notes": asked.notes} if asked.notes else {}
     record = {
         **prefix,
-        "references": answer.references,
+        "references": asked.references,
         **(sample.record if sample else {}),
         **notes,
     }
@@ -446,13 +452,12 @@ class TaskResult:
             if metric.name in self.result.statistics:
                 yield metric, self.result.statistics[metric.name]
 
-    def answers(self) -> Iterator[tuple[Answer, InstanceScore]]:
+    def answers(self) -> Iterator[tuple[QuestionRecord, InstanceScore]]:
         """Yield the answers to the task that have statistics, with these, one answer in memory at a time."""
-        for answer in read_answers(
-            self.run.path, read_scores(self.run.path, [self.entry.benchmark])
-        ):
-            if answer.score and answer.score.task == self.task.name:
-                yield answer, answer.score
+        scores = read_scores(self.run.path, [self.entry.benchmark])
+        for asked, score in match_scores(self.run.path, scores):
+            if score and score.task == self.task.name:
+                yield asked, score
 
 
 def task_results(boards: Iterable[Board], benchmarks: Sequence[Benchmark]) -> Iterator[TaskResult]:

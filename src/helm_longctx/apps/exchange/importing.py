@@ -31,11 +31,14 @@ from helm_longctx.apps.exchange.answers import resolve_entry
 from helm_longctx.apps.exchange.export import LONGEST_NAME
 from helm_longctx.data.unpack import gunzip
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
+from helm_longctx.failures import failure_of_text
 from helm_longctx.helm.run_specs import make_entry_spec
+from helm_longctx.models.results import make_failure
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.suite import add_rows
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
 from helm_longctx.runs.prompts import elide_texts, evidence_of, instance_names, write_prompts
+from helm_longctx.runs.records import write_records
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import MOST_REPEATS, Entry
 from helm_longctx.tasks.lengths import length_label
@@ -331,6 +334,7 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     # The files are in HELM's order: a run with the last file is complete.
     for file, content in contents.items():
         write_json(folder / file, content)
+    write_records(folder)
     return folder
 
 
@@ -370,9 +374,7 @@ def _states(
         )
         if output.prediction is None:
             error = output.error or "the file has no answer"
-            result = RequestResult(
-                success=False, embedding=[], completions=[], cached=False, error=error
-            )
+            result = make_failure(output.failure or failure_of_text(error), error)
         else:
             reason = {"reason": output.finish_reason} if output.finish_reason else None
             completions = [

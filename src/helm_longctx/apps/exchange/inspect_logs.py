@@ -21,7 +21,7 @@ import zstandard
 from helm_longctx.apps.exchange.answers import LENGTH, ForeignAnswer, make_runs
 from helm_longctx.data.jsonl import parse_json, read_object
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, FailureError, label_error
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 from helm_longctx.tasks.task import is_whole
 
@@ -93,11 +93,16 @@ def _missing(
     ):
         about_missing = f"the evaluation has the status {status!r} and lacks {len(places)} samples of unknown length"
         raise InputError(f"{path}: {about_missing}; finish it with inspect eval-retry")
-    error = label_error(
-        Failure.UNKNOWN, f"the evaluation has the status {status!r} and ended before this sample"
-    )
+    error = f"the evaluation has the status {status!r} and ended before this sample"
     for name, repeat in sorted(places):
-        output = Output(name, None, (), repeat=repeat, error=error)
+        output = Output(
+            id=name,
+            prediction=None,
+            references=(),
+            repeat=repeat,
+            error=error,
+            failure=Failure.UNKNOWN,
+        )
         yield replace(
             answers[0], place=f"{path}: sample {name}", text=None, fields=common, output=output
         )
@@ -193,12 +198,14 @@ def _answer(about: Row, sample: Any, place: str) -> ForeignAnswer:
     tokens = usage.get("input_tokens") if isinstance(usage, dict) else None
     text = None
     reason = ""
-    failure = str(error.get("message", "")) if isinstance(error, dict) else ""
+    message = str(error.get("message", "")) if isinstance(error, dict) else ""
+    failure = None
     if not error:
         try:
             text, reason = _text_and_reason(sample)
-        except FailureError as found:
-            failure = label_error(found.kind, str(found))
+        except FailureError as no_answer:
+            failure = no_answer.kind
+            message = str(no_answer)
     prompt = ""
     with suppress(FailureError):  # the score needs no prompt
         prompt = _whole_text(sample.get("input"), sample)
@@ -208,7 +215,8 @@ def _answer(about: Row, sample: Any, place: str) -> ForeignAnswer:
         references=(),
         prompt=prompt,
         repeat=epoch - 1,
-        error=failure,
+        error=message,
+        failure=failure,
         finish_reason=reason,
         input_tokens=tokens if is_whole(tokens) else None,
     )

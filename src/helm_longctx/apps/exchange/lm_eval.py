@@ -23,7 +23,7 @@ from helm_longctx.results.boards import Suite
 from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Statistic
-from helm_longctx.runs.scores import Answer
+from helm_longctx.runs.records import QuestionRecord
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
@@ -184,14 +184,14 @@ def _config(result: TaskResult) -> dict[str, Any]:
 def _write_samples(path: Path, result: TaskResult) -> int:
     """Write a line for each example with an answer. The repeats of an example are the responses of its line."""
     lines: dict[str, dict[str, Any]] = {}
-    for answer, row in result.answers():
-        if row.failure or not answer.completion:
+    for asked, row in result.answers():
+        if not asked.answer.is_answered:
             continue
-        about = json.loads(answer_record(answer))
+        about = json.loads(answer_record(asked))
         notes = about.pop("notes", {})
-        line = lines.setdefault(row.instance, _sample(len(lines), result, answer, about))
-        line["resps"][0].append(answer.text)
-        line["filtered_resps"].append(answer.text)
+        line = lines.setdefault(row.instance, _sample(len(lines), result, asked, about))
+        line["resps"][0].append(asked.text)
+        line["filtered_resps"].append(asked.text)
         line["doc"]["answers"].append({"repeat": row.repeat, "notes": notes})
         values = {name: value for name, value in row.values.items() if name in result.task.metrics}
         line |= {name: value for name, value in values.items() if name not in line}
@@ -203,13 +203,13 @@ def _write_samples(path: Path, result: TaskResult) -> int:
 
 
 def _sample(
-    number: int, result: TaskResult, answer: Answer, record: Mapping[str, Any]
+    number: int, result: TaskResult, asked: QuestionRecord, record: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
-    prompt = answer.prompt
-    sample = answer.sample or Sample("", 0, 0)
+    prompt = asked.prompt
+    sample = asked.sample or Sample("", 0, 0)
     doc: dict[str, Any] = {
-        "id": answer.key[1],
+        "id": asked.key[1],
         "model": result.result.model,
         "question": sample.question,
         "entry": result.entry.description,

@@ -20,7 +20,8 @@ from helm_longctx.apps.exchange.export import AnswerRow, Average, Score, answers
 from helm_longctx.documents.document import Cell, Column, Table, unquote_formula, write_csv
 from helm_longctx.documents.numbers import MARK, amount, escape_markdown, escape_tex
 from helm_longctx.documents.site import latex_table, markdown_table
-from helm_longctx.errors import InputError, is_format_error, shorten
+from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
+from helm_longctx.failures import Failure
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell, unread_share
 from helm_longctx.results.reading import Result
@@ -191,6 +192,9 @@ def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
     """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
     record = row.get(RECORD) or None
     failure = row.get("failure") or row.get("error")
+    kind = row.get("failure_kind") or None
+    if kind is not None and kind not in [*Failure]:
+        raise bad_argument(place, "failure_kind", kind, [known.value for known in Failure])
     if record is not None:
         try:
             record = json.loads(record)
@@ -212,6 +216,7 @@ def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
         references=(),
         repeat=repeat - 1,
         error=str(row.get("error") or ""),
+        failure=None if kind is None else Failure(kind),
         input_tokens=_whole(row, "tokens", place, 0) or None,
         depth=_number(row, "depth", place),
         group=str(row.get("group") or ""),

@@ -8,9 +8,9 @@ from itertools import takewhile
 from statistics import fmean
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder, Key
-from helm_longctx.failures import failure_of_text
 from helm_longctx.results.boards import label
-from helm_longctx.runs.scores import InstanceScore, read_answers, read_scores
+from helm_longctx.runs.records import read_records
+from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.tasks.benchmark import Benchmark
 
 EQUAL = 1e-9
@@ -113,11 +113,12 @@ def _pair_runs(
     passing: set[Key] = set()
     for path in paths:
         answered: dict[Key, str] = {}
-        for answer in read_answers(path):
-            if answer.is_answered:
-                answered[answer.key] = answer.text
-            elif failure_of_text(answer.error).is_retriable:
-                passing.add(answer.key)
+        for record in read_records(path):
+            failure = record.answer.failure
+            if failure is None:
+                answered[record.key] = record.text
+            elif failure.is_retriable:
+                passing.add(record.key)
         texts.append(answered)
     first = folder.read_first_half(names[0])
     for key, score in base.items():

@@ -20,15 +20,16 @@ from typing import Any, NamedTuple
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.models.apis.usage import Usage, usage_of
+from helm_longctx.models.results import usage_of
 from helm_longctx.models.scoring import (
     SEPARATOR,
     AnswerRequest,
-    Distribution,
     SpanRequest,
     distributions_of,
 )
 from helm_longctx.models.token_kinds import find_kind
+from helm_longctx.tasks.answer import Usage
+from helm_longctx.tasks.logprobs import Distribution
 
 STRETCH = 160
 """Characters of a stretch of the prompt whose tokens are compared."""
@@ -407,7 +408,7 @@ def compare_texts(
     own_rows: dict[tuple[int, bool], Sequence[Distribution]] = {}
     is_other = False
     for text, places in texts:
-        found: dict[tuple[int, bool], list[list[Distribution]]] = {}
+        found: dict[tuple[int, bool], Sequence[Sequence[Distribution]]] = {}
         for side, is_again in order:
             request = SpanRequest(
                 deployments[side],

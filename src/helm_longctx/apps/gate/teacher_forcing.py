@@ -26,19 +26,20 @@ from helm_longctx.apps.gate.distributions import (
 )
 from helm_longctx.apps.gate.divergences import NOISY, count_twice
 from helm_longctx.errors import InputError
-from helm_longctx.failures import FailureError, check_result
+from helm_longctx.failures import FailureError
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import with_deployments_tokenizer
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.sending import Sender, ask_again
-from helm_longctx.models.apis.usage import Usage
+from helm_longctx.models.results import check_result
 from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, distributions_of
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spool import Spool, make_scenario
 from helm_longctx.runs.journal import SealedLines
+from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.request_settings import LIKELIHOOD, RequestSettings
 from helm_longctx.tasks.stored_entry import replace_request
 

@@ -17,8 +17,8 @@ from helm_longctx.data.jsonl import JsonLines
 from helm_longctx.documents.document import unquote_formula
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.judging.check_items import Check
-from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, reading, repeat_of
-from helm_longctx.runs.scores import read_answers
+from helm_longctx.runs.files import INSTANCE_STATS, STATES, reading
+from helm_longctx.runs.records import QuestionRecord, read_records
 from helm_longctx.tasks.statistic_names import read_statistic
 
 if TYPE_CHECKING:
@@ -161,24 +161,23 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 def _run_ratings(run: Path) -> Iterator[Rating]:
     """Yield the judged scores of each answer, and the numbers in judges' verdicts."""
-    rows = read_json(run / INSTANCE_STATS)
-    with reading(run / INSTANCE_STATS):
-        for row in rows:
-            for stat in row["stats"]:
-                # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
-                name = read_statistic(stat["name"]["name"])
-                if name.is_judged:
-                    answer = (run.name, row["instance_id"], repeat_of(row) + 1)
-                    yield Rating(*answer, name.judge or JUDGE, name.metric, stat["mean"])
-    for each in read_answers(run):
+    for record in read_records(run):
+        about = (run.name, record.instance, record.repeat + 1)
+        for name, value in record.values.items():
+            # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
+            named = read_statistic(name)
+            if named.is_judged:
+                yield Rating(*about, named.judge or JUDGE, named.metric, value)
         with reading(run / STATES):
-            yield from [
-                Rating(run.name, each.key[1], each.key[2] + 1, judge, name, value)
-                for note in (each.state.get("annotations") or {}).values()
-                for judge, parts in note.get("verdicts", {}).items()
-                for verdict in parts.values()
-                for name, value in (verdict or {}).items()
-            ]
+            yield from _verdict_ratings(record, about)
+
+
+def _verdict_ratings(record: QuestionRecord, about: tuple[str, str, int]) -> Iterator[Rating]:
+    for note in record.notes.values():
+        for judge, parts in note.get("verdicts", {}).items():
+            for verdict in parts.values():
+                for name, value in (verdict or {}).items():
+                    yield Rating(*about, judge, name, value)
 
 
 def _rows(path: Path) -> Iterable[Mapping[str, Any]]:

@@ -52,9 +52,9 @@ from helm_longctx.runs.prompts import (
     elide_messages,
     evidence_of,
     instance_names,
-    prompt_digest,
 )
-from helm_longctx.runs.scores import Answer, Key, read_answers, read_steps
+from helm_longctx.runs.records import Key, QuestionRecord
+from helm_longctx.runs.scores import InstanceScore, match_scores, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA, PLAIN_NUMBERS
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -197,13 +197,14 @@ def _add_run(
     """Add a run's answers, holding one of them in memory at a time."""
     rows: list[tuple[str, str | None, str]] = []
     keys: list[Key] = []
-    for answer in read_answers(run.path, (score for result in results for score in result.answers)):
+    scores = (score for result in results for score in result.answers)
+    for record, score in match_scores(run.path, scores):
         # The report has no scores of HELM's perturbed copies.
-        if not answer.is_perturbed:
+        if not record.is_perturbed:
             with reading(run.path / STATES):
-                _add_answer(instances, number, answer)
-                keys.append(answer.key)
-                rows.append((answer.key[1], answer.key[0] or None, prompt_digest(answer.state)))
+                _add_record(instances, number, record, score)
+                keys.append(record.key)
+                rows.append((record.instance, record.task or None, record.prompt_digest))
     for key, steps in read_steps(run.path):
         if key in instances:
             instances[key].answers[number]["steps"] = [*map(_step, steps)]
@@ -212,16 +213,20 @@ def _add_run(
         instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key[1])}
 
 
-def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> None:
-    score = answer.score
-    evidence = evidence_of(answer.references, answer.sample)
-    if answer.key not in instances:
-        references = [elide(reference) for reference in answer.references]
-        instances[answer.key] = Instance(
-            elide(answer.question), references, score.depth if score else None
+def _add_record(
+    instances: dict[Key, Instance],
+    number: int,
+    record: QuestionRecord,
+    score: InstanceScore | None,
+) -> None:
+    evidence = evidence_of(record.references, record.sample)
+    if record.key not in instances:
+        references = [elide(reference) for reference in record.references]
+        instances[record.key] = Instance(
+            elide(record.question), references, score.depth if score else None
         )
-    request = answer.state["request"]
-    prompts = instances[answer.key].prompts
+    request = record.request
+    prompts = instances[record.key].prompts
     prompt = [("", elide(request["prompt"], evidence))]
     if messages := request.get("messages"):
         prompt = [
@@ -232,14 +237,19 @@ def _add_answer(instances: dict[Key, Instance], number: int, answer: Answer) -> 
     if prompt not in prompts:
         prompts.append(prompt)
     values = score.values if score else {}
-    texts = {"text": answer.text, "thinking": answer.reasoning, "error": answer.error}
-    instances[answer.key].answers[number] = {
+    texts = {"text": record.text, "thinking": record.reasoning, "error": _describe_error(record)}
+    instances[record.key].answers[number] = {
         "score": None if score is None or score.score is None else round(score.score, 4),
         "flags": [flag for flag in FLAGS if values.get(flag)],
         "metrics": {name: round(value, 4) for name, value in values.items()},
         "prompt": prompts.index(prompt),
         **{name: elide(str(text)) for name, text in texts.items() if text},
     }
+
+
+def _describe_error(record: QuestionRecord) -> str:
+    answer = record.answer
+    return "" if answer.is_answered else str(answer.problem)
 
 
 def _step(step: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,12 +28,12 @@ from helm_longctx.documents.numbers import range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import find_prices
-from helm_longctx.models.apis.usage import Usage
 from helm_longctx.results.boards import category_results, make_boards
 from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.intervals import Floats, normal_quantile
 from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.results.suite import suite_folder
+from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS

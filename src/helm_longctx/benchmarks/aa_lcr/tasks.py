@@ -91,7 +91,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         yield replace(example, errata=("corrected_answer",)) if is_wrong else example
 
 
-_ODD_CHARACTERS = re.compile("[^A-Za-z0-9.%]")
+_ODD_CHARACTERS = re.compile("[^A-Za-z0-9.%$+/:<>=~^-]")
+"""The characters that are not compared: white space, quotation marks, brackets, commas, and all outside ASCII."""
 
 
 def _key(text: str) -> str:

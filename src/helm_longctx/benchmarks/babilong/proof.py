@@ -222,4 +222,5 @@ PROOF = Proof(
     sources=SOURCES,
     read_cells=read_cells,
     read_outputs=read_outputs,
+    license="Apache-2.0, as the repository",
 )

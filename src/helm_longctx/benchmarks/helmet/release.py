@@ -20,7 +20,16 @@ from helm_longctx.tasks.counting import ESTIMATE, TextCutter, TokenCounter, read
 from helm_longctx.tasks.lengths import parse_length
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
-RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
+ARCHIVES = "dddb209d03e38f1f0faf76d6d05ef4ccf96240ee"
+"""The commit of the hub's repository that has both archives. Six public programs pin it, and two name the digests."""
+
+RELEASE = Release(
+    "princeton-nlp/HELMET",
+    setting="HELM_LONGCTX_HELMET_REPO",
+    folder="helmet",
+    commit=ARCHIVES,
+    sha256="9d693981aa3c065b8b2ff82ddf946141cdc4ece4524f18bff6f3fbd2a86982d9",
+)
 
 repository_file = partial(
     PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", place="helmet"
@@ -75,6 +84,7 @@ LLAMA_2 = HubFile(
     path="tokenizers/meta-llama__Llama-2-7b-hf/tokenizer.json",
     kind="model",
     setting="HELM_LONGCTX_LLAMA2_REPO",
+    commit="01c7f73d771dfac7d292323805ebc428287df4f9",
 )
 """The tokenizer that HELMET measures and cuts texts with, so that every model gets the same text at a length.
 

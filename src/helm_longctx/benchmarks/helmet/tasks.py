@@ -291,14 +291,30 @@ def _icl(
     )
 
 
-_TREC = HubDataset("CogComp/trec", {"train": 5452, "test": 500})
+_TREC = HubDataset(
+    "CogComp/trec",
+    {"train": 5452, "test": 500},
+    # The digests of the hub's conversion, which has commits of its own.
+    sha256={
+        "default/train/0000.parquet": "5ffb07b1cbd45e47b4dd1dd113dadd19e44eb260721114c6147e0ce6c1e47590",
+        "default/test/0000.parquet": "6aa889b0289e02760644caa22ac9aa833e79e34fb1f1ced69f745a078550c56e",
+    },
+)
 _BANKING = HubDataset(
     "PolyAI/banking77",
     {"train": 10003, "test": 3080},
     commit="1fb62b1bb4635df59a8e1b2f2bc5e0643b2856c8",
 )
 _CLINIC = HubDataset(
-    "clinc_oos", {"train": 15250, "validation": 3100}, config="plus", repo="clinc/clinc_oos"
+    "clinc_oos",
+    {"train": 15250, "validation": 3100},
+    config="plus",
+    repo="clinc/clinc_oos",
+    commit="155b9c710419136e17307b80d0a13e68cd46b4ec",
+    sha256={
+        "plus/train-00000-of-00001.parquet": "30188119cf9f86fc9db27e1c22442d091cb5cb0913c9496f945fe11e7a02a28f",
+        "plus/validation-00000-of-00001.parquet": "fbd545b46c611c4a7ba4b48cae6c7f09bb5b59f33ff56206ad1cd366c85cdfaa",
+    },
 )
 _NLU = HubDataset("xingkunliuxtracta/nlu_evaluation_data", {"train": 25715})
 _TEST = named_splits("train", "test")

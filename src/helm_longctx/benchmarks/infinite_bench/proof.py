@@ -135,4 +135,5 @@ PROOF = Proof(
     sources=(_OUTPUTS, _README),
     read_cells=read_cells,
     read_outputs=read_outputs,
+    license="MIT, as the repository",
 )

@@ -107,4 +107,5 @@ PROOF = Proof(
     ),
     read_cells=read_cells,
     read_outputs=read_outputs,
+    license="GNU GPL 3.0, as the repository",
 )

@@ -90,5 +90,6 @@ PROOF = Proof(
     ),
     read_cells=read_cells,
     read_outputs=read_outputs,
+    license="not stated",
     is_by_authors=False,
 )

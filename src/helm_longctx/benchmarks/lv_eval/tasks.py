@@ -357,6 +357,8 @@ DATASETS = (
 
 
 REPO = "Infinigence/LVEval"
+COMMIT = "86a3b0e6f2266281d481bcb46a0bda5b511cffb0"
+"""The commit of the archives. One public program pins it."""
 
 VARIANTS: dict[ProtocolArgument, Variant] = {
     "paper": Variant(),
@@ -372,7 +374,15 @@ OpenAI's default temperature. A cut prompt leaves 500 tokens free: 100 for the c
 def _task(dataset: Dataset) -> Task:
     def sources(length: int) -> tuple[HubZip, ...]:
         path = dataset.file(length_label(length))
-        return (HubZip(REPO, f"{dataset.name}.zip", path.removeprefix("lveval/"), path),)
+        return (
+            HubZip(
+                repo=REPO,
+                name=f"{dataset.name}.zip",
+                member=path.removeprefix("lveval/"),
+                path=path,
+                commit=COMMIT,
+            ),
+        )
 
     return Task(
         name=dataset.name,

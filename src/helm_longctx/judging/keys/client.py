@@ -27,14 +27,14 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import page_address, require
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error
+from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.judge import TIMEOUT, messages_before, setting
 from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
 from helm_longctx.models.apis.oauth import PAGE, TokenError, find_tokens, variable
-from helm_longctx.models.apis.protocol import failure_result
 from helm_longctx.models.apis.provider import client_provider, helm_clients, providers
 from helm_longctx.models.apis.sending import limit_time
+from helm_longctx.models.results import failure_of, make_failure
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_credentials, register_secret
@@ -261,11 +261,9 @@ class RenewingClient(Client):
                 result = self._send(request, new) if new != key else result
                 self._useless = new if _is_refusal(result) else None
         except TokenError as error:
-            return failure_result(
-                Failure.BAD_KEY if error.refused else Failure.TEMPORARY, str(error)
-            )
+            return make_failure(Failure.BAD_KEY if error.refused else Failure.TEMPORARY, str(error))
         if _is_refusal(result):
-            return failure_result(Failure.BAD_KEY, f"{self._origin} was refused: {result.error}")
+            return make_failure(Failure.BAD_KEY, f"{self._origin} was refused: {result.error}")
         return replace(result, error=redact(result.error)) if result.error else result
 
     def current(self) -> Client:
@@ -278,7 +276,7 @@ class RenewingClient(Client):
         except InputError:
             raise
         except Exception as error:  # clients raise errors of any type, which may quote the key
-            return failure_result(failure_of_error(error), f"{type(error).__name__}: {error}")
+            return make_failure(failure_of_error(error), f"{type(error).__name__}: {error}")
 
     def _client(self, key: str) -> Client:
         with self._lock:

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.failures import Failure, FailureError
-from helm_longctx.models.scoring import Distribution
+from helm_longctx.tasks.logprobs import Distribution
 
 Logprobs = Sequence[Mapping[str, float]]
 """For each token of an answer the log-probabilities of the most likely ones, the chosen one first."""

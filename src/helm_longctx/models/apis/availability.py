@@ -23,13 +23,13 @@ from helm.common.request import Request
 
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of
-from helm_longctx.models.apis.guard import guard_library, response_type
+from helm_longctx.failures import Failure
 from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import MODEL_ARGUMENTS
-from helm_longctx.models.apis.provider import library_provider
+from helm_longctx.models.apis.provider import ApiClient, library_provider
 from helm_longctx.models.apis.sending import try_once
-from helm_longctx.models.apis.usage import is_empty
+from helm_longctx.models.apis.transport import guard_library, http_library, package_of
+from helm_longctx.models.results import answer_of
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.text import redact
 
@@ -107,12 +107,13 @@ def ask_model(client: Client, request: Request) -> Availability:
 
     Raises an `InputError` if the client cannot be used, for example because a package is missing.
     """
-    result = try_once(client.make_request, request).result
-    failure = failure_of(result)
-    is_silent = failure is None and is_empty(result) and not result.completions[0].thinking
-    return Availability(
-        failure, abbreviate(redact(" ".join((result.error or "").split()))), is_silent=is_silent
-    )
+    answer = answer_of(try_once(client.make_request, request).result)
+    if answer.failure is not None:
+        return Availability(
+            answer.failure, abbreviate(redact(" ".join(str(answer.problem).split())))
+        )
+    is_silent = answer.is_empty and answer.thinking is None
+    return Availability(None, "", is_silent=is_silent)
 
 
 def list_models(client: Any) -> list[ListedModel]:
@@ -185,17 +186,19 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 def _get(client: Any, name: str) -> Any:
     """Ask for a model, or for all models if the name is empty."""
-    library = client.client
     provider = library_provider(client)
     if provider is None:
         raise ValueError("the client has no models route")
     route = f"{provider.version}/models".removeprefix(provider.address_part)
     path = f"{route}/{name}" if name else f"{route}{provider.models_query}"
-    guard_library(library)  # it can be of HELM's own client
+    library = client.client
+    if not isinstance(client, ApiClient):
+        library = guard_library(library)
     # The package's client is used for its address, key, headers and proxy. The response is raw, because not all servers
     # answer with the package's types.
     patient = library.with_options(timeout=PATIENCE, max_retries=0)
-    return orjson.loads(patient.get(path, cast_to=response_type(library)).content)
+    raw = http_library(package_of(library)).Response
+    return orjson.loads(patient.get(path, cast_to=raw).content)
 
 
 def _model(row: Mapping[str, Any]) -> ListedModel:

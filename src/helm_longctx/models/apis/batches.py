@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from helm_longctx.environment import max_reply
-from helm_longctx.failures import Failure, FailureError, label_error
+from helm_longctx.failures import Failure, FailureError, Problem
 from helm_longctx.models.apis.protocol import Body
 
 RETRIES = 5
 """Number of times that the packages repeat a failed call that costs nothing: uploads, lists, results."""
 
 Value = TypeVar("Value")
-Reading = tuple[Body | None, str | None]
-"""A reply in the API's format, or an error."""
+Reading = Body | Problem
+"""A reply in the API's format, or why there is none."""
 
 # Lines are often cut off within the reply, which comes after the name. In a text the quotes would be escaped.
 _NAME = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*)"')
@@ -79,14 +79,14 @@ class Progress:
     Args:
         is_ended: whether no more answers will come.
         done, total: number of requests that are done, and number of all requests.
-        reason: the kind of failure, and why requests of an ended batch have no result.
+        problem: why requests of an ended batch have no result.
     """
 
     state: str
     is_ended: bool
     done: int
     total: int
-    reason: str
+    problem: Problem
 
 
 class Search(NamedTuple):
@@ -101,11 +101,10 @@ class UnsureError(Exception):
 
 
 class Outcome(NamedTuple):
-    """What a line, whose place messages name, says about a request: a reply in the API's format, or an error."""
+    """What a line, whose place messages name, says about a request."""
 
     name: str | None
-    reply: Body | None
-    error: str | None
+    reading: Reading
     line: str
 
 
@@ -206,17 +205,17 @@ def read_outcomes(
                 raise ValueError
             # Unlike orjson, json accepts lone surrogates, which answers can contain.
             row = json.loads(line)
-            reply, error = read(row)
-            outcome = Outcome(check_type(row["custom_id"], str), reply, error, where)
-        except _FORMAT_ERRORS as problem:
+            reading = read(row)
+            outcome = Outcome(name=check_type(row["custom_id"], str), reading=reading, line=where)
+        except _FORMAT_ERRORS as error:
             # The error's text could quote the answer, so only its type is named.
-            error = label_error(
-                Failure.MALFORMED, f"{where} cannot be read: {type(problem).__name__}"
-            )
+            reason = f"{where} cannot be read: {type(error).__name__}"
+            problem = Problem(Failure.MALFORMED, reason)
             name = row.get("custom_id") if isinstance(row, dict) else None
             if row is None and (found := _NAME.search(line)):
                 name = found[1].decode("ascii", "replace")
-            outcome = Outcome(name if isinstance(name, str) else None, None, error, where)
+            name = name if isinstance(name, str) else None
+            outcome = Outcome(name=name, reading=problem, line=where)
         yield outcome
 
 

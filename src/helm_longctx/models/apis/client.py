@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from importlib import import_module
-from threading import local
 from typing import Any, ClassVar
 
 from helm.clients.client import CachingClient
@@ -23,30 +22,24 @@ from helm_longctx.failures import Failure, FailureError, failure_of_error, list_
 from helm_longctx.models import sampling
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.caching import without_beginning
-from helm_longctx.models.apis.guard import guard, http_library, response_type, ssl_context
+from helm_longctx.models.apis.connections import find_proxy, ssl_context
 from helm_longctx.models.apis.oauth import SAFE_ADDRESS, TokenSource, find_tokens, variable
 from helm_longctx.models.apis.parameters import Parameters
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.rates import pace
-from helm_longctx.models.apis.usage import (
-    Measures,
-    find_other_model,
+from helm_longctx.models.apis.transport import NO_KEY, Transport, http_library, make_http_client
+from helm_longctx.models.results import (
+    add_facts,
+    answer_of,
+    make_failure,
     usage_of,
     with_cut,
-    with_measures,
-    with_model,
-    with_sent,
+    with_served_model,
 )
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
-from helm_longctx.redaction.origin import is_direct
 from helm_longctx.redaction.text import redact, register_secret
-
-NO_KEY = "helm-longctx has no key"
-"""The key that the packages get for a `base_url` without a key, which they need. No request carries it."""
-
-KEY_HEADERS = ("Authorization", "X-Api-Key")
 
 CONNECT_TIMEOUT = 5.0
 """Seconds to wait for a connection, as in the packages."""
@@ -102,19 +95,6 @@ class Settings:
             )
 
 
-@dataclass
-class _OwnLibrary:
-    """A thread's own copy of the package's client and its connections, and the client that all threads share."""
-
-    shared: Any
-    library: Any
-    http_client: Any
-
-    def __del__(self) -> None:
-        """Close the connections at the end of the thread."""
-        self.http_client.close()
-
-
 class ProviderClient(ApiClient):
     """A HELM client on a provider's official package. Several threads may call it.
 
@@ -146,17 +126,22 @@ class ProviderClient(ApiClient):
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
-        self._local, self._certificates = local(), ssl_context(self._http)
+        self._package: Any = import_module(self.provider.package)
+        self._http = http_library(self._package)
         self._tokens: TokenSource | None = None
         self._useless: str | None = None
         address = base_url or os.environ.get(self.provider.environment[0]) or self.provider.address
         with self._name_errors(f"base_url={redact(address)!r}"):
-            self._uses_proxies = not is_direct(address)
+            is_encrypted = self._http.URL(address).scheme == "https"
+        if is_encrypted:
+            ssl_context(self._http)  # wrong certificates are found before the first request
         with self._name_errors("a proxy of the environment (HTTPS_PROXY, ALL_PROXY)"):
-            http_client = self._make_http_client()
+            find_proxy(self._http, address)
+        key = self._find_key(api_key, base_url)
+        self._has_key = bool(key)
         options = {
-            "http_client": http_client,
-            "api_key": self._find_key(api_key, base_url),
+            "http_client": self._make_http_client(),
+            "api_key": key,
             # The address of the provider itself is only given to packages that do not know it.
             "base_url": base_url or (None if self.provider.reads_environment else address),
             "default_headers": _fill_in(self.settings.headers or {}),
@@ -229,15 +214,16 @@ class ProviderClient(ApiClient):
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
             sent = reply.get("sent") or protocol.without_prompt(self.body(request))
-            result = with_cut(
-                with_model(with_sent(self.parse(request, reply), sent), reply.get("model"))
+            result = self.parse(request, reply)
+            result = add_facts(
+                result,
+                sent=sent,
+                first_token_seconds=_read_seconds(reply.get("first_token_seconds")),
             )
-            result = with_measures(
-                result, Measures(first_token_seconds=reply.get("first_token_seconds"))
-            )
+            result = with_cut(with_served_model(result, reply.get("model")))
         except Exception as error:  # replies can have any structure
             return _failure_result(error)
-        if (other := find_other_model(result)) is not None:
+        if (other := answer_of(result).other_model) is not None:
             warn_once(
                 f"{request.model_deployment}: the server answers as {other!r}, not as {sent['model']!r}"
             )
@@ -307,8 +293,7 @@ class ProviderClient(ApiClient):
                     rate.pause(seconds)
                 reply = self._reply_in_error(error)
                 if reply is None and not (
-                    self.parameters.learn(error, sent, asked)
-                    or self._renew_token(error, self._thread_library().api_key)
+                    self.parameters.learn(error, sent, asked) or self._renew_token(error)
                 ):
                     raise
         self._useless = None
@@ -328,10 +313,10 @@ class ProviderClient(ApiClient):
         """Send a body, which is serialized once, and return the reply."""
         path = self.route(request).removeprefix(self.provider.address_part)
         content = protocol.serialize(body)
-        library = self._thread_library()
+        library = self.client
         if not body.get("stream"):
             # The response is raw, so that its JSON keeps fields that other servers add.
-            response = library.post(path, cast_to=response_type(library), content=content)
+            response = library.post(path, cast_to=self._http.Response, content=content)
             return protocol.read_reply(response.content)
         stream_cls = self._package.Stream[object]
         options = {"cast_to": object, "content": content, "stream": True, "stream_cls": stream_cls}
@@ -348,63 +333,30 @@ class ProviderClient(ApiClient):
     def abort(self, request: Request) -> None:
         """Send a request, and close its stream after the first event."""
         body = self.parameters.apply({**self._wanted_body(request), "stream": True})
-        library = self._thread_library()
         path = self.route(request).removeprefix(self.provider.address_part)
         options = {"cast_to": object, "content": protocol.serialize(body), "stream": True}
-        with library.post(path, stream_cls=self._package.Stream[object], **options) as events:
+        with self.client.post(path, stream_cls=self._package.Stream[object], **options) as events:
             next(iter(events), None)
-
-    def _thread_library(self) -> Any:
-        """Return `client` with HTTP connections that only this thread uses.
-
-        If threads share connections, the HTTP library searches all of them at the start and at the end of each request,
-        while the other threads wait.
-        """
-        shared = self.client
-        own = getattr(self._local, "own", None)
-        if own is None or own.shared is not shared:
-            http_client = self._make_http_client()
-            own = self._local.own = _OwnLibrary(
-                shared, self._copy_library(shared, http_client), http_client
-            )
-        return own.library
 
     def bulk_library(self) -> Any:
         """Return a copy of `client` for files of any size, which are sent in pieces and read line by line."""
-        return self._copy_library(self.client, self._bulk_http_client)
+        return self.client.with_options(http_client=self._bulk_http_client)
 
     @cached_property
     def _bulk_http_client(self) -> Any:
         return self._make_http_client(is_bulk=True)
 
-    def _copy_library(self, library: Any, http_client: Any) -> Any:
-        return library.with_options(http_client=http_client)
-
-    @property
-    def _package(self) -> Any:
-        return import_module(self.provider.package)
-
-    @property
-    def _http(self) -> Any:
-        return http_library(self._package.DefaultHttpxClient)
-
     def _make_http_client(self, is_bulk: bool = False) -> Any:
-        def remove_placeholder(request: Any) -> None:
-            for name in KEY_HEADERS:
-                if request.headers.get(name, "").endswith(NO_KEY):
-                    del request.headers[name]
+        return make_http_client(self._http, self._make_transport(is_bulk))
 
-        client = self._package.DefaultHttpxClient(
-            verify=self._certificates,
-            auth=self._make_auth(),
-            trust_env=self._uses_proxies,
-            event_hooks={"request": [remove_placeholder]},
-        )
-        return guard(client, request_timeout() if self.settings.timeout else 0.0, is_bulk)
+    def _make_transport(self, is_bulk: bool) -> Any:
+        """Return what sends the HTTP requests; see `transport.Transport`."""
+        least_seconds = request_timeout() if self.settings.timeout else 0.0
+        return Transport(self._http, least_seconds, is_bulk, self._unsent_keys())
 
-    def _make_auth(self) -> Any:
-        """Return what changes the HTTP requests and waits for their answers; None for nothing."""
-        return None
+    def _unsent_keys(self) -> tuple[str, ...]:
+        """Return what the package would send as a key, and no request may carry."""
+        return ()
 
     def _find_key(
         self, api_key: str | None, base_url: str | None
@@ -451,13 +403,14 @@ class ProviderClient(ApiClient):
             require("judges", f"{prefix}_CLIENT_ID")
         return tokens
 
-    def _renew_token(self, error: Exception, refused: str) -> bool:
+    def _renew_token(self, error: Exception) -> bool:
         """Request another token if the server refused one. A new token that is refused, too, is not renewed."""
-        if (
-            self._tokens is None
-            or getattr(error, "status_code", None) != 401
-            or refused == self._useless
-        ):
+        if self._tokens is None or getattr(error, "status_code", None) != 401:
+            return False
+        # Another thread may have got a new token since this one was sent.
+        sent: str = error.response.request.headers.get("Authorization", "")  # type: ignore[attr-defined]
+        refused = sent.removeprefix("Bearer ")
+        if refused == self._useless:
             return False
         self._useless = self._tokens.current(refused)
         return self._useless != refused
@@ -487,11 +440,16 @@ def check_wait(seconds: float, error: BaseException, words: str) -> None:
         raise FailureError(Failure.QUOTA, f"{words}; {wait}") from error
 
 
+def _read_seconds(value: object) -> float | None:
+    """Return a time in a stored reply. None for another value: caches of other programs can have any."""
+    return value if isinstance(value, float) and value >= 0 else None
+
+
 def _failure_result(error: BaseException) -> RequestResult:
     # It is redacted before it is shortened, because a secret that is cut in two would not be found.
     # The body of an error that is not JSON can have line breaks.
     text = abbreviate(" ".join(redact(_describe_reply(error)).split()))
-    return protocol.failure_result(failure_of_error(error), text)
+    return make_failure(failure_of_error(error), text)
 
 
 def _describe_reply(error: BaseException) -> str:

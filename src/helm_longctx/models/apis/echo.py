@@ -12,20 +12,26 @@ from typing import Any
 
 from helm.common.request import GeneratedOutput, Request, RequestResult, Token
 
-from helm_longctx.failures import Failure, FailureError, failure_of
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis import protocol
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
-from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
+from helm_longctx.models.results import (
+    LongContextResult,
+    add_facts,
+    facts_of,
+    failure_of,
+    usage_of,
+)
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import (
     ScoringRequest,
     scored_output,
     scored_texts,
-    split_windows,
     windows_output,
-    with_distributions,
 )
+from helm_longctx.tasks.answer import AnswerFacts, Usage, make_distributions
+from helm_longctx.tasks.logprobs import split_windows
 
 ECHO = "echo"
 PROMPT_LOGPROBS = "prompt_logprobs"
@@ -116,12 +122,14 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
 def parse_reply(reply: Body) -> RequestResult:
     """Return the result of a shortened reply, whose completion has the tokens."""
     tokens = [Token(str(text), float(logprob)) for text, logprob in reply["tokens"]]
-    reason: Body = {
-        "reason": "endoftext",
-        **({"is_whole": reply["is_whole"]} if "is_whole" in reply else {}),
-    }
-    result = RequestResult(True, [], [GeneratedOutput("", 0.0, tokens, reason)], False)
-    return with_distributions(result, reply["spans"]) if "spans" in reply else result
+    distributions = make_distributions(reply["spans"]) if "spans" in reply else None
+    return LongContextResult(
+        success=True,
+        embedding=[],
+        completions=[GeneratedOutput("", 0.0, tokens, {"reason": "endoftext"})],
+        cached=False,
+        facts=AnswerFacts(is_whole=reply.get("is_whole"), distributions=distributions),
+    )
 
 
 def _read_tokens(
@@ -191,9 +199,9 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
         output = results[-1].completions[0]
         tokens = [(token.text, token.logprob) for token in output.tokens]
         if not request.answers:
-            outputs.append(windows_output(split_windows([logprob for _, logprob in tokens[1:]])))
-            break
-        if (output.finish_reason or {}).get("is_whole"):
+            windows = split_windows([logprob for _, logprob in tokens[1:]])
+            return add_facts(_join(results, [windows_output(windows)]), windows=windows)
+        if facts_of(results[-1]).is_whole:
             if prompt not in prompts:
                 results.append(
                     client.make_request(with_fields(EchoRequest, request, prompt=prompt, way=way))
@@ -222,12 +230,9 @@ def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> R
         cached=all(result.cached for result in results),
         request_time=sum(times) if times else None,
     )
-    usages = [usage_of(result) for result in results]
-    known = [usage for usage in usages if usage]
-    total = Usage(
-        *(sum(getattr(usage, name) for usage in known) for name in Usage.__dataclass_fields__)
-    )
-    return with_usage(joined, total if len(known) == len(usages) else None)
+    known = [usage for usage in map(usage_of, results) if usage]
+    is_complete = len(known) == len(results)
+    return add_facts(joined, usage=Usage.sum(known) if is_complete else None, is_whole=None)
 
 
 def find_answer_start(tokens: Sequence[str], answer: str) -> int | None:

@@ -6,10 +6,8 @@ While a function works, the cloud answers 202 with the request's id in `NVCF-REQ
 
 import re
 import time
-from collections.abc import Generator
-from types import ModuleType
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 from helm_longctx.errors import bad_argument
 
@@ -23,28 +21,35 @@ _FUNCTION = re.compile(r"(?P<root>.*/pexec)(?P<function>/functions/[^/]+(/versio
 _FORM = "https://api.nvcf.nvidia.com/v2/nvcf/pexec/functions/ID"
 
 
-class FunctionCalls:
-    """Sends the requests of an HTTP client to a function, and waits for the answers.
+class FunctionTransport:
+    """Sends the requests of an HTTP client to a function by another transport, and waits for the answers.
 
-    The HTTP libraries call this an authentication flow: it may change a request, and send more before the caller gets a
-    response. Their clients need an object whose class also derives from the library's `Auth` (`http.derive`).
+    Args:
+        transport: the transport that sends; see `transport.Transport`.
+        http: httpx or httpx2.
+        base_url: the address of the function.
 
     Raises:
         InputError: `base_url` is not the address of a function.
     """
 
-    def __init__(self, base_url: str, http: ModuleType):
-        found = _FUNCTION.match(base_url)
-        if found is None:
+    def __init__(self, transport: Any, http: Any, base_url: str):
+        address = _FUNCTION.match(base_url)
+        if address is None:
             raise bad_argument(
                 "client_spec.args", "base_url", base_url, f"a function's address with nvcf, {_FORM}"
             )
-        self._http: Any = http
-        self._function = self._http.URL(found[0])
-        self._status = f"{found['root']}/status/"
+        self._transport = transport
+        self._http = http
+        self._function = http.URL(address[0])
+        self._status = f"{address['root']}/status/"
 
-    def auth_flow(self, request: Any) -> Generator[Any, Any, None]:
-        """Yield the request, and then polls for its answer, until the answer arrives.
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._transport.close()
+
+    def handle_request(self, request: Any) -> Any:
+        """Send a request, and then polls for its answer, until the answer arrives.
 
         Raises:
             ReadTimeout: of the HTTP library; there is no answer after the client's time limit.
@@ -54,16 +59,34 @@ class FunctionCalls:
         request.headers["NVCF-POLL-SECONDS"] = POLL_SECONDS
         limit = request.extensions.get("timeout", {}).get("read")
         deadline = None if limit is None else time.monotonic() + limit
-        response = yield request
-        while response.status_code == 202 and (identifier := response.headers.get("NVCF-REQID")):
+        response = self._transport.handle_request(request)
+        address = None
+        while (next_address := self._find_poll(response, address)) is not None:
+            address = next_address
             if deadline is not None and time.monotonic() > deadline:
                 raise self._http.ReadTimeout(
-                    f"the function has not answered within {limit} seconds", request=request
+                    f"the function has not answered within {limit} seconds"
                 )
+            response.read()
             time.sleep(PAUSE)
-            names = ("Authorization", "NVCF-POLL-SECONDS")
-            headers = {name: request.headers[name] for name in names if name in request.headers}
-            address = self._status + quote(identifier, safe="")
-            response = yield self._http.Request(
-                "GET", address, headers=headers, extensions=request.extensions
-            )
+            response = self._transport.handle_request(self._make_poll(request, address))
+        return response
+
+    def _find_poll(self, response: Any, address: str | None) -> str | None:
+        """Return the address of the next poll; None if a response is final.
+
+        Args:
+            address: the address of the last poll; None before the first one.
+        """
+        identifier = response.headers.get("NVCF-REQID")
+        if response.status_code == 202 and identifier:
+            return self._status + quote(identifier, safe="")
+        if address is not None and response.has_redirect_location:
+            # The client would send the whole request once more.
+            return urljoin(address, response.headers["Location"])
+        return None
+
+    def _make_poll(self, request: Any, address: str) -> Any:
+        names = ("Authorization", "NVCF-POLL-SECONDS")
+        headers = {name: request.headers[name] for name in names if name in request.headers}
+        return self._http.Request("GET", address, headers=headers, extensions=request.extensions)

@@ -20,8 +20,8 @@ from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.environment import read_setting
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.apis.provider import providers
-from helm_longctx.models.apis.usage import Usage
 from helm_longctx.redaction.origin import is_local
+from helm_longctx.tasks.answer import Usage
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice

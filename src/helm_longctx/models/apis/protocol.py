@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import orjson
-from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult, Thinking
+from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
 
 from helm_longctx.failures import (
     MINIMAX_KINDS,
     Failure,
     FailureError,
     failure_of_body,
-    label_error,
 )
+from helm_longctx.models.results import LongContextResult
 from helm_longctx.redaction.text import redact
 
 Body = dict[str, Any]
@@ -175,17 +175,7 @@ def make_result(
     output = GeneratedOutput(
         cut_at_stop(text, request.stop_sequences), 0, [], {"reason": ending}, thinking=thinking
     )
-    return RequestResult(True, [], [output], False)
-
-
-def failure_result(kind: Failure, error: str) -> RequestResult:
-    """Return the result of a request that has no answer, with secrets redacted from the error."""
-    # HELM would discard the whole run after a fatal error, and an error without flags counts as fatal. Our runner
-    # decides itself (`Failure.ends_run`).
-    flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
-    return RequestResult(
-        False, [], [], False, error=label_error(kind, redact(error)), error_flags=flags
-    )
+    return LongContextResult(success=True, embedding=[], completions=[output], cached=False)
 
 
 def check_piece(name: str, value: object) -> None:

@@ -40,16 +40,14 @@ from helm_longctx.failures import (
     add_advice,
     describe_reason,
     ending_of,
-    failure_of,
     failure_of_error,
     failure_of_reason,
     failure_of_text,
     http_status,
-    label_error,
     list_causes,
 )
 from helm_longctx.models.apis.protocol import cut_reply
-from helm_longctx.models.apis.tools import calls_of
+from helm_longctx.models.results import add_facts, facts_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.text import redact
 
@@ -68,7 +66,7 @@ class Attempt:
     """One try of a request: its replies until they can be cached, and facts that HELM's clients omit from results.
 
     Attributes:
-        result: an answer, or a failure whose error starts with its kind.
+        result: an answer, or a failure with its kind.
         outcome: what the client returned or raised.
         replies: raw replies from the server or the cache.
         error: the exception of the last request to the server, with its causes; HELM's clients report only its text.
@@ -126,10 +124,16 @@ class Attempt:
             return RequestResult(True, [], [cut], False)
         if self._long_wait:
             text += f"; the server allows the next request in {self._long_wait:,.0f} seconds"
-        error = label_error(kind or Failure.UNKNOWN, text)
-        if isinstance(outcome, RequestResult):
-            return replace(outcome, success=False, completions=[], cached=False, error=error)
-        return RequestResult(False, [], [], False, error=error)
+        failed = make_failure(kind or Failure.UNKNOWN, text)
+        if not isinstance(outcome, RequestResult):
+            return replace(failed, error_flags=None)
+        # A client's own flags say whether the failure is final.
+        return replace(
+            failed,
+            error_flags=outcome.error_flags,
+            request_time=outcome.request_time,
+            request_datetime=outcome.request_datetime,
+        )
 
     @property
     def _long_wait(self) -> float | None:
@@ -163,7 +167,7 @@ class Attempt:
 
         HELM's clients do not pass on all reasons, so reasons in the raw replies count, too, if they are known.
         """
-        if isinstance(outcome, RequestResult) and calls_of(outcome):
+        if isinstance(outcome, RequestResult) and facts_of(outcome).calls:
             return None
         found = [
             reason for reply in self.replies for reason in _reasons(reply) if ending_of(reason)
@@ -398,14 +402,13 @@ class Sender:
             cause = cause.__cause__
         if cause is not None and str(cause) and (text := describe_error(cause)) not in error:
             error += f" ({text})"
-        if failure_of(attempt.result) is Failure.UNREACHABLE and self._has_answered:
+        kind = failure_of(attempt.result)
+        if kind is Failure.UNREACHABLE and self._has_answered:
             # A server that has answered before is probably restarting.
-            error = label_error(
-                Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: ")
-            )
-        elif failure_of(attempt.result) is Failure.UNREACHABLE and self._address:
+            kind = Failure.TEMPORARY
+        elif kind is Failure.UNREACHABLE and self._address:
             error += f" at {self._address}"
-        attempt.result = replace(attempt.result, error=add_advice(error))
+        attempt.result = replace(add_facts(attempt.result, failure=kind), error=add_advice(error))
         return attempt
 
 

@@ -20,13 +20,9 @@ import orjson
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure, FailureError
-from helm_longctx.models.apis.usage import annotate, finish_of
+from helm_longctx.models.results import add_facts
 from helm_longctx.models.sampling import SampledRequest, with_fields
 from helm_longctx.tasks.methods.method import ToolCall
-
-_CALLS = "calls"
-_REASONING = "reasoning_to_return"
-"""The fields beside the finish reason in which a result has the calls, and the reasoning that goes back with them."""
 
 _OPENAI_REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Fields of a message in OpenAI's protocol: of DeepSeek, of vLLM, and OpenRouter's with signatures."""
@@ -58,14 +54,7 @@ def with_calls(
     """Return a result with the calls that the model asks for, and the reasoning that goes back with them."""
     if not calls:
         return result
-    result = annotate(result, _CALLS, [dict(vars(call)) for call in calls])
-    return annotate(result, _REASONING, dict(reasoning) or None)
-
-
-def reasoning_of(result: RequestResult) -> Mapping[str, Any]:
-    """Return the reasoning that goes back with the calls in a result; empty if there is none."""
-    found = finish_of(result).get(_REASONING)
-    return found if isinstance(found, Mapping) else {}
+    return add_facts(result, calls=tuple(calls), returned_reasoning=dict(reasoning) or None)
 
 
 def read_openai_reasoning(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,11 +66,6 @@ def read_anthropic_reasoning(blocks: Iterable[Mapping[str, Any]]) -> dict[str, A
     """Return the blocks of an answer in Anthropic's protocol that have its reasoning, with their signatures."""
     found = [dict(block) for block in blocks if block.get("type") in _ANTHROPIC_REASONING]
     return {"blocks": found} if found else {}
-
-
-def calls_of(result: RequestResult) -> list[ToolCall]:
-    """Return the calls in a result."""
-    return [ToolCall(**call) for call in finish_of(result).get(_CALLS, ())]
 
 
 def read_arguments(text: object) -> dict[str, Any]:

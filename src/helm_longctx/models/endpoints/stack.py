@@ -14,20 +14,14 @@ from typing import Any
 import numpy as np
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.failures import Failure, failure_of, failure_of_error
+from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.models.apis.answer_logprobs import Logprobs, mean_difference, read_logprobs
 from helm_longctx.models.apis.parameters import Change
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.sending import ask_again
-from helm_longctx.models.apis.usage import (
-    answer_of,
-    find_other_model,
-    is_only_in_reasoning,
-    suspects_reasoning,
-    usage_of,
-)
 from helm_longctx.models.endpoints.probe import Endpoint, make_client
+from helm_longctx.models.results import answer_of, failure_of, usage_of
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest
 from helm_longctx.models.token_kinds import KINDS
@@ -131,7 +125,7 @@ class Stack:
                 f"a chat of one word fails: {failure.value}",
             )
             return
-        other = find_other_model(result)
+        other = answer_of(result).other_model
         asked = self.endpoint.model
         yield (
             not other,
@@ -358,7 +352,8 @@ class Stack:
 
 def find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
     """Yield what an answer to a short question shows of the model's reasoning and of the server's parser for it."""
-    if is_only_in_reasoning(result):
+    answer = answer_of(result)
+    if answer.is_only_in_reasoning:
         yield (
             False,
             "the answer is in the reasoning field, and the content is empty: the server's reasoning parser takes"
@@ -366,16 +361,15 @@ def find_reasoning_faults(result: RequestResult) -> Iterator[Finding]:
             " (--reasoning-parser of vLLM and SGLang), otherwise all scores are 0",
         )
         return
-    usage = usage_of(result)
-    if suspects_reasoning(result):
+    if answer.suspects_reasoning():
         yield (
             None,
             "answers may contain reasoning: they begin with a tag or a channel that helm-longctx does not know, and"
             " are scored with it; start the server with a reasoning parser",
         )
-    has_reasoning = answer_of(result).reasoning is not None
-    if has_reasoning or (usage is not None and usage.reasoning_tokens):
-        is_in_text = has_reasoning and not result.completions[0].thinking
+    has_reasoning = answer.reasoning is not None
+    if has_reasoning or (answer.usage is not None and answer.usage.reasoning_tokens):
+        is_in_text = has_reasoning and answer.thinking is None
         where = ", in its text, from which it is removed" if is_in_text else ""
         yield (
             None,

@@ -17,15 +17,7 @@ from helm.tokenizers.tokenizer import Tokenizer
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.failures import Failure, FailureError
-from helm_longctx.models.apis.protocol import failure_result, turns
-from helm_longctx.models.apis.usage import (
-    Measures,
-    ReasoningFacts,
-    Usage,
-    with_measures,
-    with_reasoning_facts,
-    with_usage,
-)
+from helm_longctx.models.apis.protocol import turns
 from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.local.packaged import find_model
@@ -33,13 +25,10 @@ from helm_longctx.models.local.scoring import make_scored_result, make_scorer, r
 from helm_longctx.models.local.templates import check_template
 from helm_longctx.models.local.weights import Weights
 from helm_longctx.models.objects import Gatherer
+from helm_longctx.models.results import LongContextResult, add_facts, make_failure
 from helm_longctx.models.sampling import with_fields
-from helm_longctx.models.scoring import (
-    AnswerRequest,
-    ScoringRequest,
-    SpanRequest,
-    with_distributions,
-)
+from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest
+from helm_longctx.tasks.answer import AnswerFacts, Usage
 from helm_longctx.tasks.request_settings import SAMPLING
 
 CHUNK_SIZE = 2048
@@ -177,7 +166,7 @@ class LongContextHuggingFaceClient(CachingClient):
             )
         except OutOfMemoryError as error:
             # The next request may be shorter, so the run goes on; the same one would fail again.
-            return failure_result(Failure.BAD_REQUEST, str(error))
+            return make_failure(Failure.BAD_REQUEST, str(error))
 
     def _answer(self, request: Request) -> RequestResult:
         for name in ("echo_prompt", "embedding"):
@@ -196,24 +185,21 @@ class LongContextHuggingFaceClient(CachingClient):
             {"reason": response["finish_reason"]},
             thinking=None if reasoning is None else Thinking(reasoning),
         )
-        result = RequestResult(
+        usage = Usage(
+            input_tokens=response["prompt_tokens"],
+            cached_tokens=response["reused_tokens"],
+            # The token that ended the answer counts: the model wrote it.
+            output_tokens=response["output_tokens"],
+        )
+        return LongContextResult(
             success=True,
             embedding=[],
             completions=[output] * request.num_completions,
             cached=cached,
             request_time=response["request_time"],
             request_datetime=response["request_datetime"],
+            facts=AnswerFacts(usage=usage, **response["facts"]),
         )
-        read = {
-            "input_tokens": response["prompt_tokens"],
-            "cached_tokens": response["reused_tokens"],
-        }
-        # The token that ended the answer counts: the model wrote it.
-        result = with_usage(
-            result, Usage(**read, output_tokens=response.get("output_tokens", len(tokens)))
-        )
-        result = with_reasoning_facts(result, ReasoningFacts(**response.get("facts", {})))
-        return with_measures(result, Measures(**response.get("measures", {})))
 
     gives_distributions = True
     """Whether it answers a `SpanRequest` and an `AnswerRequest`."""
@@ -237,16 +223,15 @@ class LongContextHuggingFaceClient(CachingClient):
             )
             start = len(request.prompt)
             if len(text) == start:
-                return with_distributions(result, [[]])
+                return add_facts(result, distributions=((),))
             request = with_fields(SpanRequest, request, prompt=text, spans=((start, len(text)),))
         else:
             result = RequestResult(
                 True, [], [GeneratedOutput("", 0, [], {"reason": "endoftext"})], False
             )
         with self._tokenizer as tokenizer:
-            return with_distributions(
-                result, read_spans(tokenizer, self._weights.load(), request, self._chunk_size)
-            )
+            spans = read_spans(tokenizer, self._weights.load(), request, self._chunk_size)
+            return add_facts(result, distributions=spans)
 
     def _score(self, request: ScoringRequest) -> RequestResult:
         with self._tokenizer as tokenizer:
@@ -316,14 +301,19 @@ class LongContextHuggingFaceClient(CachingClient):
         generation = (
             model.generate(job) if self.concurrency == 1 or sampling else self._gatherer(job)
         )
+        response = self._make_response(prompt, generation, model.end_ids, stop_ids, stops)
+        measures = {
+            "first_token_seconds": encoded + generation.first_seconds,
+            "peak_memory": generation.peak_memory,
+        }
         return {
-            **self._make_response(prompt, generation, model.end_ids, stop_ids, stops),
+            **response,
+            "facts": {**response["facts"], **measures},
             "prompt_tokens": len(prompt),
             "output_tokens": len(generation.tokens),
             "reused_tokens": generation.reused,
             "request_time": encoded + generation.seconds,
             "request_datetime": int(started_at),
-            "measures": vars(Measures(encoded + generation.first_seconds, generation.peak_memory)),
         }
 
     def _make_response(
@@ -354,11 +344,14 @@ class LongContextHuggingFaceClient(CachingClient):
         if places := [text.index(stop) for stop in stops if stop in text]:
             text = text[: min(places)]
             reason = "stop"
-        facts = ReasoningFacts(is_open=answer.is_open, is_suspected=answer.is_suspected)
+        facts = {
+            "is_reasoning_open": answer.is_open,
+            "is_reasoning_suspected": answer.is_suspected,
+        }
         return {
             "text": text,
             "reasoning": None if answer.is_open else answer.reasoning,
-            "facts": vars(facts),
+            "facts": facts,
             "tokens": token_texts,
             "finish_reason": reason,
         }

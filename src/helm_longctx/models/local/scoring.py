@@ -9,18 +9,17 @@ from typing import Any, NamedTuple
 
 from helm.common.request import RequestResult
 
-from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.local.model import LocalModel, ModelError, check_length, is_croppable
+from helm_longctx.models.results import LongContextResult
 from helm_longctx.models.scoring import (
-    Distribution,
     ScoringRequest,
     SpanRequest,
-    Window,
     scored_output,
     scored_texts,
-    split_windows,
     windows_output,
 )
+from helm_longctx.tasks.answer import AnswerFacts, Usage
+from helm_longctx.tasks.logprobs import Distribution, Window, split_windows
 
 TAIL = 2000
 """Characters at a prompt's end that are tokenized again with each answer, if the prompt is longer."""
@@ -194,11 +193,19 @@ def make_scored_result(
         # The answers after the whole prompt come first, then the same answers after the rest.
         answers = request.answers * (len(rows) // len(request.answers))
         outputs = [scored_output(answer, row) for answer, row in zip(answers, rows, strict=True)]
+        windows = None
     else:
-        outputs = [windows_output([Window(*fields) for fields in row]) for row in rows]
-    times = {name: response[name] for name in ("request_time", "request_datetime")}
-    return with_usage(
-        RequestResult(True, [], outputs, cached, **times), Usage(response["prompt_tokens"])
+        (row,) = rows
+        windows = tuple(Window(*fields) for fields in row)
+        outputs = [windows_output(windows)]
+    return LongContextResult(
+        success=True,
+        embedding=[],
+        completions=outputs,
+        cached=cached,
+        request_time=response["request_time"],
+        request_datetime=response["request_datetime"],
+        facts=AnswerFacts(usage=Usage(response["prompt_tokens"]), windows=windows),
     )
 
 
@@ -243,7 +250,7 @@ def _split_tail(tokenizer: Any, prompt: str, special: bool) -> tuple[list[int], 
 
 def read_spans(
     tokenizer: Any, local: LocalModel, request: SpanRequest, chunk_size: int
-) -> list[list[Distribution]]:
+) -> tuple[tuple[Distribution, ...], ...]:
     """Return the distributions at the tokens of each part of a prompt; see `score_tokens`."""
     encoded = tokenizer(request.prompt, return_offsets_mapping=True)
     ids = encoded["input_ids"]
@@ -259,17 +266,15 @@ def read_spans(
         chunk_size,
         request.top,
     )
-    return [
-        [
-            Distribution(
-                _name(tokenizer, ids[number]),
-                each.logprob,
-                {_name(tokenizer, token): value for token, value in reversed(each.top)},
-            )
-            for number, each in zip(part, row, strict=True)
-        ]
-        for part, row in zip(parts, scored, strict=True)
-    ]
+    distributions = []
+    for part, row in zip(parts, scored, strict=True):
+        of_part = []
+        for number, token in zip(part, row, strict=True):
+            top = {_name(tokenizer, other): value for other, value in reversed(token.top)}
+            text = _name(tokenizer, ids[number])
+            of_part.append(Distribution(text=text, logprob=token.logprob, top=top))
+        distributions.append(tuple(of_part))
+    return tuple(distributions)
 
 
 def _name(tokenizer: Any, token: int) -> str:

@@ -15,13 +15,7 @@ from helm.common.request import RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import (
-    Failure,
-    failure_of,
-    failure_of_error,
-    failure_of_text,
-    label_error,
-)
+from helm_longctx.failures import UNKNOWN_PROBLEM, Failure, Problem, failure_of_error
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.batches import (
     LostResultsError,
@@ -31,6 +25,7 @@ from helm_longctx.models.apis.batches import (
     is_missing,
 )
 from helm_longctx.models.apis.protocol import Body
+from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 from helm_longctx.runner.batches.submission import (
@@ -72,7 +67,7 @@ class BatchState:
     state: str
     done: int = 0
     is_ended: bool = False
-    reason: str = ""
+    problem: Problem = UNKNOWN_PROBLEM
 
 
 class Problems:
@@ -232,7 +227,7 @@ class Batches:
             except LostResultsError:
                 return BatchState(run, part, "gone", 0, True)
         return BatchState(
-            run, part, progress.state, progress.done, progress.is_ended, progress.reason
+            run, part, progress.state, progress.done, progress.is_ended, progress.problem
         )
 
     def _show(self, bar: Any, batches: int) -> None:
@@ -280,7 +275,7 @@ class Batches:
         with self._keep(run, part) as keep, wrap_provider_errors(what):
             tally = Tally(part, self._client(part), keep)
             with closing(self._service(run, part).outcomes(part)) as outcomes:
-                failures = tally.count(outcomes, state.reason)
+                failures = tally.count(outcomes, state.problem)
         # This is recorded last, so that an interrupted collection is repeated. Stored answers are then skipped.
         ledger.set_collected(part, failures)
 
@@ -322,25 +317,29 @@ class Tally:
         self._client = client
         self._keep = keep
         self._answered: set[str] = set()
-        self._failures: dict[str, tuple[Failure, str]] = {}
+        self._problems: dict[str, Problem] = {}
         self._strays = list[str]()
         self._stray_count = 0
 
-    def count(self, outcomes: Iterable[Outcome], reason: str) -> Counter[str]:
-        """Return how many requests have no answer, by kind of failure. Those without an outcome have the `reason`.
+    def count(self, outcomes: Iterable[Outcome], problem: Problem) -> Counter[str]:
+        """Return how many requests have no answer, by kind of failure.
 
-        Raises a `ValueError` if all outcomes are of no request. It is then not the batch's file.
+        Args:
+            problem: why requests without an outcome have no answer.
+
+        Raises:
+            ValueError: all outcomes are of no request. It is then not the batch's file.
         """
         try:
             for outcome in outcomes:
                 self._add(outcome)
         except LostResultsError:
             lost = f"the provider does not have the results of batch {self._part.batch} any more"
-            reason = label_error(Failure.UNREACHABLE, lost)
+            problem = Problem(Failure.UNREACHABLE, lost)
         if self._stray_count:
             more = ", …" if self._stray_count > len(self._strays) else ""
             lines = f"{self._stray_count} ({', '.join(self._strays)}{more})"
-            if not (self._answered or self._failures):
+            if not (self._answered or self._problems):
                 raise ValueError(
                     f"no line names a request of the batch; lines that were read: {lines}"
                 )
@@ -350,11 +349,12 @@ class Tally:
         for name in self._part.requests.keys() - self._answered:
             # The results of a batch that failed or was cancelled can lack requests. The batch's own reason then holds
             # for them.
-            kind, error = self._failures.get(name, (failure_of_text(reason), reason))
-            counts[kind.value] += 1
-            if counts[kind.value] == 1:
+            own = self._problems.get(name, problem)
+            kind = own.kind.value
+            counts[kind] += 1
+            if counts[kind] == 1:
                 _log.warning(
-                    f"a request has no answer: {error}; further {kind.value} failures are only counted"
+                    f"a request has no answer: {own}; further {kind} failures are only counted"
                 )
         return counts
 
@@ -365,17 +365,15 @@ class Tally:
             if self._stray_count <= _NAMED_LINES:
                 self._strays.append(outcome.line)
             return
+        if isinstance(outcome.reading, Problem):
+            reason = abbreviate(redact(outcome.reading.reason))
+            self._problems.setdefault(name, Problem(outcome.reading.kind, reason))
+            return
         # The client of this process has not learned which parameters the model refuses.
-        reply = {**(outcome.reply or {}), "sent": self._part.request_fields(name)}
-        if outcome.reply is None:
-            error = label_error(
-                failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or ""))
-            )
-            result = RequestResult(False, [], [], False, error=error)
-        else:
-            result = self._client.result(self._part.request(name), reply)
+        reply = {**outcome.reading, "sent": self._part.request_fields(name)}
+        result = self._client.result(self._part.request(name), reply)
         if kind := failure_of(result):
-            self._failures.setdefault(name, (kind, str(result.error)))
-        else:
-            self._keep(name, reply, result)
-            self._answered.add(name)
+            self._problems.setdefault(name, Problem(kind, str(result.error)))
+            return
+        self._keep(name, reply, result)
+        self._answered.add(name)

@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.run_spec import RunSpec
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
@@ -26,7 +25,7 @@ from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
+from helm_longctx.failures import Failure, Problem, failure_of_error
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
@@ -34,16 +33,17 @@ from helm_longctx.judging.keys.client import RenewingClient, judge_client
 from helm_longctx.models.apis.batches import Format, Service, UnsureError
 from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.protocol import Body, failure_result, without_prompt
+from helm_longctx.models.apis.protocol import Body, without_prompt
 from helm_longctx.models.apis.provider import Provider, providers
 from helm_longctx.models.apis.sending import try_once
+from helm_longctx.models.results import describe_failure, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
 from helm_longctx.runner.prefixes import CHARACTERS, Beginning, warming_pays
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.programs import has_programs, open_steps
-from helm_longctx.runner.rejudge import load_object
+from helm_longctx.runner.rejudge import load_state
 from helm_longctx.runner.resuming import find_answer, find_first_answer
 from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.sending import find_client, make_sender
@@ -192,7 +192,7 @@ class Submission:
             kind = failure_of(result)
             # Other failures, such as a rate limit, say nothing about the requests in a batch.
             if kind and (kind.ends_run or kind is Failure.BAD_REQUEST):
-                raise InputError(f"the model cannot be asked: {result.error}")
+                raise InputError(f"the model cannot be asked: {describe_failure(result)}")
         # OpenAI takes requests of one route in a batch.
         routes = {name: self._client.route(unsent.request) for name, unsent in pending.items()}
         for route in dict.fromkeys(routes.values()):
@@ -331,7 +331,7 @@ def wrap_provider_errors(what: str, kind: type[InputError] = ProviderError) -> I
 
 
 def _reason(error: BaseException) -> str:
-    return label_error(failure_of_error(error), describe_error(error))
+    return str(Problem(failure_of_error(error), describe_error(error)))
 
 
 def fill_cache(
@@ -451,7 +451,7 @@ class JudgesAsBatches(AsBatches):
             )
         services = [service_name(clients.client(name), name, self._plan.as_files) for name in names]
         if runner.is_made(spec):
-            complete: ScenarioState = load_object(runner.run_path(spec) / STATES, ScenarioState)
+            complete = load_state(runner.run_path(spec) / STATES)
             # A complete run also contains the old verdicts, which must not be used.
             every = [replace(state, annotations=None) for state in complete.request_states]
         else:
@@ -513,4 +513,4 @@ class _Recorder(Client):
             return self._client.make_request(request)
         self.unsent[self._store.name(key)] = request
         # After a temporary failure the judge would wait and ask again.
-        return failure_result(Failure.BAD_REQUEST, "there is no reply yet")
+        return make_failure(Failure.BAD_REQUEST, "there is no reply yet")

@@ -17,6 +17,7 @@ from helm_longctx.benchmarks.helmet.helmet2.prompts import (
     GRAPH_USER,
 )
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
+from helm_longctx.benchmarks.helmet.release import ARCHIVES
 from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
 from helm_longctx.data.release import Release, ReleaseFile
@@ -41,6 +42,8 @@ RELEASE = Release(
     setting="HELM_LONGCTX_HELMET2_REPO",
     folder="helmet2",
     archive="data_v2.tar.gz",
+    commit=ARCHIVES,
+    sha256="89e6f3a197c6079d6b3b9092d9cf4503e4989bdc0bd659741bbb4e43bfa7600e",
 )
 LONGBENCH = HubDataset(
     "THUDM/LongBench-v2",
@@ -58,6 +61,7 @@ LLAMA_3 = HubFile(
     path="tokenizers/meta-llama__Llama-3.1-8B/tokenizer.json",
     kind="model",
     setting="HELM_LONGCTX_LLAMA3_REPO",
+    commit="d04e592bb4f6aa9cfee91e2e20afa771667e1d4b",
 )
 """The tokenizer that cuts texts, whichever model reads them. Its repository is gated; the setting can name a copy."""
 

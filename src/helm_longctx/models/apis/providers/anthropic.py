@@ -14,17 +14,19 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.failures import (
     Failure,
     FailureError,
+    Problem,
     check_reason,
     failure_of_body,
-    label_error,
 )
 from helm_longctx.models.apis import batches, protocol, tools
 from helm_longctx.models.apis.caching import LongCache, mark_beginning
 from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.oauth import variable
 from helm_longctx.models.apis.parameters import ADAPTIVE
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
-from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
+from helm_longctx.models.results import add_facts
+from helm_longctx.tasks.answer import Usage, check_usage, read_counts
 
 MESSAGES = "/v1/messages"
 
@@ -77,7 +79,7 @@ class AnthropicClient(ProviderClient):
         result = protocol.make_result(request, text, ending, thinking)
         calls = tools.read_anthropic_calls(blocks) if has_calls else []
         result = tools.with_calls(result, calls, tools.read_anthropic_reasoning(blocks))
-        return with_usage(result, _usage(reply.get("usage")))
+        return add_facts(result, usage=_usage(reply.get("usage")))
 
     def _wanted_body(self, request: Request) -> Body:
         protocol.check_text(request)
@@ -115,18 +117,13 @@ class AnthropicClient(ProviderClient):
     def _make_library(self, **options: Any) -> Any:
         import anthropic
 
-        self._has_key = bool(options["api_key"])
-        return self._remove_token(anthropic.Anthropic(**options))
+        return anthropic.Anthropic(**options)
 
-    def _copy_library(self, library: Any, http_client: Any) -> Any:
-        return self._remove_token(super()._copy_library(library, http_client))
-
-    def _remove_token(self, library: Any) -> Any:
-        if self._has_key:
-            # Older versions of the package, such as 0.97, would also send the token in ANTHROPIC_AUTH_TOKEN, which they
-            # read again for each copy.
-            library.auth_token = None
-        return library
+    def _unsent_keys(self) -> tuple[str, ...]:
+        token = variable("ANTHROPIC_AUTH_TOKEN")
+        headers = [name.lower() for name in self.settings.headers or {}]
+        # Older versions of the package, such as 0.97, also send this token if there is a key.
+        return (token,) if token and self._has_key and "authorization" not in headers else ()
 
     def _stream_fields(self, body: Body) -> Body:
         is_long = body["max_tokens"] > LONGEST_IN_ONE_PIECE
@@ -228,14 +225,12 @@ class AnthropicBatches(batches.Service):
         """Return the batch's status. Anthropic counts the requests only when the batch has ended."""
         batch = batches.retrieve(self._batches, part)
         total = len(part.requests)
-        reason = "the batch ended before this request was answered"
+        problem = Problem(Failure.TEMPORARY, "the batch ended before this request was answered")
         status = batch.processing_status
         done = total - batch.request_counts.processing
         if status == "ended" and not batch.results_url and _can_results_come(part, batch):
-            return batches.Progress(batches.STORING, False, done, total, reason)
-        return batches.Progress(
-            status, status == "ended", done, total, label_error(Failure.TEMPORARY, reason)
-        )
+            return batches.Progress(batches.STORING, False, done, total, problem)
+        return batches.Progress(status, status == "ended", done, total, problem)
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
@@ -287,16 +282,16 @@ def read_result(row: Body) -> batches.Reading:
     """Read the outcome from a line of the results of a message batch."""
     result = row["result"]
     if result["type"] == "succeeded":
-        return batches.check_type(result["message"], dict), None
+        return batches.check_type(result["message"], dict)
     if result["type"] == "errored":
         # The result holds the body of an error response, in which the error is nested once more.
         error = result["error"].get("error", result["error"])
         batches.check_type(error, dict)
         # The type says what the status of a response says.
         status = _STATUSES.get(str(error.get("type")))
-        return None, label_error(failure_of_body(error, status), str(error))
+        return Problem(failure_of_body(error, status), str(error))
     if result["type"] in ("canceled", "expired"):
-        return None, label_error(Failure.TEMPORARY, f"the request is {result['type']}")
+        return Problem(Failure.TEMPORARY, f"the request is {result['type']}")
     raise ValueError
 
 

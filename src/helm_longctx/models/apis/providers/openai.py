@@ -19,29 +19,24 @@ from helm_longctx.failures import (
     Ending,
     Failure,
     FailureError,
+    Problem,
     check_reason,
     describe_reason,
     ending_of,
     failure_of_body,
     failure_of_reason,
     failure_of_text,
-    label_error,
 )
 from helm_longctx.models.apis import batches, echo, protocol, tools
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.guard import derive
-from helm_longctx.models.apis.nvcf import FunctionCalls
+from helm_longctx.models.apis.nvcf import FunctionTransport
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
-from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_repeats, with_usage
+from helm_longctx.models.results import add_facts, make_failure
 from helm_longctx.models.sampling import with_fields
-from helm_longctx.models.scoring import (
-    AnswerRequest,
-    ScoringRequest,
-    SpanRequest,
-    with_distributions,
-)
+from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest
+from helm_longctx.tasks.answer import Usage, check_usage, read_counts
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
@@ -119,7 +114,7 @@ class OpenAIClient(ProviderClient):
     def parse(self, request: Request, reply: Body) -> RequestResult:
         """Return the answer in a reply; see `ProviderClient.parse`."""
         if isinstance(request, echo.EchoRequest):
-            return with_usage(echo.parse_reply(reply), _usage(reply.get("usage")))
+            return add_facts(echo.parse_reply(reply), usage=_usage(reply.get("usage")))
         protocol.check_error(reply)
         choices = _first_choices(reply.get("choices"))
         if not choices:
@@ -147,11 +142,12 @@ class OpenAIClient(ProviderClient):
             what = "its content is null or of another type"
             raise FailureError(Failure.MALFORMED, f"the server's answer has no text: {what}")
         result = protocol.make_result(request, text, ending, reasoning)
-        result = with_repeats(result, reason)
+        if isinstance(reason, str) and reason.lower().startswith("repetition"):
+            result = add_facts(result, is_repeating=True)
         if isinstance(request, AnswerRequest):
-            result = with_distributions(result, [read_distributions(reply)])
+            result = add_facts(result, distributions=(tuple(read_distributions(reply)),))
         result = tools.with_calls(result, calls, tools.read_openai_reasoning(message))
-        return with_usage(result, _usage(reply.get("usage")))
+        return add_facts(result, usage=_usage(reply.get("usage")))
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once; see `ProviderClient.make_request`. A `ScoringRequest` needs one for each text."""
@@ -160,7 +156,7 @@ class OpenAIClient(ProviderClient):
         reason = "" if self._way else self.score_support()
         if self._way is None or request.messages:
             reason = reason or "chats have no log-probabilities of given texts"
-            return protocol.failure_result(Failure.BAD_REQUEST, reason)
+            return make_failure(Failure.BAD_REQUEST, reason)
         # `super()` sends each text as any other request, with the cache, the rate and the failures of one.
         if isinstance(request, SpanRequest):
             return super().make_request(with_fields(echo.EchoRequest, request, way=self._way))
@@ -234,12 +230,11 @@ class OpenAIClient(ProviderClient):
 
         return openai.OpenAI(organization=self._org_id, **options)
 
-    def _make_auth(self) -> Any:
-        return (
-            None
-            if self._function is None
-            else derive(FunctionCalls, self._http.Auth)(self._function, self._http)
-        )
+    def _make_transport(self, is_bulk: bool) -> Any:
+        transport = super()._make_transport(is_bulk)
+        if self._function is None:
+            return transport
+        return FunctionTransport(transport, self._http, self._function)
 
     def _stream_fields(self, body: Body) -> Body:
         # Log-probabilities are not read from the pieces of a stream.
@@ -380,19 +375,19 @@ class OpenAIBatches(batches.Service):
         counts = batch.request_counts
         status = batch.status
         done = counts.completed + counts.failed if counts else 0
-        reason = label_error(
+        problem = Problem(
             Failure.TEMPORARY, f"the batch ended ({status}) before this request was answered"
         )
         if errors := [
             error.message for error in (batch.errors and batch.errors.data) or [] if error.message
         ]:
-            reason = label_error(failure_of_text(errors[0]), f"the batch has failed: {errors[0]}")
+            problem = Problem(failure_of_text(errors[0]), f"the batch has failed: {errors[0]}")
         is_ended = status in ("completed", "failed", "expired", "cancelled")
         has_file = batch.output_file_id or batch.error_file_id
         # For some seconds a batch can be complete without the names of its files.
         if is_ended and done and not has_file and batches.can_results_come(part, _ended(batch)):
-            return batches.Progress(batches.STORING, False, done, len(part.requests), reason)
-        return batches.Progress(status, is_ended, done, len(part.requests), reason)
+            return batches.Progress(batches.STORING, False, done, len(part.requests), problem)
+        return batches.Progress(status, is_ended, done, len(part.requests), problem)
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
         """Read the file of answers and the file of errors."""
@@ -464,11 +459,11 @@ class BatchFiles(batches.Service):
         )
         done = sum(1 for _ in lines)
         total = len(part.requests)
-        reason = label_error(Failure.TEMPORARY, f"{results} has no line for the request")
+        problem = Problem(Failure.TEMPORARY, f"{results} has no line for the request")
         if not path.exists():
-            return batches.Progress("cancelled", True, done, total, reason)
+            return batches.Progress("cancelled", True, done, total, problem)
         return batches.Progress(
-            "completed" if done >= total else "written", done >= total, done, total, reason
+            "completed" if done >= total else "written", done >= total, done, total, problem
         )
 
     def outcomes(self, part: batches.Part) -> Generator[batches.Outcome, None, None]:
@@ -496,7 +491,7 @@ def read_result(row: Body) -> batches.Reading:
     """Read the outcome from a line of OpenAI's results, or of `vllm run-batch`."""
     error = row.get("error")
     if error and not row.get("response"):
-        return None, str(error)
+        return Problem(failure_of_text(str(error)), str(error))
     response = batches.check_type(row["response"], dict)
     status = response.get("status_code", 200)
     body = response.get("body")
@@ -507,12 +502,12 @@ def read_result(row: Body) -> batches.Reading:
         else batches.check_type(status, int)
     )
     if status == 200 and not error:
-        return batches.check_type(body, dict), None
+        return batches.check_type(body, dict)
     if status == 400 and (reply := protocol.cut_reply(str(error or body))):
-        return reply, None
+        return reply
     # This is the wording of the package openai.
     text = f"Error code: {status} - {error or body}"
-    return None, label_error(failure_of_body(error or body, status), text)
+    return Problem(failure_of_body(error or body, status), text)
 
 
 def _file_name(part: batches.Part) -> str:

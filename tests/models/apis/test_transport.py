@@ -29,15 +29,17 @@ from helm.common.request import RequestResult
 
 from helm_longctx.environment import DEFAULT_MAX_REPLY, MAX_REPLY, TIMEOUT, max_reply
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, FailureError, failure_of
+from helm_longctx.failures import Failure, FailureError
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging import judge as judges
 from helm_longctx.judging.keys.client import judge_client
-from helm_longctx.models.apis import AnthropicClient, OpenAIClient, availability, guard
+from helm_longctx.models.apis import AnthropicClient, OpenAIClient, availability, transport
 from helm_longctx.models.apis.availability import list_models
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.sending import try_once
+from helm_longctx.models.apis.transport import guard_library
 from helm_longctx.models.endpoints.probe import probe
+from helm_longctx.models.results import failure_of
 from helm_longctx.redaction import logs
 from tests.models.apis.making import KINDS, REQUEST
 from tests.support.servers import hostile
@@ -422,7 +424,7 @@ def test_a_second_member_belongs_to_the_reply() -> None:
 def test_decoding_has_the_time_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reply that has arrived in time is given up while it is decoded, as soon as the time of the request is over."""
     monkeypatch.setenv(TIMEOUT, "0.5")
-    monkeypatch.setattr(guard, "check_size", lambda size, most: time.sleep(0.3))
+    monkeypatch.setattr(transport, "check_size", lambda size, most: time.sleep(0.3))
     with attack(hostile.bomb(1 << 20, WHOLE["chat"])) as server:
         result = make("chat", server).make_request(REQUEST)
     assert failure_of(result) is Failure.TEMPORARY, result.error
@@ -437,7 +439,7 @@ def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clients_are_guarded_once() -> None:
-    """HELM's AutoClient returns the same client for each request, which gets one guard."""
+    """HELM's AutoClient returns the same client for each request, which gets our transport once."""
     apply_patches()
     record = ModelDeployment(
         "hostile/twice",
@@ -447,7 +449,6 @@ def test_clients_are_guarded_once() -> None:
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(record.name, None)
     register_model_deployment(record)
     auto = AutoClient({}, "", BlackHoleCacheBackendConfig())
-    http: Any
-    for _ in range(2):
-        http = auto._get_client(record.name).client._client
-    assert len(http.event_hooks["request"]) == len(http.event_hooks["response"]) == 1
+    libraries = [auto._get_client(record.name).client for _ in range(2)]
+    assert libraries[0] is libraries[1]
+    assert guard_library(libraries[0]) is libraries[0]

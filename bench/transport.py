@@ -1,8 +1,8 @@
-"""Measures what the limits and checks of our clients cost for each request (`models/apis/guard.py`).
+"""Compares our transport, with its limits and checks, with the HTTP client of the package `openai`.
 
-    python bench/guard.py [--pairs 500] [--sizes 2000 1000000]
+    python bench/transport.py [--pairs 500] [--sizes 2000 1000000]
 
-A client with them and one without them send the same prompts in turn, from one thread, to a server that answers at
+Two clients send the same prompts in turn, from one thread, to a server that answers at
 once. The script prints medians of the thread's processor time, which depends less on other programs than the time on a
 clock.
 """
@@ -14,31 +14,24 @@ import logging
 import random
 import statistics
 import time
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
-from unittest import mock
 
+import openai
 from clients import local_server, make_prompt
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import Request
 
-from helm_longctx.models.apis import OpenAIClient, client
+from helm_longctx.models.apis import OpenAIClient
 
 WARM_UP = 10
 """Pairs that do not count."""
 
 
-def make_client(address: str, is_guarded: bool) -> OpenAIClient:
-    """Return a client with the connections of this thread."""
-    without: AbstractContextManager[Any] = (
-        nullcontext()
-        if is_guarded
-        else mock.patch.object(client, "guard", lambda http_client, *rest: http_client)
-    )
-    with without:
-        made = OpenAIClient(BlackHoleCacheConfig(), base_url=address, api_key="sk-none")
-        made._thread_library()
-    return made
+def make_client(address: str, has_our_transport: bool) -> OpenAIClient:
+    """Return a client with our transport, or with the one of the package."""
+    client = OpenAIClient(BlackHoleCacheConfig(), base_url=address, api_key="sk-none")
+    if not has_our_transport:
+        client.client = client.client.with_options(http_client=openai.DefaultHttpxClient())
+    return client
 
 
 def milliseconds(asked: OpenAIClient, prompt: str) -> float:
@@ -52,8 +45,8 @@ def milliseconds(asked: OpenAIClient, prompt: str) -> float:
 
 
 def measure(address: str, characters: int, pairs: int) -> tuple[float, float]:
-    """Return the median time without the limits, and the median of the differences of the pairs."""
-    clients = [make_client(address, is_guarded) for is_guarded in (False, True)]
+    """Return the median time of the package's transport, and the median of the differences of the pairs."""
+    clients = [make_client(address, has_our_transport) for has_our_transport in (False, True)]
     times = []
     for number in range(pairs + WARM_UP):
         taken = [0.0, 0.0]
@@ -81,7 +74,7 @@ def main() -> None:
         for size in args.sizes:
             bare, more = measure(f"{address}/0/v1/", size, args.pairs)
             print(
-                f"{size:,} characters: {bare:.2f} ms without the limits, {more:+.2f} ms with them",
+                f"{size:,} characters: {bare:.2f} ms with the package's transport, {more:+.2f} ms with ours",
                 flush=True,
             )
 

@@ -1,0 +1,305 @@
+"""The transport that sends keys and prompts for the official packages of the providers.
+
+The packages follow redirects with all headers and the body, decode replies of any size, and limit only the time between
+two bytes. All of them take an HTTP client of httpx (or httpx2, since openai 3 and anthropic 1), and both libraries take
+a transport. Ours sends nothing to another server, limits the decoded bytes and the time of a whole reply, asks proxies
+only where they cannot read, and keeps no connection on which a server has sent more than it was asked for.
+
+No module of ours imports the libraries by name: a client accepts only objects of its own library, and an environment
+can have only one of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+from weakref import WeakSet
+
+from helm_longctx.environment import MAX_REPLY, MEBIBYTE, max_reply, request_timeout
+from helm_longctx.failures import Failure, FailureError
+from helm_longctx.models.apis.connections import LATE, Clock, Connection, connect, find_proxy
+from helm_longctx.redaction.origin import check_origin
+
+NO_KEY = "helm-longctx has no key"
+"""The key that the packages get for a `base_url` without a key, which they need. No request carries it."""
+
+_KEY_HEADERS = ("Authorization", "X-Api-Key")
+
+_LIBRARIES = ("httpx", "httpx2")
+
+_ORIGIN = "helm_longctx.origin"
+_DEADLINE = "helm_longctx.deadline"
+"""Names in the extensions of a request. The HTTP library copies them to the requests that follow a redirect, and our
+polls of NVCF do, too."""
+
+_PIECE = 1 << 16
+"""Bytes that are decoded at once."""
+
+_COMPRESSED_PIECE = 1 << 13
+"""Bytes of a compressed body that are read at once. They can become a thousand times as many."""
+
+_GZIP = zlib.MAX_WBITS | 16
+"""The format that zlib decodes: gzip."""
+
+_guarded: WeakSet[Any] = WeakSet()
+"""The clients of packages that `guard_library` has made."""
+
+
+class Transport:
+    """Sends the requests of an HTTP client. Several threads may use it.
+
+    It has the methods of `BaseTransport`, the interface of httpx and httpx2 for transports.
+
+    Args:
+        http: httpx or httpx2.
+        least_seconds: time that a whole reply may take at least. Otherwise it has the time for which the server may
+            stay silent.
+        is_bulk: whether replies are files that are read line by line. Their size and time are not limited, because
+            their reader limits the lines (`batches.split_lines`).
+        unsent_keys: keys that the package would send, and no request may carry.
+
+    Raises:
+        InputError: the setting of the size has a wrong value.
+    """
+
+    def __init__(
+        self,
+        http: ModuleType,
+        least_seconds: float = 0.0,
+        is_bulk: bool = False,
+        unsent_keys: Iterable[str] = (),
+    ):
+        self._http: Any = http
+        self._most_bytes = math.inf if is_bulk else max_reply()
+        self._least_seconds = math.inf if is_bulk else least_seconds
+        self._unsent_keys = (NO_KEY, *unsent_keys)
+        self._idle: defaultdict[str, list[Connection]] = defaultdict(list)
+
+    def __enter__(self) -> Transport:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        for connections in self._idle.values():
+            while connections:
+                connections.pop().close()
+
+    def handle_request(self, request: Any) -> Any:
+        """Send a request, and return its reply, whose body has not been read.
+
+        Raises:
+            FailureError: the request comes from a redirect to another origin, or its reply has an unknown encoding.
+            HTTPError: of the HTTP library.
+        """
+        url = str(request.url)
+        check_origin(request.extensions.setdefault(_ORIGIN, url), url)
+        self._prepare(request)
+        clock = self._start_clock(request)
+        lease = self._lease(request.url, url, clock)
+        try:
+            target = request.url.raw_path
+            method = request.method.encode("ascii")
+            connection = lease.connection
+            head = connection.ask(method, target, request.headers.raw, request.stream, clock)
+            headers = self._http.Headers(head.headers.raw_items())
+            encoding = headers.pop("Content-Encoding", "identity").lower()
+            if encoding not in ("identity", "gzip"):
+                text = f"the server's answer has the encoding {encoding!r} and not gzip"
+                raise FailureError(Failure.MALFORMED, text)
+        except BaseException:
+            lease.end()
+            raise
+        pieces = self._read_body(lease, encoding == "gzip", clock)
+        return self._http.Response(
+            head.status_code,
+            headers=headers,
+            stream=_stream_class(self._http)(pieces, lease.end),
+            extensions={
+                "http_version": b"HTTP/" + bytes(head.http_version),
+                "reason_phrase": bytes(head.reason),
+            },
+        )
+
+    def _prepare(self, request: Any) -> None:
+        for name in _KEY_HEADERS:
+            if request.headers.get(name, "").endswith(self._unsent_keys):
+                del request.headers[name]
+        request.headers["Accept-Encoding"] = "gzip"
+
+    def _start_clock(self, request: Any) -> Clock:
+        limits = request.extensions.get("timeout", {})
+        seconds = max(limits.get("read") or 0.0, self._least_seconds) or math.inf
+        deadline = request.extensions.setdefault(_DEADLINE, time.monotonic() + seconds)
+        return Clock(http=self._http, limits=limits, deadline=deadline)
+
+    def _lease(self, url: Any, address: str, clock: Clock) -> _Lease:
+        """Return a connection that no other request uses: the one that was used last, or a new one."""
+        idle = self._idle[f"{url.scheme}://{url.netloc.decode('ascii')}"]
+        while (connection := _take_last(idle)) is not None:
+            if connection.is_fresh:
+                return _Lease(connection, idle)
+            connection.close()
+        return _Lease(connect(url, find_proxy(self._http, address), clock), idle)
+
+    def _read_body(self, lease: _Lease, is_gzip: bool, clock: Clock) -> Iterator[bytes]:
+        size = 0
+        body = lease.connection.read_body(clock)
+        for piece in _unzip(body, self._http) if is_gzip else body:
+            size += len(piece)
+            check_size(size, self._most_bytes)
+            clock.seconds("read")  # what has arrived can take long to decode
+            yield piece
+        lease.end(is_whole=True)
+
+
+def _take_last(idle: list[Connection]) -> Connection | None:
+    """Return the connection that was used last; None if there is none. Another thread can be faster."""
+    try:
+        return idle.pop()
+    except IndexError:
+        return None
+
+
+class _Lease:
+    """A connection while one request uses it."""
+
+    def __init__(self, connection: Connection, idle: list[Connection]):
+        self.connection = connection
+        self._idle: list[Connection] | None = idle
+
+    def end(self, is_whole: bool = False) -> None:
+        """Give the connection back after a reply that was read as a whole, and close it after any other.
+
+        Only the first call has an effect.
+        """
+        idle = self._idle
+        self._idle = None
+        if idle is None:
+            return
+        if is_whole and self.connection.finish():
+            idle.append(self.connection)
+        else:
+            self.connection.close()
+
+
+@cache
+def _stream_class(http: Any) -> Any:
+    """Return the class of bodies, which has to be a subclass of the library's own."""
+
+    class Body(http.SyncByteStream):
+        def __init__(self, pieces: Iterator[bytes], close: Callable[[], None]):
+            self._pieces = pieces
+            self._close = close
+
+        def __iter__(self) -> Iterator[bytes]:
+            return self._pieces
+
+        def close(self) -> None:
+            self._close()
+
+    return Body
+
+
+def _unzip(pieces: Iterable[bytes], http: Any) -> Iterator[bytes]:
+    """Decode in small pieces, because a piece can become a thousand times as long.
+
+    A reply can have several members (RFC 1952). What follows a member and is none, such as zero bytes, is ignored, as
+    other clients do.
+    """
+    decoder = zlib.decompressobj(_GZIP)
+    is_first = True
+    try:
+        for rest in pieces:
+            while rest:
+                if decoder.eof:
+                    decoder = zlib.decompressobj(_GZIP)
+                    is_first = False
+                yield decoder.decompress(rest, _PIECE)
+                rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+        yield decoder.flush()
+    except zlib.error as error:
+        if is_first:
+            raise http.DecodingError(str(error)) from error
+
+
+def check_size(size: float, most: float) -> None:
+    """Raise a `FailureError` if the part of a reply that has arrived has more than `most` bytes after decompression."""
+    if size > most:
+        limit = f"{most / MEBIBYTE:g} MiB, the limit in {MAX_REPLY}"
+        raise FailureError(Failure.MALFORMED, f"the server's answer is larger than {limit}")
+
+
+def http_library(package: ModuleType) -> Any:
+    """Return the HTTP library of a provider's package (`openai`, `anthropic`, `together`, …); None if it has another.
+
+    The packages name the class of their HTTP clients.
+    """
+    for base in getattr(package, "DefaultHttpxClient", object).__mro__:
+        name = base.__module__.partition(".")[0]
+        if name in _LIBRARIES and base.__name__ == "Client":
+            return importlib.import_module(name)
+    return None
+
+
+def package_of(library: object) -> ModuleType:
+    """Return the package of a provider's client."""
+    return importlib.import_module(type(library).__module__.partition(".")[0])
+
+
+def make_http_client(http: Any, transport: Any) -> Any:
+    """Return an HTTP client that sends by a transport. It follows redirects, which the transport checks."""
+    return http.Client(transport=transport, follow_redirects=True, trust_env=False)
+
+
+def guard_library(library: Any) -> Any:
+    """Return a client of a provider's package that sends by our transport. Other objects are returned as they are.
+
+    Raises:
+        InputError: see `Transport`.
+    """
+    if not hasattr(library, "with_options") or library in _guarded:
+        return library
+    http = http_library(package_of(library))
+    if http is None:
+        return library
+    # A number is the timeout of a deployment, which limits only the silence of the server.
+    is_own = isinstance(getattr(library, "timeout", None), int | float | None)
+    transport = Transport(http, request_timeout() if is_own else 0.0)
+    guarded = library.with_options(http_client=make_http_client(http, transport))
+    _guarded.add(guarded)
+    return guarded
+
+
+class LimitedBody:
+    """The body of a reply, which `requests` reads into memory as a whole: with a limit of its size and its time.
+
+    The time starts when the object is made. Everything except `stream` is taken from `raw`, urllib3's response.
+    """
+
+    def __init__(self, raw: Any):
+        self._raw = raw
+        self._most = max_reply()
+        self._end = time.monotonic() + request_timeout()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+    def stream(self, amt: int | None = None, decode_content: bool | None = None) -> Iterator[bytes]:
+        """Yield the body in the pieces in which it arrives; raise a failure if it is too large or takes too long."""
+        size = 0
+        while piece := self._raw.read1(_COMPRESSED_PIECE, decode_content=decode_content):
+            size += len(piece)
+            check_size(size, self._most)
+            if time.monotonic() > self._end:
+                raise FailureError(Failure.TEMPORARY, LATE)
+            yield piece

@@ -1,0 +1,84 @@
+"""What servers and local models tell of the probabilities of tokens: distributions, and windows of long texts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+WINDOW = 1024
+"""Tokens of a text whose mean log-probability is one value of its curve."""
+
+LEAST_LEFT = 1e-6
+"""The least probability of all tokens that are not told: log-probabilities are told with six digits."""
+
+
+class Distribution(NamedTuple):
+    """What is known of a model's distribution at a token.
+
+    Args:
+        text: the token that stands there.
+        logprob: its log-probability.
+        top: the log-probabilities of the most likely tokens, by their texts.
+    """
+
+    text: str
+    logprob: float
+    top: Mapping[str, float]
+
+    @property
+    def best(self) -> str:
+        """The most likely token."""
+        return max(self.top, key=lambda text: self.top[text]) if self.top else self.text
+
+    @property
+    def largest_missing(self) -> float:
+        """The largest log-probability that a token which is not told can have.
+
+        It is at most that of the least likely token of the list, and all tokens together have a probability of 1. The
+        token that stands there can be told although it is less likely than others, so it is not taken for the list's.
+        """
+        listed = [value for text, value in self.top.items() if text != self.text]
+        told = math.fsum(map(math.exp, {**self.top, self.text: self.logprob}.values()))
+        return min([math.log(max(1 - told, LEAST_LEFT)), *listed])
+
+    def find_logprob(self, text: str) -> float:
+        """Return a token's log-probability, or if it is not told, the largest one that it can have."""
+        if text == self.text:
+            return self.logprob
+        return self.top.get(text, self.largest_missing)
+
+
+class Window(NamedTuple):
+    """A part of a text of at most `WINDOW` tokens.
+
+    Args:
+        logprob: the mean log-probability of its tokens.
+        tokens: the number of its tokens that have a log-probability.
+    """
+
+    logprob: float
+    tokens: int
+
+    @property
+    def is_representative(self) -> bool:
+        """Whether it has half of the tokens of a full window, so that its mean can stand for its position."""
+        return self.tokens >= WINDOW // 2 - 1
+
+
+def split_windows(logprobs: Sequence[float]) -> tuple[Window, ...]:
+    """Return the windows of a text, which have all of its tokens but the first.
+
+    Args:
+        logprobs: of all tokens except the first, which no text precedes.
+    """
+    windows = []
+    for start in range(0, len(logprobs) + 1, WINDOW):
+        values = logprobs[max(start - 1, 0) : start + WINDOW - 1]
+        if values:
+            windows.append(Window(logprob=math.fsum(values) / len(values), tokens=len(values)))
+    return tuple(windows)
+
+
+def mean_logprob(windows: Sequence[Window]) -> float:
+    """Return the mean log-probability of the tokens of a text, in nats. Each token counts the same."""
+    tokens = sum(window.tokens for window in windows)
+    return math.fsum(window.logprob * window.tokens for window in windows) / tokens
