@@ -1,4 +1,4 @@
-"""Simulates looks at the scores of checkpoints: whether they rise, without and with a trend.
+"""Simulates looks at the scores of checkpoints: whether they rise, and whether they are above the floor.
 
 python bench/decisions.py checkpoints --rounds 4000
 """
@@ -6,6 +6,7 @@ python bench/decisions.py checkpoints --rounds 4000
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 from simulation import Figure, figure
@@ -14,13 +15,18 @@ from helm_longctx.apps.checkpoints.sections import (
     SPAN,
     SampledChange,
     find_trend,
+    is_above_floor,
     level_of_step,
 )
-from helm_longctx.results.statistics.intervals import Floats
+from helm_longctx.results.statistics.intervals import Floats, mean_interval
 
 STEPS = 18
 
 QUESTIONS = 100
+
+FLOORS = (0.1, 0.25)
+
+SAMPLES = (100, 600)
 
 
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
@@ -36,6 +42,39 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
             )
             case = f"noise of {100 * noise:g} points, {100 * rise:g} points from step to step"
             yield figure(f"{case}, {STEPS} looks, {QUESTIONS} questions", claim, hits)
+
+    for floor, questions, noise in product(FLOORS, SAMPLES, (0.0, 0.02)):
+        random = np.random.default_rng(seed)
+        hits = [_leaves_floor(floor, questions, (0.0, noise), random) for _ in range(rounds)]
+        better = [
+            _leaves_floor(floor, questions, (0.15, noise), random) for _ in range(rounds // 4)
+        ]
+        yield figure(
+            f"a training at its floor of {100 * floor:g} %, noise of {100 * noise:g} points, {STEPS} looks,"
+            f" {questions} questions: above the floor",
+            "at most 5 %",
+            hits,
+            f"15 points above it {np.mean(better):.0%}",
+        )
+
+
+def _leaves_floor(
+    floor: float, questions: int, model: tuple[float, float], random: np.random.Generator
+) -> bool:
+    """Return whether a look at any step says that the newest score is above the floor.
+
+    Args:
+        model: how far the model is above the floor, and the noise of its trainings.
+    """
+    gain, noise = model
+    own = mean_interval((random.random(questions) < floor).astype(float))
+    scores = []
+    for _ in range(STEPS):
+        skill = floor + gain + noise * random.standard_normal()
+        scores.append(mean_interval((random.random(questions) < skill).astype(float)))
+        if is_above_floor(scores, own):
+            return True
+    return False
 
 
 def _is_found(noise: float, rise: float, random: np.random.Generator) -> bool:

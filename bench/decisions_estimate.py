@@ -6,12 +6,14 @@ for other questions, and `compare_pairs` for the same questions.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from simulation import Figure, share_figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -39,9 +41,10 @@ TASKS = {
 """The same for each of several tasks."""
 
 
-def rows(rounds: int, seed: int) -> Iterator[str]:
-    """Yield the lines of all tables."""
+def rows(rounds: int, seed: int) -> Iterator[str | Figure]:
+    """Yield the lines of the table for other questions, and figures for the same questions."""
     random = np.random.default_rng(seed)
+    yield from compare_same_questions(rounds, random)
     yield "other questions; clusters, their correlation, right answers of the better model: difference, power"
     for (name, sizes), mean in product(SHAPES.items(), (0.5, 0.7, 0.9, 0.98)):
         for correlation in (0.0, 0.3, 0.9) if max(sizes) > 1 else (0.0,):
@@ -55,8 +58,21 @@ def rows(rounds: int, seed: int) -> Iterator[str]:
     difference = detectable_difference([Sample(spread, 100, 100)])
     for mean in (0.5, 0.8, 0.95):
         yield f"{mean:g}: {find_power(difference, [Task([1] * 100, 0.0)], mean, rounds, random)}"
-    yield "same questions; clusters, correlation in them, share of different answers: difference, power"
+
+
+def compare_same_questions(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
+    """Yield how often the difference is found that a plan names for the same questions."""
     for (name, sizes), differ in product(SHAPES.items(), (0.1, 0.3, 0.5)):
         for correlation in (0.0, 0.3) if max(sizes) > 1 else (0.0,):
             found = power_of_pairs(Task(sizes, correlation), differ, rounds, random)
-            yield f"{name}, {correlation:g}, {differ:g}: {found}"
+            if math.isnan(found.share):
+                continue
+            clusters = f", correlation {correlation:g}" if max(sizes) > 1 else ""
+            yield share_figure(
+                f"`estimate`, same questions, {name}{clusters}, {differ:.0%} answered differently:"
+                " the named difference is found",
+                "at least 80 %",
+                found.share,
+                rounds,
+                f"{100 * found.difference:.1f} points",
+            )

@@ -49,9 +49,9 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
         yield _cover(case, truth, samples, rounds)
     for noise, items in product((0.3, 0.1), ITEMS):
         truth = krippendorff_alpha(draw_scores(MANY, noise, random), "interval")
-        samples = (draw_scores(items, noise, random) for _ in range(rounds // 4))
+        samples = (draw_scores(items, noise, random) for _ in range(rounds))
         case = f"alpha {truth:.2f} of {JUDGES} judges with scores from 0 to 1, {items} items"
-        yield _cover(case, truth, samples, rounds // 4)
+        yield _cover(case, truth, samples, rounds)
 
 
 def _cover(case: str, truth: float, samples: Iterator[Floats], rounds: int) -> Figure:

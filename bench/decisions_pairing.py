@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from enum import Enum
+from itertools import product
 from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-from decisions_certify import CLAIM, DESIGN, SHORTEST
+from decisions_certify import DESIGN, SHORTEST
 from simulation import Figure, clustered_figure
 
 from helm_longctx.apps.certify.answers import Answered, Block, Reply
-from helm_longctx.apps.certify.search import SEEDS, Search
+from helm_longctx.apps.certify.search import SEEDS, Design, Search
 from helm_longctx.results.statistics.intervals import Floats
 
 PAIRINGS = (1.0, 0.9, 0.5, 0.0)
@@ -30,9 +31,7 @@ CERTIFICATES = 34
 
 QUESTIONS = SEEDS * len(DESIGN.kinds)
 
-BEFORE: dict[tuple[float, float], tuple[float, float]] = {
-    # (pairing, score): (wrongly effective, effective without a loss), in percent, with a bound for each question.
-}
+SHORT_DESIGN = replace(DESIGN, claim=128 * 1024)
 
 
 class Loss(Enum):
@@ -52,54 +51,60 @@ class Rates(NamedTuple):
 
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield a row for each pairing and score: how often a model that loses 20 points is called effective."""
-    draws = max(rounds // CERTIFICATES, 2)
-    for pairing in PAIRINGS:
-        for score in SCORES:
-            rates = _simulate(pairing, score, range(seed, seed + draws))
-            honest = rates[Loss.ANY, False]
-            power = fmean(rate.effective for rate in honest)
-            refused = fmean(rate.refused for rate in honest)
-            note = f"without a loss: {power:.1%} effective, {refused:.1%} refused"
-            for loss in (Loss.HARDEST, Loss.OTHERS):
-                share = fmean(rate.effective for rate in rates[loss, True])
-                note += f"; loses {loss.value}: {share:.1%}"
-            if before := BEFORE.get((pairing, score)):
-                note += (
-                    f"; before: {before[0]} % called effective, and {before[1]} % without a loss"
-                )
-            yield clustered_figure(
-                f"pairing {pairing:g}, score {score:g}",
-                "called effective: at most 5 %",
-                [rate.effective for rate in rates[Loss.ANY, True]],
-                CERTIFICATES,
-                note,
-            )
+    seeds = range(seed, seed + max(rounds // CERTIFICATES, 2))
+    for pairing, score in product(PAIRINGS, SCORES):
+        yield describe(f"pairing {pairing:g}, score {score:g}", simulate(pairing, score, seeds))
+    for pairing, score in product((1.0, 0.0), (0.5, 0.7, 0.9)):
+        rates = simulate(pairing, score, seeds, SHORT_DESIGN)
+        yield describe(f"a claim of 128k, pairing {pairing:g}, score {score:g}", rates)
 
 
-def _simulate(pairing: float, score: float, seeds: range) -> dict[tuple[Loss, bool], list[Rates]]:
-    """Return the rates for each way of losing, with and without a loss."""
-    found: dict[tuple[Loss, bool], list[Rates]] = {
-        (loss, is_lost): [] for loss in Loss for is_lost in (True, False)
-    }
+RatesByLoss = dict[tuple[Loss, bool], list[Rates]]
+"""The rates for each way of losing, with and without a loss."""
+
+
+def describe(case: str, rates: RatesByLoss) -> Figure:
+    """Return how often a model that loses 20 points is called effective, with the power beside it."""
+    honest = rates[Loss.ANY, False]
+    power = fmean(rate.effective for rate in honest)
+    refused = fmean(rate.refused for rate in honest)
+    note = f"without a loss: {power:.1%} effective, {refused:.1%} refused"
+    for loss in (Loss.HARDEST, Loss.OTHERS):
+        share = fmean(rate.effective for rate in rates[loss, True])
+        note += f"; loses {loss.value}: {share:.1%}"
+    return clustered_figure(
+        case,
+        "called effective: at most 5 %",
+        [rate.effective for rate in rates[Loss.ANY, True]],
+        CERTIFICATES,
+        note,
+    )
+
+
+def simulate(pairing: float, score: float, seeds: range, design: Design = DESIGN) -> RatesByLoss:
+    """Return the rates of certificates, with new answers at the shortest length for each seed."""
+    found: RatesByLoss = {(loss, is_lost): [] for loss in Loss for is_lost in (True, False)}
     for seed in seeds:
         random = np.random.default_rng(seed)
         levels = random.random(QUESTIONS)
-        search = _answer_base(pairing, score, levels, seed, random)
+        search = _answer_base(
+            pairing, score, levels, replace(design, seed=QUESTIONS * seed), random
+        )
         for (loss, is_lost), rates in found.items():
-            left = score - DESIGN.loss * is_lost
+            left = score - design.loss * is_lost
             rates.append(_decide(search, pairing, (score, left), loss, levels, random))
     return found
 
 
 def _answer_base(
-    pairing: float, score: float, levels: Floats, seed: int, random: np.random.Generator
+    pairing: float, score: float, levels: Floats, design: Design, random: np.random.Generator
 ) -> Search:
     """Return a search with all answers at the shortest length.
 
     Args:
         levels: shape (questions,): how hard each question is, 0 to 1. Those below the score are right.
     """
-    search = Search(replace(DESIGN, seed=QUESTIONS * seed))
+    search = Search(design)
 
     def reply(block: Block) -> list[Reply]:
         if not block.has_text:
@@ -130,7 +135,7 @@ def _decide(
     if not search.tests:
         return Rates(0.0, 0.0)
     base, left = scores
-    test = search.tests[CLAIM]
+    test = search.tests[search.design.claim]
     shares = [np.full(CERTIFICATES, planned.share) for planned in test.tests]
     is_above = np.zeros(CERTIFICATES, bool)
     is_below = np.zeros(CERTIFICATES, bool)

@@ -21,8 +21,8 @@ from selenium import webdriver
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.apps.report.suites import write_suite
 from tests.e2e.browser import chromium
-from tests.results.report.suites import write_suite
 from tests.support.sites import AXE, RULES, complaints, open_site
 
 from helm_longctx.apps.report.build import write_report

@@ -50,6 +50,12 @@ def figure(case: str, claim: str, hits: ArrayLike, note: str = "") -> Figure:
     return Figure(case=case, claim=claim, share=share, error=error, rounds=len(values), note=note)
 
 
+def share_figure(case: str, claim: str, share: float, rounds: int, note: str = "") -> Figure:
+    """Return a share of independent rounds that was counted elsewhere."""
+    hits = np.arange(rounds) < round(share * rounds)
+    return figure(case, claim, hits, note)
+
+
 def clustered_figure(
     case: str, claim: str, shares: Sequence[float], rounds_of_each: int, note: str = ""
 ) -> Figure:

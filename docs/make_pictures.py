@@ -19,11 +19,11 @@ from selenium import webdriver
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from tests.apps.report.suites import write_suite  # noqa: E402
 from tests.e2e.browser import chromium, open_page, served, shown  # noqa: E402
 from tests.e2e.commands import BIN  # noqa: E402
 from tests.judging.characters import Characters  # noqa: E402
 from tests.judging.deployments import write_judges  # noqa: E402
-from tests.results.report.suites import write_suite  # noqa: E402
 from tests.support.fabricate_books import build_rubrics  # noqa: E402
 from tests.support.servers.llm import serve  # noqa: E402
 from tests.support.sites import open_site  # noqa: E402

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.attacks.folders import FOLDERS, find_refusal, make_folder, make_source
+from tests.attacks.servers import ACTIONS, COMMANDS, find_fault
 
 Attack = tuple[str, bool]
 """What was tried, and whether it held."""
@@ -19,6 +20,8 @@ Attack = tuple[str, bool]
 ROOT = Path(__file__).parents[2]
 
 TESTS = {
+    "patterns": "tests/test_patterns.py",
+    "streams and locales": "tests/cli/test_streams.py",
     "calls of evaluate at the same time": "tests/evaluation/test_at_the_same_time.py",
     "changed models and functions": "tests/evaluation/test_resuming.py",
     "hostile replies": "tests/models/test_hostile_replies.py",
@@ -55,6 +58,15 @@ def interrupt_calls(rounds: int = 20) -> Iterator[Attack]:
         yield f"signal {number}: {out.strip()} interrupted {err[-300:]}", process.returncode == 0
 
 
+def attack_commands() -> Iterator[Attack]:
+    """Yield the outcome of each command with each hostile server."""
+    for command in COMMANDS:
+        for action in ACTIONS:
+            with tempfile.TemporaryDirectory() as folder:
+                fault = find_fault(command, action, Path(folder))
+            yield f"{command}, {action}: {fault}", not fault
+
+
 def run_tests(file: str) -> Iterator[Attack]:
     """Yield the outcome of each case of a file of tests."""
     command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", file]
@@ -68,6 +80,7 @@ def run_tests(file: str) -> Iterator[Attack]:
 SURFACES: dict[str, Callable[[], Iterator[Attack]]] = {
     "folders of models": attack_folders,
     "signals in evaluate": interrupt_calls,
+    "hostile servers of commands": attack_commands,
     **{surface: lambda file=file: run_tests(file) for surface, file in TESTS.items()},  # type: ignore[misc]
 }
 """What is attacked."""

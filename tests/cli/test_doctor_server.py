@@ -13,8 +13,14 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.models.apis.answer_logprobs import Logprobs
 from helm_longctx.models.endpoints.probe import Endpoint
-from helm_longctx.models.endpoints.stack import Stack, find_other_build, find_regular_text
+from helm_longctx.models.endpoints.stack import (
+    Stack,
+    find_other_build,
+    find_regular_text,
+    is_one_change,
+)
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
 from tests.support.json_http import JsonHandler, ModelServer, serve_handler
@@ -352,6 +358,15 @@ def test_a_tokenizer(command: Command, tmp_path: Path, fault: str, status: int, 
         assert command.out.count("divides or changes") == 1
 
 
+@pytest.mark.parametrize(
+    ("places", "is_one"),
+    [([17, 18, 19], True), ([0, 1], True), ([3, 8, 13, 18], False), ([9, 10, 11], False)],
+)
+def test_a_change_of_the_load_is_no_second_build(places: list[int], is_one: bool) -> None:
+    """Answers that are all at the start or at the end come from one change in time, and not from a router."""
+    assert is_one_change(places, 20) == is_one
+
+
 def test_noise_is_no_second_build() -> None:
     """Answers that each differ by chance are of one build; two groups are of two, whatever the noise in a group is."""
     for seed in range(50):
@@ -370,21 +385,37 @@ def test_noise_is_no_second_build() -> None:
             assert find_other_build(answers) == [2, 7, 12, 17]
 
 
-@pytest.mark.parametrize(("repeats", "fine"), [(True, False), (False, None)])
+_USUAL = ({"a": -0.2}, {"b": -1.0})
+_OTHER = ({"a": -0.3}, {"b": -1.1})
+_MIXED = [_USUAL, _USUAL, _OTHER, _USUAL] * 5
+_CHANGED = [_USUAL] * 12 + [_OTHER] * 8
+_EQUAL = [_OTHER] * 20
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fine"),
+    [
+        (_MIXED, _MIXED, False),
+        (_MIXED, _EQUAL, None),
+        (_MIXED, _CHANGED, None),
+        (_CHANGED, _MIXED, None),
+    ],
+)
 def test_two_groups_of_answers_are_asked_again(
-    monkeypatch: pytest.MonkeyPatch, repeats: bool, fine: bool | None
+    monkeypatch: pytest.MonkeyPatch,
+    first: list[Logprobs],
+    second: list[Logprobs],
+    fine: bool | None,
 ) -> None:
-    """Two groups of answers make a server broken only if they come again; a change of the load is a note."""
-    usual = ({"a": -0.2}, {"b": -1.0})
-    other = ({"a": -0.3}, {"b": -1.1})
-    first = [usual] * 12 + [other] * 8
-    rounds = iter([first, [usual, usual, other, usual] * 5 if repeats else [other] * 20])
+    """Two groups of answers make a server broken only if they come again, mixed; a change of the load is a note."""
+    rounds = iter([first, second])
     stack = Stack(Endpoint("http://127.0.0.1:9/v1", "openai", "small", ("chat",)))
     monkeypatch.setattr(stack, "_ask_equal", lambda *_: (next(rounds), [""] * 20))
     ((is_fine, text),) = stack._check_builds()
     assert is_fine is fine
-    assert ("one build computes replies in two ways" in text) is repeats
-    assert ("a change of the load" in text) is not repeats
+    is_repeated = fine is False
+    assert ("one build computes replies in two ways" in text) is is_repeated
+    assert ("a change of the load" in text) is not is_repeated
 
 
 def test_texts_that_differ_by_chance_are_no_second_build() -> None:

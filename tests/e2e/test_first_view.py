@@ -11,9 +11,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.results.leaderboard.summarizer import MOST_OPTIONS
+from helm_longctx.results.leaderboard.pages import MOST_OPTIONS
+from tests.apps.report.suites import write_suite
 from tests.e2e.browser import open_page, page_text, shown, until
-from tests.results.report.suites import write_suite
 from tests.support.programs import run
 
 MODELS = {"acme/good": 0.7, "acme/bad": 0.1}

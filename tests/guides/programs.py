@@ -44,7 +44,6 @@ def stay_here() -> None:
     importlib.import_module("helm.benchmark.server").app.run = lambda **options: None
     # The port may belong to another program, as `serve` does not open it here.
     importlib.import_module("helm_longctx.cli.results")._check_port = lambda port: None
-    importlib.import_module("helm_longctx.apps.judge_checks.measures").RESAMPLES = 20
 
 
 def _refuse() -> NoReturn:

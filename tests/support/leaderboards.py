@@ -12,7 +12,7 @@ from helm.common.codec import from_json
 
 from helm_longctx.results.boards import Board, make_boards
 from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
-from helm_longctx.results.leaderboard.summarizer import write_leaderboard
+from helm_longctx.results.leaderboard.pages import write_leaderboard
 from helm_longctx.results.reading import read_results
 from helm_longctx.tasks.registry import BENCHMARKS
 

@@ -107,7 +107,7 @@ def _write_pages(
     schema_path: Path | None,
 ) -> None:
     """Write what helm-server shows of a suite, or raise an `InputError`. The registries are filled."""
-    from helm_longctx.results.leaderboard.summarizer import write_leaderboard
+    from helm_longctx.results.leaderboard.pages import write_leaderboard
 
     try:
         write_leaderboard(results, boards, suite, output_path, schema_path)

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.run_expander import RUN_EXPANDERS
-from helm.benchmark.run_spec import RunSpec, get_run_spec_function
-from helm.common.general import get_credentials
-from helm.common.object_spec import get_class_by_name
+from helm.benchmark.run_spec import RunSpec
 
 from helm_longctx.config.local_models import find_sampling, list_models, model_name, plain_models
 from helm_longctx.config.models import ModelBook
@@ -23,6 +20,12 @@ from helm_longctx.environment import MAX_COST, TIMEOUT
 from helm_longctx.errors import InputError, is_format_error, list_choices, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs, read_conf
 from helm_longctx.helm.names import check_name
+from helm_longctx.helm.registry import (
+    expander_names,
+    find_run_spec_function,
+    load_class,
+    read_credentials,
+)
 from helm_longctx.helm.run_specs import check_run_entry
 from helm_longctx.helm.style import check_sampling
 from helm_longctx.judging.answer_judge import AnswerAnnotator
@@ -126,7 +129,7 @@ def make_plan(config: RunConfig) -> Plan:
     entries = plan_entries(config)
     book = ModelBook(config, [(entry.model, entry.path) for entry in entries if entry.model])
     book.register()
-    credentials = get_credentials(str(config.local_path))
+    credentials = read_credentials(config.local_path)
     for number, name in enumerate(map(model_name, config.judge.judges)):
         if name not in ("auto", "none"):
             with config.places.at(("judge", "judges", number)):
@@ -466,14 +469,14 @@ def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
         benchmark = OURS[name]
         return [
             *allowed_arguments(benchmark, name, own.get(benchmark.task_argument)),
-            *RUN_EXPANDERS,
+            *expander_names(),
         ]
-    function = get_run_spec_function(name)
-    return [*(inspect.signature(function).parameters if function else ()), *RUN_EXPANDERS]
+    function = find_run_spec_function(name)
+    return [*(inspect.signature(function).parameters if function else ()), *expander_names()]
 
 
 def _check_name(name: str) -> None:
-    check_name(name, lambda name: get_run_spec_function(name) is not None)
+    check_name(name, lambda name: find_run_spec_function(name) is not None)
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> str:
@@ -501,9 +504,7 @@ def _judge(config: RunConfig, name: str, arguments: Mapping[str, Any]) -> dict[s
         return {}
     annotator = OURS[name].entries[name].judge
     is_judged = annotator and "judge" in _list_arguments(name, arguments)
-    is_able = names == "none" or (
-        annotator and issubclass(get_class_by_name(annotator), AnswerAnnotator)
-    )
+    is_able = names == "none" or (annotator and issubclass(load_class(annotator), AnswerAnnotator))
     return {"judge": names} if is_judged and is_able else {}
 
 

@@ -28,16 +28,16 @@ _CHUNK = 2**20
 
 
 def digest_files(paths: Iterable[Path]) -> str | None:
-    """Return the SHA-256 of the names and contents of those files that can be read; None if there are none."""
+    """Return the SHA-256 of the names and contents of those files that can be read. Returns None if there are none."""
     sha = hashlib.sha256()
-    found = False
+    is_any_read = False
     for path in paths:
         with suppress(OSError), path.open("rb") as file:
-            found = True
+            is_any_read = True
             sha.update(f"{path.name}\0".encode())
             for chunk in iter(partial(file.read, _CHUNK), b""):
                 sha.update(chunk)
-    return sha.hexdigest() if found else None
+    return sha.hexdigest() if is_any_read else None
 
 
 MOST_NAMES = 40
@@ -81,12 +81,10 @@ class DataRoot:
     def missing_error(self, paths: list[str], fetch: str) -> InputError:
         """Return the error for missing files. It names them, of many the first ones, and the command that gets them."""
         absent = [path for path in paths if not self.has(path)]
-        where = (
-            f"{ENVIRONMENT}={str(self.path)!r} (a mirror: nothing is downloaded)"
-            if self.mirror
-            else f"{self.path}"
-        )
-        more = f" and {len(absent) - MOST_NAMES} more files" if len(absent) > MOST_NAMES else ""
-        return InputError(
-            f"{where} lacks {', '.join(absent[:MOST_NAMES])}{more}; get it with: {fetch}"
-        )
+        names = ", ".join(absent[:MOST_NAMES])
+        if len(absent) > MOST_NAMES:
+            names += f" and {len(absent) - MOST_NAMES} more files"
+        where = str(self.path)
+        if self.mirror:
+            where = f"{ENVIRONMENT}={where!r} (a mirror: nothing is downloaded)"
+        return InputError(f"{where} lacks {names}; get it with: {fetch}")

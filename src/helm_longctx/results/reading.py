@@ -343,6 +343,9 @@ class Result:
             return [(self, 1.0)]
         weighted = []
         for part in scored:
+            if not part.parts:
+                weighted.append((part, 1 / len(scored)))
+                continue
             for task, weight in part.weighted_tasks:
                 weighted.append((task, weight / len(scored)))
         return weighted
@@ -573,87 +576,74 @@ def published_results(
     Args:
         known: published scores that are there already, such as those in a suite. Equal ones are left out.
     """
-    maker = _PublishedResults(benchmark, known)
+    # Thousands of scores share what `_find_published_part` returns.
+    parts: dict[tuple[str, str, int | None], _PublishedPart] = {}
+    intervals = {
+        (result.model, result.entry, result.task, result.length): result.interval
+        for result in known
+        if result.is_published
+    }
     results: list[Result] = []
     for row in benchmark.published() if rows is None else rows:
-        for name, score in row.scores.items():
-            if result := maker.make(row, name, score):
-                results.append(result)
+        model = published_model(row.model)
+        for task, score in row.scores.items():
+            place = (row.category, task, row.length)
+            if place not in parts:
+                parts[place] = _find_published_part(benchmark, *place)
+            part = parts[place]
+            count = part.sample if row.samples is None else row.samples
+            interval = _widest_interval(score, count)
+            if intervals.get((model, part.entry, task, row.length)) == interval:
+                continue
+            statistics = dict.fromkeys(part.names, Statistic(interval))
+            for name, mean in row.metrics.get(task, {}).items():
+                statistics[name] = Statistic(_widest_interval(mean, count))
+            statistics[MAKER] = _IS_PUBLISHED
+            result = Result(
+                benchmark=benchmark.name,
+                entry=part.entry,
+                task=task,
+                model=model,
+                length=row.length,
+                context="full",
+                interval=statistics[MAIN_METRIC].interval,
+                judges=part.judges,
+                caveats=_published_caveats(part, task, row) if row.source or row.scorer else (),
+                statistics=statistics,
+                is_published=True,
+            )
+            results.append(result)
     return results
 
 
-class _PublishedResults:
-    """Makes the results of published scores. What thousands of scores share is computed once."""
-
-    def __init__(self, benchmark: Benchmark, known: Iterable[Result]):
-        self._benchmark = benchmark
-        self._known = {
-            (result.model, result.entry, result.task, result.length): result.interval
-            for result in known
-            if result.is_published
-        }
-        self._entries = {category.name: entry for entry, category in benchmark.entries.items()}
-        self._parts: dict[tuple[str, str, int | None], _PublishedPart] = {}
-
-    def make(self, row: Published, task: str, score: float) -> Result | None:
-        """Return the result of a score of a row. An equal one that is known is not made again.
-
-        Args:
-            task: the task's name; empty for the score of a whole category.
-        """
-        key = (row.category, task, row.length)
-        part = self._parts.get(key)
-        if part is None:
-            part = self._find_part(*key)
-            self._parts[key] = part
-        count = part.sample if row.samples is None else row.samples
-        model = published_model(row.model)
-        interval = _widest_interval(score, count)
-        if self._known.get((model, part.entry, task, row.length)) == interval:
-            return None
-        statistics = dict.fromkeys(part.names, Statistic(interval))
-        for name, mean in row.metrics.get(task, {}).items():
-            statistics[name] = Statistic(_widest_interval(mean, count))
-        statistics[MAKER] = _IS_PUBLISHED
-        return Result(
-            benchmark=self._benchmark.name,
-            entry=part.entry,
-            task=task,
-            model=model,
-            length=row.length,
-            context="full",
-            interval=statistics[MAIN_METRIC].interval,
-            judges=part.judges,
-            caveats=_published_caveats(part.tasks, task, row) if row.source or row.scorer else (),
-            statistics=statistics,
-            is_published=True,
-        )
-
-    def _find_part(self, category: str, name: str, length: int | None) -> _PublishedPart:
-        entry = self._entries[category]
-        if name:
-            tasks: tuple[Task, ...] = (self._benchmark.task(name),)
-        else:
-            tasks = self._benchmark.entries[entry].tasks_at(length)
-        # The publication does not name the protocol of a model, so the smallest sample is used.
-        samples = [
-            min(task.sample(Settings(length, protocol=protocol)) for protocol in task.variants)
-            for task in tasks
-        ]
-        headline = tasks[0].headline if name else ()
-        names = [
-            MAIN_METRIC,
-            *([task_score(name)] if name else []),
-            *(headline if len(headline) == 1 else ()),
-        ]
-        judges = [task.official_judge for task in tasks if task.official_judge]
-        return _PublishedPart(
-            entry=entry,
-            tasks=tasks,
-            sample=sum(samples),
-            names=names,
-            judges=frozenset(judges),
-        )
+def _find_published_part(
+    benchmark: Benchmark, category: str, name: str, length: int | None
+) -> _PublishedPart:
+    """Return what the scores of a task, or of a whole category for an empty name, share at a length."""
+    entry = next(entry for entry, each in benchmark.entries.items() if each.name == category)
+    if name:
+        tasks: tuple[Task, ...] = (benchmark.task(name),)
+    else:
+        tasks = benchmark.entries[entry].tasks_at(length)
+    # The publication does not name the protocol of a model, so the smallest sample is used.
+    samples = [
+        min(task.sample(Settings(length, protocol=protocol)) for protocol in task.variants)
+        for task in tasks
+    ]
+    headline = tasks[0].headline if name else ()
+    names = [
+        MAIN_METRIC,
+        *([task_score(name)] if name else []),
+        *(headline if len(headline) == 1 else ()),
+    ]
+    judges = [task.official_judge for task in tasks if task.official_judge]
+    return _PublishedPart(
+        entry=entry,
+        tasks=tasks,
+        sample=sum(samples),
+        names=names,
+        judges=frozenset(judges),
+    )
 
 
 class _PublishedPart(NamedTuple):
@@ -674,10 +664,10 @@ class _PublishedPart(NamedTuple):
 _IS_PUBLISHED = Statistic(without_ends(1.0))
 
 
-def _published_caveats(tasks: Sequence[Task], name: str, row: Published) -> tuple[Caveat, ...]:
+def _published_caveats(part: _PublishedPart, name: str, row: Published) -> tuple[Caveat, ...]:
     """Return why a published score does not compare: it was imported, or made by another scorer."""
     caveats = [Caveat("imported", name, row.source)] if row.source else []
-    for task in tasks:
+    for task in part.tasks:
         if task.is_other_scorer(row.scorer):
             caveats.append(Caveat("scorer", task.name, row.scorer))
     return tuple(caveats)

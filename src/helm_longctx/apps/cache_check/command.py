@@ -92,11 +92,12 @@ def cache_check(
     )
     from helm_longctx.config.plan import make_plan, use_settings
 
-    lengths = [
-        parse_length(split_name, "cache-check: --length") for split_name in split_names([length])
-    ]
+    names = split_names([length])
+    lengths = [parse_length(name, "cache-check: --length") for name in names]
     fields = _read_fields(cold)
-    models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
+    models = split_names(options["model"] or [])
+    if options["model_url"]:
+        models.append(options["model_url"])
     if len(models) != 1:
         raise bad_argument(
             "cache-check", "--model", ", ".join(models), "one model, by --model or --model-url"
@@ -129,7 +130,7 @@ def cache_check(
 
 def _choose(option: str, text: str, allowed: Iterable[str]) -> list[str]:
     """Return the names in an option."""
-    names = [each.strip() for each in text.split(";")]
+    names = [name.strip() for name in text.split(";")]
     for name in names:
         if name not in allowed:
             raise bad_argument("cache-check", f"--{option}", name, allowed)
@@ -137,7 +138,7 @@ def _choose(option: str, text: str, allowed: Iterable[str]) -> list[str]:
 
 
 def _read_fields(text: str | None) -> dict[str, Any] | None:
-    """Return the fields of `--cold`; None without it."""
+    """Return the fields of `--cold`, or None without it."""
     if text is None:
         return None
     try:

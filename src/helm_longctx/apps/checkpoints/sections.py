@@ -37,7 +37,7 @@ from helm_longctx.results.statistics.comparison import (
     SIGNIFICANCE,
     compare_intervals,
 )
-from helm_longctx.results.statistics.intervals import normal_quantile
+from helm_longctx.results.statistics.intervals import Floats, Interval, normal_quantile
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS
 
@@ -75,12 +75,13 @@ class Curve:
         """The step from which on all scores are surely above the floor; None if there is none, or without a floor's run."""
         if self.floor_result is None:
             return None
+        steps = list(self.scores)
+        intervals = [result.interval for result in self.scores.values()]
         found = None
-        for number, (step, result) in reversed(list(enumerate(self.scores.items(), 1))):
-            comparison = compare_intervals(result.interval, self.floor_result.interval)
-            if not (comparison.effect.mean > 0 and comparison.p_value < level_of_step(number)):
+        for number in range(len(steps), 0, -1):
+            if not is_above_floor(intervals[:number], self.floor_result.interval):
                 break
-            found = step
+            found = steps[number - 1]
         return found
 
     @property
@@ -128,12 +129,48 @@ def level_of_step(number: int) -> float:
     return SIGNIFICANCE / math.log2(max(number, 2)) ** 2
 
 
+def is_above_floor(scores: Sequence[Interval], floor: Interval) -> bool:
+    """Return whether the newest score is above the floor, although somebody looks at each checkpoint.
+
+    Each look is at a new score, so the levels of all looks have the sum `SIGNIFICANCE`. A score has the noise of its
+    training besides the error of its questions: `TYPICAL_NOISE`, or more if its neighbours show more.
+
+    Args:
+        scores: the scores of all checkpoints until then.
+    """
+    newest = scores[-1]
+    quantile = normal_quantile()
+    noise = TYPICAL_NOISE
+    if len(scores) >= FEWEST_STEPS:
+        sampled = ((newest.high - newest.low) / (2 * quantile)) ** 2
+        variance = _find_variance(np.array([score.mean for score in scores]))
+        noise = max(noise, math.sqrt(max(variance - sampled, 0.0)))
+    with_noise = Interval(
+        mean=newest.mean,
+        low=newest.mean - math.hypot(newest.mean - newest.low, quantile * noise),
+        high=newest.mean + math.hypot(newest.high - newest.mean, quantile * noise),
+        n=newest.n,
+    )
+    comparison = compare_intervals(with_noise, floor)
+    # The p-value is two-sided, and only scores above the floor count.
+    level = 2 * SIGNIFICANCE / (len(scores) * (len(scores) + 1))
+    return comparison.effect.mean > 0 and comparison.p_value < level
+
+
+def _find_variance(means: Floats) -> float:
+    """Return the variance of the scores of checkpoints around a smooth curve.
+
+    The second differences of noise with the variance v have the variance 6 v, and a straight trend has none.
+    """
+    return float((np.diff(means, 2) ** 2).mean()) / 6
+
+
 def find_trend(means: Sequence[float], last: SampledChange) -> tuple[float, float]:
     """Return the change over the last half of the steps, and its two-sided p-value.
 
     Scores of checkpoints differ by more than their questions do, because training is noisy. The differences of
-    neighbours show how much: the second differences of noise with the variance v have the variance 6 v, and a straight
-    trend has none. They are correlated, so n of them count as n / 1.94. The change is the slope of a straight line.
+    neighbours show how much. Second differences are correlated, so n of them count as n / 1.94. The change is the slope
+    of a straight line.
 
     Args:
         means: shape (steps,): the score of each step.
@@ -145,13 +182,12 @@ def find_trend(means: Sequence[float], last: SampledChange) -> tuple[float, floa
     if len(values) < FEWEST_STEPS:
         error = math.hypot(last.error, math.sqrt(2) * TYPICAL_NOISE)
         return last.change, 2 * float(norm.sf(abs(last.change) / error))
-    seconds = np.diff(values, 2)
-    variance = max(float((seconds**2).mean()) / 6, last.error**2 / 2)
+    variance = max(_find_variance(values), last.error**2 / 2)
     half = values[-(len(values) // 2) :]
     steps = np.arange(len(half)) - (len(half) - 1) / 2
     slope = float(steps @ half / (steps @ steps))
     error = math.sqrt(variance / float(steps @ steps))
-    p_value = 2 * float(t.sf(abs(slope) / max(error, 1e-12), len(seconds) / 1.94))
+    p_value = 2 * float(t.sf(abs(slope) / max(error, 1e-12), (len(values) - 2) / 1.94))
     return slope * (len(half) - 1), p_value
 
 

@@ -225,6 +225,12 @@ def shared_blocks(
     ]
 
 
+_FAILURES_ABOUT = (
+    "If both models fail in about equal shares, but on other kinds of questions, such as one on wrong answers and one at"
+    " random, these bounds do not show it; repeat the runs, which ask again for what failed."
+)
+
+
 def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
     """Return a table of the questions without an answer, by pair and part; nothing if all have answers."""
     columns = [
@@ -255,7 +261,7 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
     title = (
         "Questions without an answer (the difference is also given with them as wrong and as right)"
     )
-    return [text_table(title, columns, rows)] if rows else []
+    return [text_table(title, columns, rows, _FAILURES_ABOUT)] if rows else []
 
 
 def _show_other_score(side: SideFailures) -> str:

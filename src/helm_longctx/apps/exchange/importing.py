@@ -106,14 +106,16 @@ def import_files(
     Raises:
         InputError: a file is malformed, or does not name its task.
     """
-    found = [
-        each for path in paths for each in _read(path, find_readers(benchmarks), format, entry)
-    ]
+    imported: list[RunOrScore] = []
+    for path in paths:
+        imported += _read(path, find_readers(benchmarks), format, entry)
     named = []
-    for run in (each for each in found if isinstance(each, OutputRun)):
-        if not run.places:
+    for run in imported:
+        if not isinstance(run, OutputRun):
+            continue
+        if not run.locations:
             raise InputError(f"{run.entry}: there are no answers")
-        own = _check_entry(benchmarks, run.entry, run.places[0])
+        own = _check_entry(benchmarks, run.entry, run.locations[0])
         check_answers(own, run)
         name = model or run.model
         if not _MODEL.fullmatch(name):
@@ -123,10 +125,10 @@ def import_files(
                 about = (
                     f"model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b"
                 )
-                raise InputError(f"{run.places[0]}: {about}")
+                raise InputError(f"{run.locations[0]}: {about}")
             name = f"{ORGANIZATION}/{last}"
         named.append((own, run, name))
-    scores = [each for each in found if isinstance(each, OutputScore)]
+    scores = [score for score in imported if isinstance(score, OutputScore)]
     # Runs and scores are the same if model, entry, task, length and context are.
     answered = {
         (run.model, own.name, own.tasks[0].name, own.settings.length, own.settings.context)
@@ -226,18 +228,18 @@ def _published_rows(
     """Return the scores as published results, by benchmark: scores of one model, category and length are in one row."""
     rows: dict[str, dict[tuple[str, str, int | None], Published]] = defaultdict(dict)
     for score in scores:
-        benchmark = next(each for each in benchmarks if score.entry in each.entries)
+        benchmark = next(owner for owner in benchmarks if score.entry in owner.entries)
         row = replace(score.row, model=model or score.row.model)
         if score.context != "full":
             raise InputError(
-                f"{score.place}: a closed-book score can only be imported with its answers"
+                f"{score.location}: a closed-book score can only be imported with its answers"
             )
         if not row.model:
-            raise InputError(f"{score.place}: it names no model; give --model")
+            raise InputError(f"{score.location}: it names no model; give --model")
         length = "" if row.length is None else f",length={length_label(row.length)}"
         for task in filter(None, row.scores):
             argument = f"{benchmark.task_argument}={benchmark.task(task).argument}"
-            _check_entry(benchmarks, f"{score.entry}:{argument}{length}", score.place)
+            _check_entry(benchmarks, f"{score.entry}:{argument}{length}", score.location)
         key = (row.model, row.category, row.length)
         rows[benchmark.name][key] = rows[benchmark.name].get(key, row).update(row)
     return {name: list(by_key.values()) for name, by_key in rows.items()}
@@ -320,7 +322,7 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     rows = remove_per_instance_stats_nans(
         [row for result in results for row in result.per_instance_stats]
     )
-    files = dict.fromkeys(place.rpartition(":")[0] for place in run.places)
+    files = dict.fromkeys(location.rpartition(":")[0] for location in run.locations)
     about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
     name = str(spec.scenario_spec.args["entry"])
     scenario = {"name": name, "description": about, "tags": [SOURCE], "definition_path": ""}
@@ -345,16 +347,16 @@ def check_answers(entry: Entry, run: OutputRun) -> None:
         InputError: an answer lacks a field that the task's scorer reads, or is in the file twice.
     """
     (task,) = entry.tasks
-    for output, place in zip(run.outputs, run.places, strict=True):
+    for output, location in zip(run.outputs, run.locations, strict=True):
         for name, shape in _SHAPES.items():
-            shape.check(f"{place}: {name}", getattr(output, name))
-        task.check_record(output.record, place)
-    places: dict[tuple[str, int], str] = {}
-    for output, place in zip(run.outputs, run.places, strict=True):
-        first = places.setdefault((output.id, output.repeat), place)
-        if first != place:
+            shape.check(f"{location}: {name}", getattr(output, name))
+        task.check_record(output.record, location)
+    first_locations: dict[tuple[str, int], str] = {}
+    for output, location in zip(run.outputs, run.locations, strict=True):
+        first = first_locations.setdefault((output.id, output.repeat), location)
+        if first != location:
             raise InputError(
-                f"{place}: the example {output.id!r} has an answer in {first}; number its repeats"
+                f"{location}: the example {output.id!r} has an answer in {first}; number its repeats"
             )
 
 

@@ -8,8 +8,7 @@ those that at least two rated. An undefined statistic is NaN, and `Agreement.not
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from helm_longctx.apps.judge_checks.tables import (
     alpha_interval,
     kappas,
     ordinal_alphas,
+    score_alpha_interval,
     table_interval,
     weighted_kappas,
 )
@@ -38,13 +38,11 @@ from helm_longctx.tasks.judge_scores import (
 if TYPE_CHECKING:
     import pandas as pd
 
-RESAMPLES = 1000
-
 FEWEST = 10
 """Smallest number of items for which an interval is computed."""
 
-DEFINED = 0.95
-"""Share of the resamples in which a coefficient must be defined for an interval."""
+FEWEST_SCORES = 20
+"""The same for ratings that are no grades."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Estimate:
     """A statistic with its 95 % interval over items.
 
     It is Wilson's of a share of equal ratings, `table_interval` of two raters with grades, `alpha_interval` of more, and
-    from a bootstrap for ratings that are no grades.
+    `score_alpha_interval` of ratings that are no grades.
     """
 
     value: float
@@ -85,17 +83,16 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
     first, second = common_ratings(one, other)
     pairs = np.stack([first, second])
     grades = grades_of(pairs)
-    level = "interval" if grades is None else "ordinal"
     if grades is None:
         kappa = Estimate(math.nan)
         weighted_kappa = Estimate(math.nan)
-        alpha = _estimate(pairs, lambda *rows: krippendorff_alpha(np.stack(rows), level))
+        alpha = _estimate_of_scores(pairs)
     else:
         kappa = _estimate_by_table(kappa_of_grades(grades[0], grades[1], None), grades, kappas)
         weighted_kappa = _estimate_by_table(
             kappa_of_grades(grades[0], grades[1], "quadratic"), grades, weighted_kappas
         )
-        alpha = _estimate_by_table(krippendorff_alpha(grades, level), grades, ordinal_alphas)
+        alpha = _estimate_by_table(krippendorff_alpha(grades, "ordinal"), grades, ordinal_alphas)
     # Not ==, because a rating such as 1/3 can come from different computations.
     share = mean_interval(np.isclose(first, second))
     return Agreement(
@@ -125,10 +122,7 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     table = np.stack([np.asarray(rating, dtype=float) for rating in ratings])
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
     grades = grades_of(pairable)
-    if grades is None:
-        alpha = _estimate(pairable, lambda *rows: krippendorff_alpha(np.stack(rows), "interval"))
-    else:
-        alpha = _estimate_of_grades(grades)
+    alpha = _estimate_of_scores(pairable) if grades is None else _estimate_of_grades(grades)
     undefined = Estimate(math.nan)
     # The table takes the place of grades, because a missing kappa needs no explanation for more than two raters.
     return Agreement(
@@ -152,30 +146,12 @@ def _estimate_of_grades(grades: Ratings) -> Estimate:
     return Estimate(value, min(low, value), max(high, value))
 
 
-def _estimate(ratings: Ratings, statistic: Callable[..., float]) -> Estimate:
-    from scipy.stats import bootstrap
-
-    value = statistic(*ratings)
-    if math.isnan(value) or ratings.shape[1] < FEWEST:
+def _estimate_of_scores(ratings: Ratings) -> Estimate:
+    """Return alpha of ratings that are no grades."""
+    value = krippendorff_alpha(ratings, "interval")
+    if math.isnan(value) or ratings.shape[1] < FEWEST_SCORES or value == 1:
         return Estimate(value)
-    with warnings.catch_warnings():
-        # scipy warns because its own interval, which is not used, is NaN if one resample is undefined.
-        warnings.simplefilter("ignore")
-        distribution = bootstrap(
-            tuple(ratings),
-            statistic,
-            # All raters of an item stay together: agreement is computed over items.
-            paired=True,
-            vectorized=False,
-            n_resamples=RESAMPLES,
-            method="percentile",
-            random_state=0,
-        ).bootstrap_distribution
-    if np.isnan(distribution).mean() > 1 - DEFINED:
-        return Estimate(value)
-    low, high = np.nanpercentile(distribution, [2.5, 97.5])
-    # Without a difference in the sample, the bootstrap cannot say how many there are elsewhere.
-    return Estimate(value, float(low), float(high)) if low < high else Estimate(value)
+    return Estimate(value, *score_alpha_interval(ratings))
 
 
 def _note(pairs: Ratings, grades: Ratings | None) -> str:
@@ -187,8 +163,9 @@ def _note(pairs: Ratings, grades: Ratings | None) -> str:
     notes = []
     if grades is None:
         notes.append("the ratings are not grades: no kappa")
-    if n < FEWEST:
-        notes.append(f"fewer than {FEWEST} items: no interval")
+    fewest = FEWEST_SCORES if grades is None else FEWEST
+    if n < fewest:
+        notes.append(f"fewer than {fewest} items: no interval")
     elif (grades is None or len(pairs) > 2) and np.array_equal(
         np.nanmax(pairs, axis=0), np.nanmin(pairs, axis=0)
     ):

@@ -175,12 +175,9 @@ def _ends(interval: Interval) -> tuple[str, str]:
 
 def known_effort(deployment: str) -> str | None:
     """Return the reasoning effort that a deployment sends; None if it sends none, or is not registered."""
-    from helm.benchmark.model_deployment_registry import (
-        DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED,
-    )
+    from helm_longctx.helm.registry import find_client_arguments
 
-    client = REGISTERED[deployment].client_spec if deployment in REGISTERED else None
-    effort = client.args.get("reasoning_effort") if client and client.args else None
+    effort = find_client_arguments(deployment).get("reasoning_effort")
     return str(effort) if effort else None
 
 

@@ -269,8 +269,12 @@ class Stack:
         answers, texts = self._ask_equal(request, cold)
         others, has_logprobs = find_others(answers, texts)
         if others:
-            # A change of the load while the chats are sent looks like two builds, but only once.
-            again, _ = find_others(*self._ask_equal(request, cold))
+            # A change of the load while the chats are sent looks like two builds, but not mixed, and mostly only once.
+            again = False
+            if not is_one_change(others, len(texts)):
+                other_answers, other_texts = self._ask_equal(request, cold)
+                other_places, _ = find_others(other_answers, other_texts)
+                again = bool(other_places) and not is_one_change(other_places, len(other_texts))
             said = (
                 f"{len(others)} of {len(texts)} replies to the same chat come from another one"
                 f"{_say_period(others)}"
@@ -284,8 +288,8 @@ class Stack:
             else:
                 yield (
                     None,
-                    f"two builds may answer: {said}, but not when the chats are sent again, as after a change of the"
-                    " load or of the build",
+                    f"two builds may answer: {said}, but not mixed with the others each time that the chats are sent, as"
+                    " after a change of the load or of the build",
                 )
         elif not has_logprobs:
             yield (
@@ -398,6 +402,11 @@ def find_others(answers: Sequence[Logprobs], texts: Sequence[str]) -> tuple[list
     """Return the places of answers that come from another build than most, and whether log-probabilities tell them."""
     has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)
     return find_other_build(answers) if has_logprobs else find_regular_text(texts), has_logprobs
+
+
+def is_one_change(places: Sequence[int], count: int) -> bool:
+    """Return whether answers are the first or the last ones of all, as if a server or its load had changed once."""
+    return list(places) in (list(range(len(places))), list(range(count - len(places), count)))
 
 
 def find_other_build(answers: Sequence[Logprobs]) -> list[int]:

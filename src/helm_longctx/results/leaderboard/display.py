@@ -29,6 +29,7 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
+from helm_longctx.results.leaderboard.builder import environment_of, fill_in
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     STATES,
@@ -97,7 +98,7 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
             with _helm_lock:
                 # The statistics that the tables of the run's groups have as columns.
                 statistics = {
-                    column.substitute(group.environment).name
+                    fill_in(column, environment_of(group)).name
                     for group in groups
                     for name in group.metric_groups
                     if name in schema.name_to_metric_group

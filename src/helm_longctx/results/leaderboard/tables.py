@@ -1,120 +1,29 @@
-"""Looks up the scores for HELM's tables, arranges these, and writes intervals and marks into them."""
+"""Makes the cells of HELM's tables, arranges these, and writes intervals and marks into them."""
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
-from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-from helm.benchmark.metrics.metric_name import MetricName
-from helm.benchmark.metrics.statistic import Stat
 from helm.benchmark.presentation.schema import MetricNameMatcher, RunGroup
-from helm.benchmark.presentation.summarize import Run
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
-from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.scenarios.scenario import ScenarioSpec
 
 from helm_longctx.documents.numbers import MARK, add_mark, decimals, percent, range_text
-from helm_longctx.results.boards import OVERALL, Suite, average, label, mean_over_tasks, tasks_of
+from helm_longctx.results.boards import average, mean_over_tasks, tasks_of
 from helm_longctx.results.cells import score_notes
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import Result, read_runs
+from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
-from helm_longctx.results.suite import MAKER, SCENARIO_CLASS
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
-from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import ADAPTER_METHOD
-from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 _DEPTH_SCORES = tuple(map(depth_score, DEPTHS))
-
-
-class SuiteScores:
-    """A suite's boards, the results behind each run in HELM's tables, and other scores as HELM's runs."""
-
-    def __init__(self, suite: Suite, runs: Iterable[Run]):
-        results, self.boards = suite
-        # The keys are the identities of run specs, because a run in a table can be a copy with fewer statistics.
-        self._results: dict[int, list[Result]] = {}
-        self._deployments: dict[str, dict[str, None]] = defaultdict(dict)
-        of_run = {run.path: found for run, found in read_runs(results)}
-        for run in runs:
-            self._results[id(run.run_spec)] = found = of_run.get(Path(run.run_path), [])
-            for result in found:
-                self._deployments[result.model][run.run_spec.adapter_spec.model_deployment] = None
-        self.published = {result.model for result in results if result.is_published}
-        # Published and overall scores are in no list of runs of HELM's.
-        self.helm_runs = list(self._helm_runs(results))
-
-    def count_own(self, table: Table) -> int:
-        """Return the number of the user's models in a table."""
-        return sum(row[0].value not in self.published for row in table.rows)
-
-    @property
-    def first(self) -> str | None:
-        """The group of the leaderboard's first table: of the user's benchmark, at its main length."""
-        board = next((board for board in self.boards if board.scores), None)
-        if board is None:
-            return None
-        length = board.main_length
-        return group_name(
-            board.benchmark, "", label(length), folder=board.folder_at(length), metric=board.metric
-        )
-
-    def find(self, runs: Iterable[Run]) -> list[Result]:
-        """Return the results of runs; results of another package's scenario have an empty benchmark."""
-        return [result for run in runs for result in self._results.get(id(run.run_spec), [])]
-
-    def _helm_runs(self, results: Iterable[Result]) -> Iterator[Run]:
-        published: dict[tuple[str, str, str, int | None], list[Result]] = defaultdict(list)
-        for result in results:
-            if result.is_published:
-                published[result.benchmark, result.entry, result.model, result.length].append(
-                    result
-                )
-        for (name, _, model, _), found in published.items():
-            yield self._add_run(f"{MAKER}_{name}", model, find_benchmark(name), found)
-        for board in self.boards:
-            for overall in board.overalls if len(board.benchmark.categories) > 1 else ():
-                # HELM's tables have a row for each deployment of a model.
-                for deployment in self._deployments.get(overall.model, [overall.model]):
-                    yield self._add_run("", deployment, board.benchmark, [overall])
-
-    def _add_run(
-        self, name: str, deployment: str, benchmark: Benchmark, results: Sequence[Result]
-    ) -> Run:
-        """Return results of a category or an overall score as a run, of which tables use the names of statistics."""
-        first = results[0]
-        stats = []
-        category = (
-            benchmark.entries[first.entry].name if first.entry in benchmark.entries else OVERALL
-        )
-        parts = [category, *(result.task for result in results if result.task)]
-        for result in results:
-            names = dict.fromkeys([MAIN_METRIC, *result.statistics]) if result.has_score else ()
-            stats += [
-                Stat(MetricName(name, sub_split=result.task or None, split="test"))
-                for name in names
-            ]
-        spec = RunSpec(
-            name,
-            ScenarioSpec(SCENARIO_CLASS),
-            AdapterSpec(method=ADAPTER_METHOD, model=first.model, model_deployment=deployment),
-            [],
-            groups=[
-                group_name(benchmark, part, label(first.length), metric=first.metric)
-                for part in parts
-            ],
-        )
-        self._results[id(spec)] = list(results)
-        return Run("", spec, stats)
 
 
 def cell_score(
@@ -172,6 +81,17 @@ NOTES = f"{MARK} Not comparable"
 
 _MOST = 3
 """Largest number of columns, and of tasks, that a reason names. With more, a row would be higher than the page."""
+
+
+@dataclass(frozen=True)
+class ModelCell(Cell):
+    """A cell with the name of a model.
+
+    Args:
+        is_published: true if the row's scores were published; None for a model that was run here.
+    """
+
+    is_published: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -349,7 +269,7 @@ MOST_COLUMNS = 9
 """Largest number of scores in a row that fit into a window of 1,500 pixels."""
 
 
-def arrange_table(table: Table, published_models: Collection[str]) -> Table:
+def arrange_table(table: Table) -> Table:
     """Shorten the headings, omit columns and rows without a value, and sort the rows by the first column of scores.
 
     HELM's front end also sorts by this column. A mean over fewer tasks comes after those over more. Rows without a
@@ -362,7 +282,7 @@ def arrange_table(table: Table, published_models: Collection[str]) -> Table:
             _rank(title, cell) for title, cell in zip(table.header[1:], row[1:], strict=True)
         ]
     )
-    published = [row for row in rows if row[0].value in published_models]
+    published = [row for row in rows if _is_published(row)]
     if len(published) < len(rows):
         # The rows' identities are compared, because equal scores make equal rows.
         hidden = set(map(id, published[MOST_PUBLISHED:]))
@@ -370,7 +290,7 @@ def arrange_table(table: Table, published_models: Collection[str]) -> Table:
         if published:
             bold = {"font-weight": "bold"}
             rows = [
-                row if row[0].value in published_models else [replace(row[0], style=bold), *row[1:]]
+                row if _is_published(row) else [replace(row[0], style=bold), *row[1:]]
                 for row in rows
             ]
     # The first column has the models' names.
@@ -388,6 +308,15 @@ def arrange_table(table: Table, published_models: Collection[str]) -> Table:
 
 def _has_value(cell: Cell) -> bool:
     return cell.value is not None
+
+
+def _is_published(row: Sequence[Cell]) -> bool:
+    return isinstance(row[0], ModelCell) and bool(row[0].is_published)
+
+
+def count_own(table: Table) -> int:
+    """Return the number of the user's models in a table."""
+    return sum(not _is_published(row) for row in table.rows)
 
 
 def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, int, float]:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.apps.judge_checks import measures as module
 from helm_longctx.apps.judge_checks.measures import agreement, agreement_of_all, pairwise
 from helm_longctx.apps.judge_checks.tables import (
     alpha_interval,
@@ -28,12 +27,6 @@ OBSERVERS = [
     [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
     [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
 ]
-
-
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use few resamples, which suffice to see how an interval changes."""
-    monkeypatch.setattr(module, "RESAMPLES", 60)
 
 
 def counted(table: list[list[int]]) -> tuple[list[int], list[int]]:
@@ -98,6 +91,25 @@ def test_the_interval_of_a_jury_is_right_for_uneven_grades() -> None:
     assert hits >= 54
     two = np.array(counted([[15, 10], [5, 20]]), dtype=float)
     assert alpha_interval(two) == pytest.approx(table_interval(*two, ordinal_alphas), abs=0.04)
+
+
+def test_the_interval_of_scores_is_right_for_few_items() -> None:
+    """Scores that are no grades have an interval from twenty items on, which is right; a bootstrap's was too narrow."""
+    random = np.random.default_rng(6)
+    hits = 0
+    for _ in range(100):
+        right = random.normal(size=20)
+        scores = right + random.normal(size=(2, 20))
+        found = agreement(scores[0], scores[1]).alpha
+        hits += found.low <= 0.5 <= found.high
+    assert hits >= 89
+    with_gap = scores.copy()
+    with_gap[0, 0] = NAN
+    found = agreement_of_all([*with_gap, scores[1] + 0.1]).alpha
+    assert found.low < found.value < found.high
+    few = agreement(scores[0, :19], scores[1, :19])
+    assert math.isnan(few.alpha.low)
+    assert "fewer than 20 items: no interval" in few.note
 
 
 GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40)

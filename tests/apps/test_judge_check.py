@@ -14,7 +14,6 @@ from helm.benchmark.config_registry import register_configs_from_directory
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
-from helm_longctx.apps.judge_checks import measures as statistics
 from helm_longctx.apps.judge_checks.measures import (
     Measure,
     agreements,
@@ -62,7 +61,6 @@ def test_a_verdict_that_lacks_a_number(asked: list[Check]) -> None:
 def seen(asked: list[Check], monkeypatch: pytest.MonkeyPatch) -> Callable[..., pd.DataFrame]:
     """Ask a judge of a character about the set, and return what it says."""
     monkeypatch.setenv(WAIT, "0.001")
-    monkeypatch.setattr(statistics, "RESAMPLES", 20)
 
     def observed(character: str, repeats: int = 1, plan: Plan = faults.none) -> pd.DataFrame:
         with serve(getattr(Characters(asked), character), plan) as server:
