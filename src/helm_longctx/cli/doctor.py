@@ -27,7 +27,12 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.environment import explain_torchvision, ignore_broken_torchvision, page_address
+from helm_longctx.environment import (
+    Settings,
+    explain_torchvision,
+    ignore_broken_torchvision,
+    page_address,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_folder
@@ -349,11 +354,9 @@ def _tiny_run() -> Iterator[Finding]:
 @contextmanager
 def _without_disturbance() -> Iterator[None]:
     """Log nothing, and ignore the user's mirror: one that lacks data must not stop a run that needs none."""
-    mirror = os.environ.pop(ENVIRONMENT, None)
     logging.disable()
     try:
-        yield
+        with Settings({ENVIRONMENT: ""}).use():
+            yield
     finally:
         logging.disable(logging.NOTSET)
-        if mirror is not None:
-            os.environ[ENVIRONMENT] = mirror

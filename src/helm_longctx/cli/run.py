@@ -91,9 +91,9 @@ def make_configured_runs(
 def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:
     _check_names(config)
     from helm_longctx.apps.reproduction import protocols
-    from helm_longctx.config.plan import make_plan, use_settings  # this imports HELM
+    from helm_longctx.config.plan import make_plan, make_settings  # this imports HELM
 
-    with use_settings(config):
+    with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plan = make_plan(config)

@@ -1,10 +1,9 @@
 """Plans the runs of a configuration: run entries, run specs, the equivalent `helm-run` commands, and the cost."""
 
 import inspect
-import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from helm_longctx.config.models import ModelBook
 from helm_longctx.config.places import KeyPath, Places
 from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
 from helm_longctx.data.root import DataRoot
-from helm_longctx.environment import MAX_COST, TIMEOUT
+from helm_longctx.environment import MAX_COST, TIMEOUT, Settings, read_setting
 from helm_longctx.errors import InputError, is_format_error, list_choices, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs, read_conf
 from helm_longctx.helm.names import check_name
@@ -121,7 +120,7 @@ class Plan:
 
 
 def make_plan(config: RunConfig) -> Plan:
-    """Check a configuration, and make its run specs, or raise an `InputError`. Call it in `use_settings`.
+    """Check a configuration, and make its run specs, or raise an `InputError`. Its settings (`make_settings`) are in use.
 
     HELM's registries must be filled. Except in a dry run, the servers of new endpoints are then asked what they offer,
     with one tiny request for each style of prompts, and HELM's files are written.
@@ -162,17 +161,11 @@ def make_runner(config: RunConfig) -> LongContextRunner:
     return runner
 
 
-def read_limits(config: RunConfig) -> dict[str, str]:
-    """Return the values of a configuration's limits under the names of their environment variables."""
-    return _settings(config)
-
-
-@contextmanager
-def use_settings(config: RunConfig) -> Iterator[None]:
-    """Set the variables for limits and judges' keys in the block, or raise an `InputError` if one is missing."""
-    values = _settings(config)
+def make_settings(config: RunConfig) -> Settings:
+    """Return the limits of a configuration and the keys of its judges, or raise an `InputError` if a key is missing."""
+    values = _limits(config)
     for variable, (name, path) in _keys(config).items():
-        values[variable] = os.environ.get(name, "").strip()
+        values[variable] = read_setting(name).strip()
         if not values[variable] and not config.dry_run:
             about = f"={name}: this environment variable is not set; set it, or name another one"
             raise config.places.error(path, about)
@@ -182,24 +175,11 @@ def use_settings(config: RunConfig) -> Iterator[None]:
     ]
     kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
     unused = [f"{family.upper()}_JUDGE_{kind}" for family in families for kind in kinds]
-    before = {name: os.environ.get(name) for name in (*values, *unused)}
     register_environment(values)
-    try:
-        _set_variables(dict.fromkeys(before) | values)
-        yield
-    finally:
-        _set_variables(before)
+    return Settings({**dict.fromkeys(unused, ""), **values})
 
 
-def _set_variables(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value:
-            os.environ[name] = value
-        else:
-            os.environ.pop(name, None)
-
-
-def _settings(config: RunConfig) -> dict[str, str]:
+def _limits(config: RunConfig) -> dict[str, str]:
     limits = config.limits
     tries = None if limits.max_retries is None else limits.max_retries + 1
     values = {
@@ -261,7 +241,7 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
 
 
 def _run_command(config: RunConfig, entries: Sequence[str], models: Sequence[str]) -> str:
-    variables = {name: shlex.quote(value) for name, value in _settings(config).items()}
+    variables = {name: shlex.quote(value) for name, value in _limits(config).items()}
     # The shell fills in the key, so no key is printed.
     variables |= {
         name: f'"${source}"' for name, (source, _) in _keys(config).items() if source != name

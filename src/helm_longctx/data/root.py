@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from helm_longctx.environment import read_setting
 from helm_longctx.errors import InputError
 
 ENVIRONMENT = "HELM_LONGCTX_DATA"
@@ -54,7 +54,7 @@ class DataRoot:
     @staticmethod
     def find(benchmark_output: str | Path = "benchmark_output") -> DataRoot:
         """Return the mirror that `HELM_LONGCTX_DATA` names, or the cache; an `InputError` if it is no folder."""
-        mirror = os.environ.get(ENVIRONMENT)
+        mirror = read_setting(ENVIRONMENT)
         if not mirror:
             return DataRoot(Path(benchmark_output) / "scenarios" / CACHE_NAME, mirror=False)
         # Without this check, a misspelled folder would be reported as missing files.

@@ -193,9 +193,8 @@ def _make_runs(
     """Make the runs, and return their results."""
     import helm_longctx.plugin  # noqa: F401 - what it registers once stays registered
     from helm_longctx.config.load import load_config
-    from helm_longctx.config.plan import make_plan, read_limits
+    from helm_longctx.config.plan import make_plan, make_settings
     from helm_longctx.config.shared import fill_registries
-    from helm_longctx.environment import give_settings
     from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult
     from helm_longctx.helm.registry import runner_error
@@ -208,7 +207,7 @@ def _make_runs(
     config = load_config(None, options)
     objects = {each.name: each for each in given if each.answer is not None}
     with ExitStack() as stack:
-        stack.enter_context(give_settings(read_limits(config)))
+        stack.enter_context(make_settings(config).use())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(restore_registries())
         fill_registries(config.local_path)

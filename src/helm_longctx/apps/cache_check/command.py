@@ -90,7 +90,7 @@ def cache_check(
         STATES,
         Server,
     )
-    from helm_longctx.config.plan import make_plan, use_settings
+    from helm_longctx.config.plan import make_plan, make_settings
 
     names = split_names([length])
     lengths = [parse_length(name, "cache-check: --length") for name in names]
@@ -105,7 +105,7 @@ def cache_check(
     # No task is run: a plan has an entry, and finds the model and asks its server.
     entry = f"{first_entry()}:length=4k"
     config = load_config(None, read_options({**options, "suite": "cache-checks", "entry": [entry]}))
-    with set_log_levels(quiet, verbose) as prints, use_settings(config):
+    with set_log_levels(quiet, verbose) as prints, make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment

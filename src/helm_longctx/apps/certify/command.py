@@ -240,7 +240,7 @@ def _certify(
         describe_verdict,
         write_certificate,
     )
-    from helm_longctx.config.plan import make_plan, use_settings
+    from helm_longctx.config.plan import make_plan, make_settings
 
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) > 1:
@@ -250,7 +250,7 @@ def _certify(
     # A certificate has one run entry for each kind.
     texts = [f"{entry},length={design.shortest}" for entry in entries.values()]
     config = load_config(None, read_options({**options, "suite": "certificates", "entry": texts}))
-    with use_settings(config):
+    with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plan = make_plan(config)

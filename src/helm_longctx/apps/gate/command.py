@@ -188,13 +188,13 @@ def _run_gate(
     models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO
 ) -> int:
     """Make the gate, and return its exit status."""
-    from helm_longctx.config.plan import use_settings
+    from helm_longctx.config.plan import make_settings
 
     configs = _load_configs(models, arguments)
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
     looks = read_looks(folder, *models)
-    with use_settings(config):
+    with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             sample = _plan_sample(configs, goal, "max_eval_instances" in arguments)
@@ -233,7 +233,7 @@ def _compare_distributions(
         read_points,
         read_questions,
     )
-    from helm_longctx.config.plan import make_plan, make_runner, use_settings
+    from helm_longctx.config.plan import make_plan, make_runner, make_settings
 
     configs = _load_configs(models, arguments)
     config = configs[0]
@@ -241,7 +241,7 @@ def _compare_distributions(
     kept = folder.path / "logprobs.jsonl"
     default = divergences.QUESTIONS if margin else divergences.QUESTIONS_OF_ANY
     most = int(arguments.get("max_eval_instances") or default)
-    with use_settings(config):
+    with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plans = [make_plan(config_of_side) for config_of_side in configs]
