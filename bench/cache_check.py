@@ -89,7 +89,7 @@ class InProcess:
         return replace(
             reply,
             text=text,
-            found=tuple(prompt.find_values(text)),
+            hits=tuple(prompt.find_values(text)),
             logprobs=tuple(read_logprobs(body)),
             prompt_tokens=body["usage"]["prompt_tokens"],
             cached_tokens=find_cached(body),

@@ -233,7 +233,7 @@ def read_with_noise(
         points.append(
             Point(
                 length=None,
-                place="answer",
+                stretch="answer",
                 group=str(number),
                 divergence=between / 2,
                 same=1.0,
@@ -313,7 +313,7 @@ def _route(chance: Random, copies: int, routes_questions: bool) -> list[Reply]:
             for state in (COLD, CONTROL):
                 name = build if routes_questions else chance.randrange(2)
                 replies.append(
-                    Reply(1024, number, state, found=found, build=f"m {name}", copy=str(copy or ""))
+                    Reply(1024, number, state, hits=found, build=f"m {name}", copy=str(copy or ""))
                 )
     return replies
 
@@ -347,7 +347,7 @@ def _answer(reply: Reply, load: float, random: np.random.Generator) -> Reply:
     if reply.state in (PARALLEL, BUSY, BUSY_CONTROL):
         own = own + load * 0.02 * random.normal(size=20)
     logprobs = tuple({f"t{number}": -0.5 + float(shift)} for number, shift in enumerate(own))
-    return replace(reply, found=(True,), logprobs=logprobs)
+    return replace(reply, hits=(True,), logprobs=logprobs)
 
 
 def break_candidates(seeds: int) -> Iterator[Figure]:

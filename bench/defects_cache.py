@@ -272,7 +272,7 @@ def count_cache(pools: Mapping[str, Sequence[Reply]], seeds: int, is_exact: bool
     tie = TIE if is_exact else None  # the command's own
     each_question = sum(STATES[state].requests for state, _ in list_copies(CACHE_STATES, is_exact))
     questions = len({each.seed for each in pools[""]})
-    found_cold = fmean(value for each in pools[""] for value in each.found)
+    found_cold = fmean(hit for reply in pools[""] for hit in reply.hits)
     print(
         f"{'same prompts' if is_exact else 'copies'}: {questions} questions; {found_cold:.0%} of the values are found"
     )

@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cost import measure_command
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 from tests.support.programs import BIN
 
 from helm_longctx.tasks.registry import find_benchmark

@@ -14,12 +14,13 @@ SOURCE = Path(str(resources.files("helm_longctx"))).parent
 SENDERS = ("helm_longctx/models/apis", "helm_longctx/helm/patches.py")
 """The modules that hold clients of the providers' packages."""
 
-PUBLIC = ("_asdict", "_exit", "_fields", "_replace")
-"""Documented names of the standard library, of named tuples and of `os`."""
+PUBLIC = ("_asdict", "_current_frames", "_exit", "_fields", "_replace")
+"""Documented names of the standard library: of named tuples, of `sys` and of `os`."""
 
 WITHOUT_ANOTHER_WAY = {
     "_CURRENT_RUN_SPEC_NAME": "HELM's runner tells annotators the run by this variable",
     "_Hash": "the type of `hashlib.sha256()`, which has no other name",
+    "_WorkItem": "only its frame tells which future a thread of a pool computes",
     "_attn_implementation": "transformers tells which attention a model uses only there",
     "_commit_hash": "transformers tells the revision of a model only there",
     "_REGISTERED_RUN_SPEC_FUNCTIONS": "HELM lists the functions of run specs only there",

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
@@ -81,25 +82,48 @@ def page_address(page: str) -> str:
     return f"{folder / name}.md{mark}{anchor}"
 
 
-_given: dict[str, str] = {}
-"""The settings of the call of `evaluate` that is in progress. They come before environment variables."""
+@dataclass(frozen=True)
+class Settings:
+    """Values that come before environment variables, such as those of a configuration.
+
+    HELM makes clients and annotators by the names of their classes, and passes no values of ours to them. So the
+    settings of the work in progress are kept here, where they are read (`read_setting`).
+
+    Args:
+        values: by the name of the variable. An empty text hides the variable.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Use the values while the block runs, besides those in use. The environment does not change."""
+        global _in_use
+        before = _in_use
+        self.keep()
+        try:
+            yield
+        finally:
+            _in_use = before
+
+    def keep(self) -> None:
+        """Use the values from now on, besides those in use."""
+        global _in_use
+        _in_use = Settings({**_in_use.values, **self.values})
 
 
-@contextmanager
-def give_settings(values: Mapping[str, str]) -> Iterator[None]:
-    """Use values instead of environment variables while the block runs, without a change of the environment."""
-    before = dict(_given)
-    _given.update(values)
-    try:
-        yield
-    finally:
-        _given.clear()
-        _given.update(before)
+_in_use = Settings()
+
+
+def settings_in_use() -> Settings:
+    """Return the settings of the work in progress."""
+    return _in_use
 
 
 def read_setting(name: str) -> str:
-    """Return what a call gives for a setting, or else the environment variable; empty if there is neither."""
-    return _given.get(name) or os.environ.get(name) or ""
+    """Return the value of a setting: of those in use, or else of the environment variable. Empty if there is neither."""
+    value = _in_use.values.get(name)
+    return os.environ.get(name, "") if value is None else value
 
 
 def number_setting(name: str, default: float, whole: bool = False) -> float:

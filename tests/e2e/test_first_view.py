@@ -12,8 +12,8 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.results.leaderboard.pages import MOST_OPTIONS
+from tests.apps.report.suites import write_suite
 from tests.e2e.browser import open_page, page_text, shown, until
-from tests.results.report.suites import write_suite
 from tests.support.programs import run
 
 MODELS = {"acme/good": 0.7, "acme/bad": 0.1}

@@ -98,7 +98,7 @@ def test_other_commands_show_the_suite(both: EvaluationResult, command: Command)
     options = ("--suite", "evaluate", "--output-path", both.suite.parents[1])
     assert command("summarize", *options) == 0, command.err
     table = json.loads((both.suite / "groups" / "helmet_recall_8k.json").read_text())[0]
-    assert [row[0]["value"] for row in table["rows"]] == ["look_up", "nothing"]
+    assert [row[0]["value"] for row in table["rows"]] == ["python/look_up", "python/nothing"]
     assert command("compare", "python/look_up", "python/nothing", *options) == 0, command.err
     assert re.search(
         r"python/look_up.*python/nothing|python/nothing.*python/look_up", command.out, re.DOTALL

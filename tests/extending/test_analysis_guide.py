@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.apps.report.suites import write_suite
 from tests.extending.guide import Guide, copy_repository, run_in_copy
-from tests.results.report.suites import write_suite
 from tests.support.programs import BIN
 
 GUIDE = Guide("adding-an-analysis.md")

@@ -19,11 +19,11 @@ from typing import IO, NoReturn
 
 from helm_longctx.cli.main import main
 from helm_longctx.data.root import ENVIRONMENT
+from tests.apps.exchange.fabricate import HELMET_NAME
 from tests.fuzz.cases import Done, Kind, run_forked
 from tests.fuzz.loaders import small_mirror
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes, mutated_text
 from tests.fuzz.workplace import BATCHED, build_workplace
-from tests.results.formats.fabricate import HELMET_NAME
 
 LIMIT = 120.0
 RUN = "benchmark_output/runs/s/helmet_recall:task=json_kv,length=8k,model=longctx_null"

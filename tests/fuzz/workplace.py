@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from tests.apps.exchange.fabricate import HELMET_NAME, helmet_file, log, sample
 from tests.chaos.batches import write_deployment
 from tests.fuzz.cases import Done
-from tests.results.formats.fabricate import HELMET_NAME, helmet_file, log, sample
 from tests.support.fabricate import score_records
 from tests.support.fabricate_runs import long_prompts, write_run
 from tests.support.servers.batches import BatchServer, _openai_line

@@ -10,7 +10,7 @@ import json
 from tests.golden_makers.running import find_room
 from tests.support.certifying import fixed_records
 
-GOLDEN = find_room("results/certificates") / "golden.json"
+GOLDEN = find_room("apps/certify") / "golden.json"
 
 if __name__ == "__main__":
     GOLDEN.write_text(json.dumps(fixed_records(), separators=(",", ":")) + "\n", encoding="utf-8")

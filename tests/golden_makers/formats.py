@@ -55,7 +55,7 @@ def main() -> None:
     helmet, lv_eval = (Path(argument).resolve() for argument in sys.argv[1:3])
     golden = {"helmet": _helmet(helmet), "lv_eval": _lv_eval(lv_eval)}
     lines = [f'"{name}": {{\n{_lines(files)}\n}}' for name, files in golden.items()]
-    (find_room("results/formats") / "golden.json").write_text(
+    (find_room("apps/exchange") / "golden.json").write_text(
         "{" + ",\n".join(lines) + "}\n", encoding="utf-8"
     )
 

@@ -18,10 +18,10 @@ from helm_longctx.benchmarks.any_jsonl.tasks import DISTRACTORS
 from helm_longctx.data.root import DataRoot
 from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.models.baselines import lexical
+from tests.apps.exchange import fabricate
+from tests.apps.report.suites import write_suite
 from tests.guides.programs import PROGRAMS, run_line
 from tests.guides.steps import Step, read_steps
-from tests.results.formats import fabricate
-from tests.results.report.suites import write_suite
 from tests.support.official import read_golden
 from tests.support.servers.batches import BatchServer, serve_batches
 

@@ -179,7 +179,7 @@ def test_patches_are_applied_once() -> None:
 def test_the_codec_comes_without_what_it_does_not_need() -> None:
     """The codec is HELM's own, and it imports NLTK, spaCy and PyTorch only when a perturbation uses them."""
     code = (
-        "import sys; import helm_longctx.results.leaderboard.summarizer\n"
+        "import sys; import helm_longctx.results.leaderboard.pages\n"
         "assert not {'nltk', 'nltk.corpus', 'spacy', 'torch'} & sys.modules.keys()\n"
         "from helm.common.codec import from_json, to_json\n"
         "from helm.benchmark.augmentations import synonym_perturbation as theirs\n"

@@ -310,7 +310,7 @@ def test_distributions_of_an_answer(folder: Path) -> None:
     read = ours.make_request(
         with_fields(SpanRequest, request(text), spans=((len(prompt), len(text)),), top=3)
     )
-    assert distributions_of(read) == [found]
+    assert distributions_of(read) == (found,)
     with pytest.raises(InputError, match="compare completions"):
         ours.make_request(with_fields(AnswerRequest, chat(TEXT)))
 
@@ -381,7 +381,7 @@ def test_out_of_memory_fails_the_request_alone(folder: Path, tmp_path: Path) -> 
     failed = ours.make_request(request(SECRET))
     hook.remove()
     assert not failed.success
-    assert failed.completions == []
+    assert [output.text for output in failed.completions] == [""]
     assert SECRET not in str(failed.error)
     assert failed.error_flags
     assert (failed.error_flags.is_retriable, failed.error_flags.is_fatal) == (False, False)

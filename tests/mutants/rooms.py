@@ -12,7 +12,7 @@ PACKAGE = SOURCE / "helm_longctx"
 STATISTICS = {
     "noninferiority": (
         "results/statistics/test_noninferiority.py",
-        "results/gates",
+        "apps/gate",
         "results/test_stopping.py",
         "results/statistics/test_looks.py",
     ),
@@ -20,20 +20,20 @@ STATISTICS = {
     "sequential": (
         "results/statistics/test_sequential.py",
         "results/statistics/test_deadline.py",
-        "results/certificates/test_search.py",
+        "apps/certify/test_search.py",
     ),
     "intervals": (
         "results/statistics/test_intervals.py",
         "results/statistics/test_comparison.py",
         "results/statistics/test_lengths.py",
         "results/test_lengths.py",
-        "results/report/test_lengths.py",
+        "apps/report/test_lengths.py",
     ),
     "comparison": (
         "results/statistics/test_comparison.py",
         "results/statistics/test_looks.py",
         "results/test_stopping.py",
-        "results/gates",
+        "apps/gate",
     ),
     "power": ("results/statistics/test_power.py", "results/statistics/test_reliability.py"),
 }
@@ -45,26 +45,30 @@ DECISIONS = {
         "results/test_compare.py",
         "results/test_scrutiny.py",
         "results/test_other_conditions.py",
-        "results/report/test_comparison.py",
+        "apps/report/test_comparison.py",
     ),
     "apps/comparison/*.py": (
         "results/test_compare.py",
         "results/test_scrutiny.py",
-        "results/report/test_comparison.py",
+        "apps/report/test_comparison.py",
     ),
     "apps/reproduction/*.py": (
-        "results/test_reproduction.py",
+        "apps/test_reproduction.py",
         "e2e/test_releases.py",
         "e2e/test_reproduce.py",
     ),
-    "apps/pooling/*.py": ("results/statistics/test_pooling.py", "results/report/test_pooling.py"),
-    "apps/subset/*.py": ("results/statistics/test_subset.py", "cli/test_subset.py"),
-    "apps/gate/*.py": ("results/gates", "cli/test_gate.py", "cli/test_gate_logprobs.py"),
+    "apps/pooling/*.py": ("apps/test_pooling.py", "apps/report/test_pooling.py"),
+    "apps/subset/*.py": ("apps/test_subset_statistics.py", "apps/test_subset.py"),
+    "apps/gate/*.py": (
+        "apps/gate",
+        "apps/test_gate_command.py",
+        "apps/test_gate_logprobs.py",
+    ),
     "apps/certify/*.py": (
-        "results/certificates/test_plan.py",
-        "results/certificates/test_sections.py",
-        "results/certificates/test_search.py",
-        "cli/test_certify.py",
+        "apps/certify/test_plan.py",
+        "apps/certify/test_sections.py",
+        "apps/certify/test_search.py",
+        "apps/test_certify.py",
     ),
 }
 """Patterns of modules, and their tests."""
@@ -74,7 +78,7 @@ JUDGES = {
         "judging/test_judge.py",
         "judging/test_replies.py",
         "judging/test_settings.py",
-        "judging/test_agreement.py",
+        "apps/test_agreement.py",
         "judging/test_calls.py",
         "benchmarks/helmet/test_jury.py",
     ),
@@ -85,7 +89,7 @@ JUDGES = {
     ),
     "tasks/judge_scores.py": (
         "judging/test_replies.py",
-        "judging/test_agreement.py",
+        "apps/test_agreement.py",
         "benchmarks/helmet/test_jury.py",
     ),
     "benchmarks/helmet/verdicts.py": (

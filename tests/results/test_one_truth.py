@@ -17,9 +17,9 @@ from helm_longctx.results.boards import OVERALL, Board, label, read_suite
 from helm_longctx.results.cells import leaderboard_rows, score_numbers, score_tables
 from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from tests.apps.report.suites import write_run
 from tests.results import places
 from tests.results.places import Cell, Key
-from tests.results.report.suites import write_run
 
 ENTRIES = (
     "helmet_recall:length=4k",

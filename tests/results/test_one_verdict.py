@@ -23,7 +23,7 @@ from helm_longctx.results.comparison import (
 )
 from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.report.suites import write_run, write_suite
+from tests.apps.report.suites import write_run, write_suite
 from tests.support.leaderboards import summarize_suite
 
 

@@ -20,7 +20,7 @@ from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.comparison import SharedTable, find_differences
 from helm_longctx.results.methods import find_gains
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.report.suites import write_run
+from tests.apps.report.suites import write_run
 
 SKILLS = {"a/one": 0.9, "a/two": 0.4}
 LONGQA = "helmet_longqa:length=8k"

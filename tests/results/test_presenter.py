@@ -16,7 +16,7 @@ from helm_longctx.results.boards import read_suite
 from helm_longctx.results.cells import score_tables
 from helm_longctx.results.comparison import SharedTable, find_differences
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 from tests.support.leaderboards import summarize_suite
 
 ENTRY = "helmet_recall:length=8k"

@@ -13,7 +13,7 @@ from helm_longctx.results.reading import Result, read_results, task_statistics
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.report.suites import write_run
+from tests.apps.report.suites import write_run
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,model=acme/one"
 

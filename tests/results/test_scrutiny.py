@@ -26,7 +26,7 @@ from helm_longctx.results.reading import (
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.scores import InstanceScore, mean_over_questions, values_of
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
-from tests.results.report.suites import write_run
+from tests.apps.report.suites import write_run
 from tests.support.leaderboards import summarize_suite
 
 PARENTS = "graphwalks:task=openai_parents,length=128k,model=a/b"

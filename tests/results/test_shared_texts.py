@@ -12,7 +12,7 @@ import pytest
 from helm_longctx.results.boards import OVERALL, Board, read_suite
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.tasks.registry import find_benchmark
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 
 K = 1024
 

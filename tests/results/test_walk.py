@@ -18,7 +18,7 @@ from helm_longctx.results.reading import Result
 from helm_longctx.results.suite import write_reference
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.registry import find_benchmark
-from tests.results.report.suites import write_run
+from tests.apps.report.suites import write_run
 
 ROOT = Path(helm_longctx.__file__).parent
 MADE = (

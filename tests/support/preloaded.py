@@ -18,7 +18,7 @@ MODULES = (
     "helm_longctx.config.plan",
     "helm_longctx.models.apis.providers.openai",
     "helm_longctx.apps.judge_checks.measures",
-    "helm_longctx.results.leaderboard.summarizer",
+    "helm_longctx.results.leaderboard.pages",
     "helm_longctx.documents.plots",
     "helm_longctx.runner",
     "helm_longctx.runner.batches.collection",

@@ -16,7 +16,7 @@ from core_evals.helm_longctx.medical import INSTALL, MEDICAL, SPACY_MODEL
 from core_evals.helm_longctx.settings import CONFIGS, RUN, EvaluationRequest, make_configuration
 from helm_longctx.cli.main import main as run_command
 from helm_longctx.data.root import ENVIRONMENT
-from helm_longctx.environment import is_installed, require_modules
+from helm_longctx.environment import Settings, is_installed, require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
 
@@ -59,10 +59,11 @@ def main(text: str) -> None:
         raise SystemExit(2) from None
     if os.environ.get("NEMO_EVALUATOR_LOG_LEVEL", "").upper() == "DEBUG":
         print(f"{path}:\n{path.read_text(encoding='utf-8')}", file=sys.stderr)
-    if data := request["extra"]["data_path"]:
-        os.environ[ENVIRONMENT] = str(Path(data).expanduser().resolve())
+    data = request["extra"]["data_path"]
+    values = {ENVIRONMENT: str(Path(data).expanduser().resolve())} if data else {}
     sys.argv = ["helm-longctx", "run", str(path)]
-    run_command()
+    with Settings(values).use():
+        run_command()
 
 
 if __name__ == "__main__":

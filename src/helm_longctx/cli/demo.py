@@ -140,15 +140,14 @@ def _print_start(local: Mapping[str, Any], local_path: Path) -> None:
 
 def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     """Return the seconds that a local model needs to read a token, and to write one."""
-    from helm.benchmark.model_deployment_registry import get_model_deployment
-
     from helm_longctx.environment import ignore_broken_torchvision
+    from helm_longctx.helm.registry import find_client_arguments
     from helm_longctx.models.local.model import Job
     from helm_longctx.models.local.packaged import find_model
     from helm_longctx.models.local.weights import Weights
 
     fill_registries(local_path)
-    path = find_model(get_model_deployment(model).client_spec.args["pretrained_model_name_or_path"])
+    path = find_model(find_client_arguments(model)["pretrained_model_name_or_path"])
     ignore_broken_torchvision()
     loaded = Weights.find(path, None, None, None).load()
     tokens, most = SPEED_TEST
@@ -268,13 +267,13 @@ def _program() -> str:
 def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]) -> Table:
     """Return a row for each entry. The null baseline, whose scores are the floor, is on the leaderboard."""
     title = f"{model} on tasks of different kinds"
-    from helm.benchmark.run_expander import RUN_EXPANDERS
+    from helm_longctx.helm.registry import expander_names
 
     rows = []
     for shown, text in entries.items():
         name, arguments = split_entry(text)
         # Our parser does not know HELM's own arguments.
-        own = {key: value for key, value in arguments.items() if key not in RUN_EXPANDERS}
+        own = {key: value for key, value in arguments.items() if key not in expander_names()}
         entry = check_entry(benchmark_of(name), name, own)
         folder = folder_name(entry.settings.path)
         length = entry.settings.length

@@ -27,7 +27,12 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.data.wheel import SENTENCE_MODEL
-from helm_longctx.environment import explain_torchvision, ignore_broken_torchvision, page_address
+from helm_longctx.environment import (
+    Settings,
+    explain_torchvision,
+    ignore_broken_torchvision,
+    page_address,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_folder
@@ -185,10 +190,10 @@ def _plugin() -> Iterator[Finding]:
     except Exception as error:  # HELM would only print a warning, whatever the error
         yield False, f"helm_longctx.plugin cannot be loaded: {type(error).__name__}: {error}"
         return
-    from helm.benchmark.run_spec import get_run_spec_function
+    from helm_longctx.helm.registry import find_run_spec_function
 
     entries = [entry for benchmark in BENCHMARKS for entry in benchmark.entries]
-    missing = [entry for entry in entries if get_run_spec_function(entry) is None]
+    missing = [entry for entry in entries if find_run_spec_function(entry) is None]
     yield (
         not missing,
         f"HELM lacks {', '.join(missing)}"
@@ -241,8 +246,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
 
 def _helms_clients(local_path: Path) -> Iterator[Finding]:
     """Note deployments with a client of HELM's that gives anthropic a temperature, which version 1 no longer takes."""
-    from helm.benchmark.model_deployment_registry import get_model_deployment
-
+    from helm_longctx.helm.registry import find_deployment
     from helm_longctx.models.apis.availability import read_names
 
     try:
@@ -250,7 +254,7 @@ def _helms_clients(local_path: Path) -> Iterator[Finding]:
     except metadata.PackageNotFoundError:
         return
     clients = {
-        name: get_model_deployment(name).client_spec.class_name for name in read_names(local_path)
+        name: find_deployment(name).client_spec.class_name for name in read_names(local_path)
     }
     names = [
         name
@@ -283,13 +287,12 @@ def _credentials(local_path: Path) -> Iterator[Finding]:
 
 def _models(local_path: Path) -> Iterator[Finding]:
     """Ask providers for the models of `local_path`, and for the ready models and judges whose key is set."""
-    from helm.common.general import get_credentials
-
+    from helm_longctx.helm.registry import read_credentials
     from helm_longctx.models.apis.availability import check_models, has_key, read_names
 
     try:
         with redirect_stdout(StringIO()), without_helms_log():  # HELM prints the folder
-            credentials = get_credentials(str(local_path))
+            credentials = read_credentials(local_path)
         fill_registries(READY)
         register_local_path(local_path)
         configured = read_names(local_path)
@@ -351,11 +354,9 @@ def _tiny_run() -> Iterator[Finding]:
 @contextmanager
 def _without_disturbance() -> Iterator[None]:
     """Log nothing, and ignore the user's mirror: one that lacks data must not stop a run that needs none."""
-    mirror = os.environ.pop(ENVIRONMENT, None)
     logging.disable()
     try:
-        yield
+        with Settings({ENVIRONMENT: ""}).use():
+            yield
     finally:
         logging.disable(logging.NOTSET)
-        if mirror is not None:
-            os.environ[ENVIRONMENT] = mirror

@@ -91,9 +91,9 @@ def make_configured_runs(
 def _run(config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]) -> None:
     _check_names(config)
     from helm_longctx.apps.reproduction import protocols
-    from helm_longctx.config.plan import make_plan, use_settings  # this imports HELM
+    from helm_longctx.config.plan import make_plan, make_settings  # this imports HELM
 
-    with use_settings(config):
+    with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plan = make_plan(config)
@@ -159,9 +159,8 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
 
 def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     """Make the runs. If some fail, return an error that names them. Also return how questions ended."""
-    from helm.benchmark.runner import RunnerError
-
     from helm_longctx.config.plan import make_runner
+    from helm_longctx.helm.registry import runner_error
     from helm_longctx.runner.stopping import run_until_decided
     from helm_longctx.tasks.stop_rules import parse_rule
 
@@ -173,7 +172,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
         runner.run_all(list(plan.specs))
     except InputError as error:
         return error, ()
-    except RunnerError as error:
+    except runner_error() as error:
         return InputError(str(error)), ()
     return None, ()
 

@@ -50,14 +50,13 @@ def shard(
     runner: it finds all answers and writes the same results as a run on one machine. After a crash, repeat the command:
     it sends only the requests that are missing.
     """
-    from helm.common.hierarchical_logger import setup_default_logging
-
+    from helm_longctx.helm.registry import set_up_logging
     from helm_longctx.runner.machines.shards import OneShard, divide_paces
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
     from helm_longctx.runs.journal import Shard
 
     chosen = Shard.parse(part)
-    setup_default_logging(None)
+    set_up_logging()
     specs = make_specs(entries, options, suite, most, output_path, local_path)
     arguments = runner_arguments(
         output_path, suite, local_path, threads, not disable_cache, skip_completed_runs=True

@@ -21,7 +21,7 @@ from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
 from helm_longctx.config.places import KeyPath
 from helm_longctx.config.schema import Endpoint, LocalModel, RunConfig
-from helm_longctx.environment import page_address
+from helm_longctx.environment import page_address, read_setting
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.judging.keys.client import find_key, lacks_key, missing_key_error
@@ -163,7 +163,7 @@ class ModelBook:
         variables = [
             each
             for each in (model.api_key_env, tokens, *headers)
-            if each and not os.environ.get(each)
+            if each and not read_setting(each)
         ]
         if variables and not self._config.dry_run:
             raise InputError(

@@ -1,28 +1,30 @@
 """Plans the runs of a configuration: run entries, run specs, the equivalent `helm-run` commands, and the cost."""
 
 import inspect
-import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.run_expander import RUN_EXPANDERS
-from helm.benchmark.run_spec import RunSpec, get_run_spec_function
-from helm.common.general import get_credentials
-from helm.common.object_spec import get_class_by_name
+from helm.benchmark.run_spec import RunSpec
 
 from helm_longctx.config.local_models import find_sampling, list_models, model_name, plain_models
 from helm_longctx.config.models import ModelBook
 from helm_longctx.config.places import KeyPath, Places
 from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
 from helm_longctx.data.root import DataRoot
-from helm_longctx.environment import MAX_COST, TIMEOUT
+from helm_longctx.environment import MAX_COST, TIMEOUT, Settings, read_setting
 from helm_longctx.errors import InputError, is_format_error, list_choices, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs, read_conf
 from helm_longctx.helm.names import check_name
+from helm_longctx.helm.registry import (
+    expander_names,
+    find_run_spec_function,
+    load_class,
+    read_credentials,
+)
 from helm_longctx.helm.run_specs import check_run_entry
 from helm_longctx.helm.style import check_sampling
 from helm_longctx.judging.answer_judge import AnswerAnnotator
@@ -118,7 +120,7 @@ class Plan:
 
 
 def make_plan(config: RunConfig) -> Plan:
-    """Check a configuration, and make its run specs, or raise an `InputError`. Call it in `use_settings`.
+    """Check a configuration, and make its run specs, or raise an `InputError`. Its settings (`make_settings`) are in use.
 
     HELM's registries must be filled. Except in a dry run, the servers of new endpoints are then asked what they offer,
     with one tiny request for each style of prompts, and HELM's files are written.
@@ -126,7 +128,7 @@ def make_plan(config: RunConfig) -> Plan:
     entries = plan_entries(config)
     book = ModelBook(config, [(entry.model, entry.path) for entry in entries if entry.model])
     book.register()
-    credentials = get_credentials(str(config.local_path))
+    credentials = read_credentials(config.local_path)
     for number, name in enumerate(map(model_name, config.judge.judges)):
         if name not in ("auto", "none"):
             with config.places.at(("judge", "judges", number)):
@@ -159,17 +161,11 @@ def make_runner(config: RunConfig) -> LongContextRunner:
     return runner
 
 
-def read_limits(config: RunConfig) -> dict[str, str]:
-    """Return the values of a configuration's limits under the names of their environment variables."""
-    return _settings(config)
-
-
-@contextmanager
-def use_settings(config: RunConfig) -> Iterator[None]:
-    """Set the variables for limits and judges' keys in the block, or raise an `InputError` if one is missing."""
-    values = _settings(config)
+def make_settings(config: RunConfig) -> Settings:
+    """Return the limits of a configuration and the keys of its judges, or raise an `InputError` if a key is missing."""
+    values = _limits(config)
     for variable, (name, path) in _keys(config).items():
-        values[variable] = os.environ.get(name, "").strip()
+        values[variable] = read_setting(name).strip()
         if not values[variable] and not config.dry_run:
             about = f"={name}: this environment variable is not set; set it, or name another one"
             raise config.places.error(path, about)
@@ -179,24 +175,11 @@ def use_settings(config: RunConfig) -> Iterator[None]:
     ]
     kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
     unused = [f"{family.upper()}_JUDGE_{kind}" for family in families for kind in kinds]
-    before = {name: os.environ.get(name) for name in (*values, *unused)}
     register_environment(values)
-    try:
-        _set_variables(dict.fromkeys(before) | values)
-        yield
-    finally:
-        _set_variables(before)
+    return Settings({**dict.fromkeys(unused, ""), **values})
 
 
-def _set_variables(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value:
-            os.environ[name] = value
-        else:
-            os.environ.pop(name, None)
-
-
-def _settings(config: RunConfig) -> dict[str, str]:
+def _limits(config: RunConfig) -> dict[str, str]:
     limits = config.limits
     tries = None if limits.max_retries is None else limits.max_retries + 1
     values = {
@@ -258,7 +241,7 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
 
 
 def _run_command(config: RunConfig, entries: Sequence[str], models: Sequence[str]) -> str:
-    variables = {name: shlex.quote(value) for name, value in _settings(config).items()}
+    variables = {name: shlex.quote(value) for name, value in _limits(config).items()}
     # The shell fills in the key, so no key is printed.
     variables |= {
         name: f'"${source}"' for name, (source, _) in _keys(config).items() if source != name
@@ -466,14 +449,14 @@ def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
         benchmark = OURS[name]
         return [
             *allowed_arguments(benchmark, name, own.get(benchmark.task_argument)),
-            *RUN_EXPANDERS,
+            *expander_names(),
         ]
-    function = get_run_spec_function(name)
-    return [*(inspect.signature(function).parameters if function else ()), *RUN_EXPANDERS]
+    function = find_run_spec_function(name)
+    return [*(inspect.signature(function).parameters if function else ()), *expander_names()]
 
 
 def _check_name(name: str) -> None:
-    check_name(name, lambda name: get_run_spec_function(name) is not None)
+    check_name(name, lambda name: find_run_spec_function(name) is not None)
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> str:
@@ -501,9 +484,7 @@ def _judge(config: RunConfig, name: str, arguments: Mapping[str, Any]) -> dict[s
         return {}
     annotator = OURS[name].entries[name].judge
     is_judged = annotator and "judge" in _list_arguments(name, arguments)
-    is_able = names == "none" or (
-        annotator and issubclass(get_class_by_name(annotator), AnswerAnnotator)
-    )
+    is_able = names == "none" or (annotator and issubclass(load_class(annotator), AnswerAnnotator))
     return {"judge": names} if is_judged and is_able else {}
 
 

@@ -86,14 +86,13 @@ def fill_registries(local_path: Path) -> None:
 
     These are HELM's own models and deployments, the ones in the YAML files of `local_path`, and this package's plugin.
     """
-    from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
-
     import helm_longctx.plugin  # noqa: F401
     from helm_longctx.helm.patches import load_with_libyaml, log_what_helm_prints, yaml_reader
+    from helm_longctx.helm.registry import register_builtin_models
 
     log_what_helm_prints()
     with yaml_reader(load_with_libyaml):
-        register_builtin_configs_from_helm_package()
+        register_builtin_models()
     # The user's files last, so that they replace deployments of the same name, as in `helm-run`.
     register_local_path(local_path)
     credential_names(local_path)
@@ -106,19 +105,20 @@ def credential_names(local_path: Path) -> list[str]:
     path = local_path / "credentials.conf"
     try:
         return sorted(ConfigFactory.parse_file(str(path))) if path.is_file() else []
+    except OSError:
+        raise
     except Exception:  # its message could quote a key, so it is dropped
         raise InputError(f"{path} is not a HOCON file; correct or remove it") from None
 
 
 def register_local_path(local_path: Path) -> None:
     """Register what a user's `local_path` describes. Raises an `InputError` if HELM cannot read a file of it."""
-    from helm.benchmark.config_registry import register_configs_from_directory
-
     from helm_longctx.helm.patches import yaml_reader
+    from helm_longctx.helm.registry import register_folder
 
     try:
         with yaml_reader(load_yaml):
-            register_configs_from_directory(str(local_path))
+            register_folder(local_path)
     except InputError:
         raise
     except Exception as error:  # from HELM, which does not check the structure

@@ -179,12 +179,12 @@ class ResumingStream(io.RawIOBase):
             raise requests.HTTPError(f"status {status}", response=response)
         if status == 200:
             length = response.headers.get("Content-Length")
-            found = int(length) if length and length.isdecimal() else None
-            if None not in (found, self.size) and found != self.size:
+            announced = int(length) if length and length.isdecimal() else None
+            if None not in (announced, self.size) and announced != self.size:
                 raise InputError(
-                    f"the file has {found} bytes, but {self.size} were announced; {USE_A_MIRROR}"
+                    f"the file has {announced} bytes, but {self.size} were announced; {USE_A_MIRROR}"
                 )
-            self.size = found if self.size is None else self.size
+            self.size = announced if self.size is None else self.size
         # Status 206 is only valid after a Range header, which the first request does not have.
         elif status == 206 and self.position:
             match = re.fullmatch(
@@ -238,9 +238,15 @@ def _read_raw(response: Response, count: int) -> bytes:
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status of the response that an error has; None if it has none."""
+    """Return the HTTP status of the response that an error has, or None."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return status if isinstance(status, int) else None
+
+
+def _is_offline(error: BaseException) -> bool:
+    """Whether huggingface_hub refuses all requests, because HF_HUB_OFFLINE is set."""
+    # The class is derived from ConnectionError. Its module is slow to import.
+    return type(error).__name__ == "OfflineModeIsEnabled"
 
 
 def _is_temporary(error: BaseException) -> bool:
@@ -251,7 +257,7 @@ def _is_temporary(error: BaseException) -> bool:
     if status is not None:
         return status in (408, 429) or status >= 500
     # SSLError is derived from ConnectionError, but an invalid certificate is not temporary.
-    if isinstance(error, requests.exceptions.SSLError):
+    if isinstance(error, requests.exceptions.SSLError) or _is_offline(error):
         return False
     return isinstance(
         error, (ConnectionError, TimeoutError, requests.ConnectionError, requests.Timeout)
@@ -259,7 +265,7 @@ def _is_temporary(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Return the seconds after which a server allows the next request; None if it does not say.
+    """Return the seconds after which a server allows the next request. Returns None if it does not say.
 
     The header has a number of seconds or a date (RFC 9110, section 10.2.3); OpenAI also sends one in milliseconds.
     """
@@ -288,7 +294,7 @@ class Pin:
     Args:
         repo: `owner/name`.
         kind: a data set or a model of the hub, or a repository on GitHub.
-        commit: the commit; empty for the newest one.
+        commit: the commit. An empty one stands for the newest.
         files: the names of the files, or the starts of their names.
         digests: the digests of files that are compared with the downloaded ones, by name; empty texts if they are not
             known.
@@ -322,8 +328,8 @@ class Source(ABC):
         """Its files under the data root."""
 
     @property
-    def place(self) -> str:
-        """The folder under the data root that receives the files."""
+    def target_folder(self) -> str:
+        """The folder that receives the files, under the data root."""
         return str(Path(self.paths[0]).parent)
 
     @property
@@ -342,7 +348,7 @@ class Source(ABC):
 
     @abstractmethod
     def fetch(self, folder: Path) -> None:
-        """Download the files into `folder`, which is `place` under the data root and need not exist."""
+        """Download the files into `folder`, `target_folder` under the data root. It need not exist."""
 
     def first_rows(self) -> Mapping[str, bytes]:
         """Return for each file under the data root its content with the first row alone, without downloading the file.
@@ -354,7 +360,7 @@ class Source(ABC):
 
     @property
     def pin(self) -> Pin | None:
-        """What of a repository is read; None if the source is in no repository."""
+        """The part of a repository that is read. None if the source is in no repository."""
         return None
 
     @property
@@ -377,7 +383,7 @@ class Source(ABC):
         """
         if not root.find_absent(self.paths, command):
             return
-        folder = root / self.place
+        folder = root / self.target_folder
         _log.log(self.log_level, "fetching %s into %s", self.label, folder)
         try:
             self.fetch(folder)
@@ -402,13 +408,13 @@ def explain_failure(
     if status:
         return f"the server answered with status {status}; wait, or {USE_A_MIRROR}"
     # This branch is for errors of the disk. Errors of the network are also OSErrors, and some have `strerror`, too.
-    if (
-        isinstance(error, OSError)
-        and error.strerror
-        and not isinstance(error, (ConnectionError, TimeoutError))
-    ):
+    is_network_error = isinstance(error, (ConnectionError, TimeoutError))
+    if isinstance(error, OSError) and error.strerror and not is_network_error:
         return f"{error.strerror}; check free space and permissions in {folder} and in HF_HUB_CACHE"
-    return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"
+    if _is_offline(error):
+        return f"HF_HUB_OFFLINE is set, so nothing is downloaded; unset it, or {USE_A_MIRROR}"
+    what = type(error).__name__
+    return f"the download failed ({what}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"
 
 
 def check_space(folder: Path, size: int = 0) -> None:
@@ -427,7 +433,7 @@ def check_space(folder: Path, size: int = 0) -> None:
 
 @contextmanager
 def place_file(target: Path) -> Iterator[tuple[Path, dict[str, object]]]:
-    """Yield a temporary file to write and a record of its source to fill. Then move both to their places.
+    """Yield a temporary file to write and a record of its source to fill. Then move both into the target's folder.
 
     The move is atomic, so no reader and no other process sees a partial file.
     """

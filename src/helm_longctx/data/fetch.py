@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.data.download import SOURCE, Source, describe_stored
-from helm_longctx.data.release import ReleaseFile, ensure_release_files
+from helm_longctx.data.release import Release, ReleaseFile, ensure_release_files
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 
@@ -17,17 +17,18 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
     distinct = {tuple(source.paths): source for source in sources}.values()
     absent = [source for source in distinct if not source.is_present(root)]
     if absent and root.mirror:
-        raise root.missing_error([path for source in absent for path in source.paths], command)
+        missing = [path for source in absent for path in source.paths]
+        raise root.missing_error(missing, command)
+    members: dict[Release, list[str]] = {}
     for source in absent:
-        if not isinstance(source, ReleaseFile):
+        if isinstance(source, ReleaseFile):
+            members.setdefault(source.release, []).append(source.path)
+        else:
             source.ensure(root, command)
             source.is_present(root)  # this tells NLTK where its model is now
-    files = [source for source in absent if isinstance(source, ReleaseFile)]
     # The files of a release are fetched together, because each call reads its archive from the start.
-    for one in {file.release for file in files}:
-        ensure_release_files(
-            one, [file.path for file in files if file.release == one], root, command
-        )
+    for release, paths in members.items():
+        ensure_release_files(release, paths, root, command)
 
 
 def find_lacking(sources: Iterable[Source], root: DataRoot, command: str) -> dict[str, InputError]:
@@ -41,7 +42,8 @@ def find_lacking(sources: Iterable[Source], root: DataRoot, command: str) -> dic
         try:
             ensure(group, root, command)
         except InputError as error:
-            errors |= dict.fromkeys((path for source in group for path in source.paths), error)
+            for source in group:
+                errors |= dict.fromkeys(source.paths, error)
     return errors
 
 
@@ -68,10 +70,10 @@ def _describe_file(path: Path) -> dict[str, Any]:
 
 
 def _read_record(path: Path) -> Mapping[str, Any]:
-    """Return the record of the fetch of a file, which is next to it; empty without one."""
-    for place in (path.with_name(path.name + SOURCE), path.with_name("source.json")):
+    """Return the record of the fetch of a file. Without a record next to the file, it is empty."""
+    for location in (path.with_name(path.name + SOURCE), path.with_name("source.json")):
         try:
-            record = json.loads(place.read_bytes())
+            record = json.loads(location.read_bytes())
         except (OSError, ValueError):
             continue
         if isinstance(record, dict) and isinstance(record.get("stored"), dict):

@@ -70,7 +70,7 @@ class HubDataset(Source):
         splits: number of rows of each split in the release that the benchmark used; 0 if it is not known.
         repo: current repository, if the data set was moved.
         parquet: name of the configuration in the parquet conversion, if it differs from the name of the folder.
-        commit: commit of the repository; empty for the latest one. The hub's conversion has commits of its own.
+        commit: commit of the repository. An empty one stands for the latest. The hub's conversion has commits of its own.
         files: names of a split's files in the repository, where they are not `data/SPLIT-…` or, for a configuration,
             `CONFIG/SPLIT-…`: parquet files, or JSON files that are an array of rows.
         sha256: SHA-256 of files of the repository, by name, where they are known.
@@ -114,24 +114,23 @@ class HubDataset(Source):
         return self.repo or self.name
 
     def fetch(self, folder: Path) -> None:
-        """Download the splits, and store them as JSON lines in a temporary folder. Then move them to their places.
+        """Download the splits, and store them as JSON lines in a temporary folder. Then move them to `folder`.
 
         The moves are atomic, so no reader and no other process sees a partial file.
         """
-        place = self.find_files()
+        located = self.find_files()
         digests: dict[str, str] = {}
         files: dict[str, list[Path]] = {}
-        for split, names in place.files.items():
-            files[split] = [
-                download(
-                    self.repo_id, name, place.commit, digests, sha256=self.sha256.get(name, "")
-                )
-                for name in names
-            ]
+        for split, names in located.files.items():
+            files[split] = []
+            for name in names:
+                sha256 = self.sha256.get(name, "")
+                path = download(self.repo_id, name, located.commit, digests, sha256=sha256)
+                files[split].append(path)
         source: dict[str, object] = {
             "repo": self.repo_id,
-            "commit": place.commit,
-            "is_conversion": place.is_conversion,
+            "commit": located.commit,
+            "is_conversion": located.is_conversion,
             "files": digests,
             "rows": dict(self.splits),
         }
@@ -141,63 +140,58 @@ class HubDataset(Source):
             for split, paths in files.items():
                 rows = _read_files(paths, self.columns.get(split))
                 _write_rows(part / f"{split}.jsonl", rows, self.splits[split], f"split {split!r}")
-            source["stored"] = {
-                f"{split}.jsonl": describe_stored(part / f"{split}.jsonl") for split in files
-            }
+            stored = [f"{split}.jsonl" for split in files]
+            source["stored"] = {name: describe_stored(part / name) for name in stored}
             warn_if_changed(folder / "source.json", source, self.label)
             (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
             first = next(iter(files.values()))[0]
             labels = _features(first) if first.suffix == PARQUET else {}
             (part / "features.json").write_bytes(orjson.dumps(labels))
             # A data set is complete if all its `paths` exist. source.json is not among them, so it is moved first.
-            for file in ["source.json", *(f"{split}.jsonl" for split in files), "features.json"]:
+            for file in ["source.json", *stored, "features.json"]:
                 os.replace(part / file, folder / file)
 
     @property
     def pin(self) -> Pin:
         """The commit, the names or their starts, and the digests that are checked."""
-        named = [name for names in self.files.values() for name in names]
-        starts = [f"{self._own_folder}/{split}-" for split in self.splits]
-        files = tuple(named or starts)
-        return Pin(self.repo_id, "dataset", self.commit, files, self.sha256)
+        files = [name for names in self.files.values() for name in names]
+        if not files:
+            files = [f"{self._own_folder}/{split}-" for split in self.splits]
+        return Pin(self.repo_id, "dataset", self.commit, tuple(files), self.sha256)
 
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of each split."""
-        place = self.find_files()
+        located = self.find_files()
         contents: dict[str, bytes] = {}
-        for split, names in place.files.items():
-            with open_on_hub(self.repo_id, names[0], place.commit) as file:
-                row = (
-                    first_parquet_row(file, self.columns.get(split))
-                    if names[0].endswith(PARQUET)
-                    else read_first_row(file)[0]
-                )
-                contents[f"{self.folder}/{split}.jsonl"] = orjson.dumps(
-                    row, option=orjson.OPT_APPEND_NEWLINE
-                )
+        for split, names in located.files.items():
+            with open_on_hub(self.repo_id, names[0], located.commit) as file:
+                if names[0].endswith(PARQUET):
+                    row = first_parquet_row(file, self.columns.get(split))
+                else:
+                    row, _ = read_first_row(file)
+                content = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+                contents[f"{self.folder}/{split}.jsonl"] = content
                 if self.labelled:
                     contents[f"{self.folder}/features.json"] = orjson.dumps(_features(file))
         return contents
 
     def find_differences(self) -> list[str]:
         """Compare the numbers of rows, and the digests that are known. Only the ends of the files are read."""
-        place = self.find_files()
+        located = self.find_files()
         differences = []
-        for split, names in place.files.items():
+        known: dict[str, str] = {}
+        for split, names in located.files.items():
+            known |= {name: self.sha256[name] for name in names if name in self.sha256}
             if not all(name.endswith(PARQUET) for name in names):
                 continue  # the rows of another file can be counted only by reading it
             rows = 0
             for name in names:
-                with open_on_hub(self.repo_id, name, place.commit) as file:
+                with open_on_hub(self.repo_id, name, located.commit) as file:
                     rows += count_parquet_rows(file)
-            # The number of a split is 0 if it is not known.
-            if self.splits[split] and rows != self.splits[split]:
-                differences.append(
-                    f"split {split} has {rows:,} rows, expected {self.splits[split]:,}"
-                )
-        names = [name for of_split in place.files.values() for name in of_split]
-        known = {name: self.sha256[name] for name in names if name in self.sha256}
-        return differences + compare_digests(self.repo_id, place.commit, known)
+            expected = self.splits[split]  # 0 if the number is not known
+            if expected and rows != expected:
+                differences.append(f"split {split} has {rows:,} rows, expected {expected:,}")
+        return differences + compare_digests(self.repo_id, located.commit, known)
 
     def find_files(self) -> ParquetFiles:
         """Find the parquet files of all splits: in the repository, or else in the hub's conversion.
@@ -253,8 +247,8 @@ class HubFile(SingleFile):
 
     Args:
         setting: name of an environment variable that can name another repository with the same file.
-        commit: commit of `repo`; empty for the latest one. Of another repository, the latest commit is read.
-        sha256: SHA-256 of the file; empty if it is not known. The file is then checked only against the hub's digest.
+        commit: commit of `repo`. An empty one stands for the latest. Of another repository, the latest commit is read.
+        sha256: SHA-256 of the file. Without it, the file is checked only against the hub's digest.
     """
 
     repo: str
@@ -314,13 +308,11 @@ class HubFile(SingleFile):
         return compare_digests(self.repo_id, commit, {self.name: self.sha256}, self.kind)
 
     def origin(self, root: DataRoot) -> str:
-        """Return the repository of the file, from the record next to it; without a record, `repo`."""
+        """Return the repository of the file, from the record next to it. Without a record, it is `repo`."""
         record = root / (self.path + SOURCE)
-        return (
-            str(json.loads(record.read_text(encoding="utf-8"))["repo"])
-            if record.is_file()
-            else self.repo
-        )
+        if not record.is_file():
+            return self.repo
+        return str(json.loads(record.read_text(encoding="utf-8"))["repo"])
 
 
 @dataclass(frozen=True)
@@ -329,8 +321,8 @@ class HubZip(SingleFile):
 
     Args:
         member: path of the member. The zip file may also have it without the folder.
-        commit: commit of the repository; empty for the latest one.
-        sha256: SHA-256 of the zip file; empty if it is not known.
+        commit: commit of the repository. An empty one stands for the latest.
+        sha256: SHA-256 of the zip file, if it is known.
         other_members: other paths that the member has in some versions of the zip file.
     """
 
@@ -377,9 +369,9 @@ class HubRows(SingleFile):
     """The rows with a value in a column, from files of a data set repository, as JSON lines.
 
     Args:
-        files: start of the names of the files, which are parquet or JSON lines.
+        files: start of the names of the files (parquet or JSON lines).
         value: value of the column, or if it has lists their length.
-        rows: number of rows in the release that the benchmark used; None if it is not known.
+        rows: number of rows in the release that the benchmark used, if it is known.
     """
 
     repo: str
@@ -396,13 +388,11 @@ class HubRows(SingleFile):
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the files, and store the rows. The hub's cache keeps the files for other values."""
         digests: dict[str, str] = {}
-        names = [
-            name for name in list_files(self.repo, self.commit)[1] if name.startswith(self.files)
-        ]
+        _, available = list_files(self.repo, self.commit)
+        names = [name for name in available if name.startswith(self.files)]
         paths = [download(self.repo, name, self.commit, digests) for name in names]
-        _write_rows(
-            part, (row for path in paths for row in self._rows(path)), self.rows, "the data set"
-        )
+        rows = (row for path in paths for row in self._rows(path))
+        _write_rows(part, rows, self.rows, "the data set")
         return {"repo": self.repo, "commit": self.commit, "files": digests}
 
     def first_rows(self) -> Mapping[str, bytes]:
@@ -414,11 +404,10 @@ class HubRows(SingleFile):
                 f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}"
             )
         with open_on_hub(self.repo, names[0], self.commit) as file:
-            row = (
-                first_parquet_row(file)
-                if names[0].endswith(".parquet")
-                else read_first_row(file)[0]
-            )
+            if names[0].endswith(PARQUET):
+                row = first_parquet_row(file)
+            else:
+                row, _ = read_first_row(file)
         if lacking := {*self.columns, self.column} - row.keys():
             raise ShapeError(
                 f"{names[0]} has no column {min(lacking)!r}; its columns are {', '.join(row)}"
@@ -432,14 +421,13 @@ class HubRows(SingleFile):
         return Pin(self.repo, "dataset", self.commit, (self.files,))
 
     def _rows(self, path: Path) -> Iterator[Mapping[str, Any]]:
-        is_parquet = path.suffix == ".parquet"
-        # A row can hold millions of tokens.
-        wanted = (self.column, self.value)
-        rows = (
-            _read_parquet(path, (*self.columns, self.column), 4, wanted)
-            if is_parquet
-            else JsonLines(path, {})
-        )
+        rows: Iterable[Mapping[str, Any]]
+        if path.suffix == PARQUET:
+            # A row can hold millions of tokens.
+            wanted = (self.column, self.value)
+            rows = _read_parquet(path, (*self.columns, self.column), 4, wanted)
+        else:
+            rows = JsonLines(path, {})
         for row in rows:
             value = row.get(self.column)
             if (len(value) if isinstance(value, list) else value) == self.value:
@@ -455,8 +443,8 @@ def label_names(folder: Path, column: str) -> list[str]:
     try:
         features = json.loads(path.read_text(encoding="utf-8"))
         # In a mirror, the file may also have the format of `datasets`: `{"features": {"label": {"names": [...]}}}`.
-        found = features.get("features", features)[column]
-        names = found["names"] if isinstance(found, dict) else found
+        description = features.get("features", features)[column]
+        names = description["names"] if isinstance(description, dict) else description
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise InputError(f"{path} has no names for column {column!r}") from error
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
@@ -494,14 +482,12 @@ class RangedStream(ResumingStream):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Set the position of the next byte, and return it. Another position ends the request."""
-        place = (
-            offset
-            + {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self.size or 0}[whence]
-        )
-        if place != self.position:
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self.position, io.SEEK_END: self.size or 0}
+        position = starts[whence] + offset
+        if position != self.position:
             self._drop()
-            self.position = place
-        return place
+            self.position = position
+        return position
 
 
 @contextmanager
@@ -510,7 +496,7 @@ def open_on_hub(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
     from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
 
     url = hf_hub_url(repo, name, repo_type="dataset", revision=commit)
-    # The address is the hub's, not the one to which it redirects, which must not get the token.
+    # The address is the hub's own. The one to which it redirects must not get the token.
     stream = RangedStream(url, get_hf_file_metadata(url).size, get_token() or None)
     with io.BufferedReader(stream, 1 << 16) as file:
         yield cast(BinaryIO, file)
@@ -528,7 +514,7 @@ def first_parquet_row(file: BinaryIO, columns: tuple[str, ...] | None = None) ->
 
 
 def count_parquet_rows(file: BinaryIO) -> int:
-    """Return the number of rows of a parquet file, which is at its end."""
+    """Return the number of rows of a parquet file. Only its end is read."""
     from pyarrow import parquet
 
     rows: int = parquet.read_metadata(file).num_rows
@@ -548,7 +534,7 @@ def compare_digests(
     for name, expected in digests.items():
         metadata = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit))
         given = metadata.etag or ""
-        # For small files the hub announces git's blob id, which has 40 digits.
+        # For small files the hub announces git's blob id, of 40 digits.
         if expected and len(given) == len(expected) and given != expected:
             differences.append(f"{name} has SHA-256 {given}, expected {expected}")
     return differences
@@ -655,7 +641,7 @@ def _read_parquet(
     file order.
 
     Args:
-        columns: the columns that are read; None for all.
+        columns: the columns that are read, by default all.
         at_once: number of rows in memory.
         wanted: a column and a value. Row groups that cannot have the value are left out.
     """
@@ -665,13 +651,10 @@ def _read_parquet(
         file = parquet.ParquetFile(path)
         groups = [*range(file.num_row_groups)]
         if wanted:
-            number = file.schema_arrow.names.index(wanted[0])
-            ranges = {n: file.metadata.row_group(n).column(number).statistics for n in groups}
-            groups = [
-                n
-                for n, each in ranges.items()
-                if not (each and each.has_min_max) or each.min <= wanted[1] <= each.max
-            ]
+            column, value = wanted
+            index = file.schema_arrow.names.index(column)
+            ranges = {n: file.metadata.row_group(n).column(index).statistics for n in groups}
+            groups = [n for n, range_ in ranges.items() if _can_contain(range_, value)]
         for batch in file.iter_batches(
             batch_size=at_once, row_groups=groups, columns=columns and list(columns)
         ):
@@ -682,21 +665,25 @@ def _read_parquet(
         ) from error
 
 
+def _can_contain(statistics: Any, value: int) -> bool:
+    """Whether a row group may have a value in a column, as far as the statistics of the column tell."""
+    if not statistics or not statistics.has_min_max:
+        return True
+    return bool(statistics.min <= value <= statistics.max)
+
+
 def _features(path: Path | IO[bytes]) -> dict[str, list[str]]:
     """Return the label names of each label column, from the metadata that `datasets` writes into a parquet schema."""
     from pyarrow import parquet
 
     metadata = parquet.read_schema(path).metadata or {}
     try:
-        columns = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))["info"][
-            "features"
-        ]
-        # `datasets` describes a column of lists by a list, which has no label names.
-        single = {name: column for name, column in columns.items() if isinstance(column, dict)}
-        return {
-            name: column["names"]
-            for name, column in single.items()
-            if column.get("_type") == "ClassLabel"
-        }
+        description = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))
+        names = {}
+        for name, column in description["info"]["features"].items():
+            # `datasets` describes a column of lists by a list. It has no label names.
+            if isinstance(column, dict) and column.get("_type") == "ClassLabel":
+                names[name] = column["names"]
+        return names
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{path} has malformed label names; {USE_A_MIRROR}") from error

@@ -20,13 +20,13 @@ NOT_UTF_8 = "the text is not UTF-8; save the file in UTF-8"
 
 STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
 """The closing quote is optional so that an unterminated string matches to the end of the file. Otherwise the search
-would start again at every escaped quote in it, which takes time that is quadratic in the size of the file."""
+would start again at every escaped quote in it, in time that is quadratic in the size of the file."""
 
 JSON = (".json", ".jsonl")
 """The ends of the names of files whose first row can be read."""
 
 MOST = 64 << 20
-"""Most bytes of a file that are read for its first row, which can hold millions of tokens, or of a packed archive."""
+"""Most bytes of a file that are read for its first row (it can hold millions of tokens), or of a packed archive."""
 
 _MARGIN = 4096
 """Number of bytes at the start and at the end of a file in which the bracket of an array must be, among blanks."""
@@ -55,17 +55,18 @@ class FileRow(dict[str, Any]):
 
 def find_row(traceback: TracebackType | None) -> FileRow | None:
     """Return the row on which code failed, if the innermost function with rows has only one."""
-    found: dict[int, FileRow] = {}
+    innermost: dict[int, FileRow] = {}
     while traceback:
         # Rows are told apart by identity: one row can have several names, and different rows can have equal content.
-        rows = {
-            id(value): value
-            for value in traceback.tb_frame.f_locals.values()
-            if isinstance(value, FileRow)
-        }
-        found = rows or found
+        rows = {}
+        for value in traceback.tb_frame.f_locals.values():
+            if isinstance(value, FileRow):
+                rows[id(value)] = value
+        innermost = rows or innermost
         traceback = traceback.tb_next
-    return next(iter(found.values())) if len(found) == 1 else None
+    if len(innermost) != 1:
+        return None
+    return next(iter(innermost.values()))
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -84,11 +85,9 @@ def _parse_object(text: bytes, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: {NOT_UTF_8}") from error
     except (ValueError, RecursionError) as error:
         # The rows of a file are parsed one by one, so a line number of the parser would be wrong.
-        what = (
-            f"{error.msg} at character {error.pos + 1}"
-            if isinstance(error, json.JSONDecodeError)
-            else str(error)
-        )
+        what = str(error)
+        if isinstance(error, json.JSONDecodeError):
+            what = f"{error.msg} at character {error.pos + 1}"
         raise InputError(f"{where}: not a JSON object: {what}") from error
     if not isinstance(content, dict):
         raise InputError(f"{where}: not a JSON object but {type(content).__name__}")
@@ -108,7 +107,7 @@ def parse_json(text: bytes) -> Any:
 def _has_large_float(values: Iterable[Any]) -> bool:
     """Whether values contain a float that can stand for an integer of more than 64 bits."""
     for value in values:
-        # This one look-up skips texts and integers, which most values are.
+        # This one look-up skips texts and integers: most values are of these.
         if type(value) in _PARTS:
             if isinstance(value, float):
                 if abs(value) >= _LARGE:
@@ -119,7 +118,7 @@ def _has_large_float(values: Iterable[Any]) -> bool:
 
 
 class JsonRows:
-    """The rows of a file by number, found in one pass, and parsed on request; a wrong one raises an `InputError`."""
+    """The rows of a file by number, located in one pass, and parsed on request; a wrong one raises an `InputError`."""
 
     unit: str
     """Text between file name and row number in errors."""
@@ -129,19 +128,19 @@ class JsonRows:
         self.types = types
         try:
             with path.open("rb", buffering=_BUFFER) as file:
-                self._places = list(self.places(file))
+                self._locations = list(self.locate_rows(file))
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
-        if not self._places:
+        if not self._locations:
             raise InputError(f"{path}: the file has no rows")
 
     @staticmethod
-    def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
+    def locate_rows(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
         """Yield for each row its number in errors (from 1), the position of its first byte, and its size in bytes."""
         raise NotImplementedError
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._locations)
 
     def __iter__(self) -> Iterator[FileRow]:
         return self.rows(range(len(self)))
@@ -150,27 +149,29 @@ class JsonRows:
         """Yield the rows with these numbers (from 0), in the order of `numbers`."""
         with self.path.open("rb") as file:
             for number in numbers:
-                place, start, size = self._places[number]
+                index, start, size = self._locations[number]
                 file.seek(start)
-                where = f"{self.path}{self.unit}{place}"
+                where = f"{self.path}{self.unit}{index}"
                 row = _parse_object(file.read(size), where)
-                wrong = (
-                    column
-                    for column, kind in self.types.items()
-                    if not isinstance(row.get(column), kind)
-                )
-                if (column := next(wrong, None)) is not None:
-                    kind = self.types[column]
-                    names = " or ".join(
-                        each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,))
-                    )
-                    found = type(row[column]).__name__ if column in row else "nothing"
-                    if column not in row and row:
-                        similar = find_similar(column, row.keys() - self.types.keys())
-                        found += f"; the row has {similar[0]!r} instead" if similar else ""
-                        found += f"; its columns are {', '.join(shorten(name, 30) for name in row)}"
-                    raise ShapeError(f"{where}: column {column!r} must be {names}, found {found}")
-                yield FileRow(row, self.path, place)
+                for column, types in self.types.items():
+                    if not isinstance(row.get(column), types):
+                        raise self._explain_column(row, column, where)
+                yield FileRow(row, self.path, index)
+
+    def _explain_column(self, row: Mapping[str, Any], column: str, where: str) -> ShapeError:
+        """Return the error for a row whose column is missing or has another type."""
+        types = self.types[column]
+        alternatives = types if isinstance(types, tuple) else (types,)
+        names = " or ".join(alternative.__name__ for alternative in alternatives)
+        given = "nothing"
+        if column in row:
+            given = type(row[column]).__name__
+        elif row:
+            similar = find_similar(column, row.keys() - self.types.keys())
+            if similar:
+                given += f"; the row has {similar[0]!r} instead"
+            given += f"; its columns are {', '.join(shorten(name, 30) for name in row)}"
+        return ShapeError(f"{where}: column {column!r} must be {names}, found {given}")
 
 
 class JsonLines(JsonRows):
@@ -179,8 +180,8 @@ class JsonLines(JsonRows):
     unit = ":"
 
     @staticmethod
-    def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
-        """Yield the place of every line that is not blank."""
+    def locate_rows(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
+        """Yield the location of every line that is not blank."""
         start = 0
         for line, text in enumerate(file, 1):
             if not text.isspace():
@@ -194,8 +195,8 @@ class JsonArray(JsonRows):
     unit = ": item "
 
     @staticmethod
-    def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
-        """Yield the place of every object that is not nested in another."""
+    def locate_rows(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
+        """Yield the location of every object that is not nested in another."""
         # An empty file cannot be mapped into memory.
         if not file.read(1):
             return

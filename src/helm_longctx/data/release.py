@@ -1,7 +1,7 @@
 """Gets files of a benchmark's release, which is one archive on the hub, and small pinned files.
 
 HELMET's archive is 11 GB to download and 34 GB unpacked, and a run needs a few files of it. So the archive is streamed
-once, only the requested files are written, and the archive is never stored. Files are moved to their final places only
+once, only the requested files are written, and the archive is never stored. Files are moved into the data root only
 after the whole archive was read and had the size and the SHA-256 that the hub announces.
 """
 
@@ -109,14 +109,14 @@ class PinnedFile(SingleFile):
     log_level = logging.DEBUG
 
     @classmethod
-    def of_repository(cls, folder: str, path: str, sha256: str, *, place: str) -> PinnedFile:
+    def of_repository(cls, folder: str, path: str, sha256: str, *, target: str) -> PinnedFile:
         """Return a file of a GitHub repository at a commit.
 
         Args:
             folder: `OWNER/NAME/COMMIT`, and a folder in the repository if the file is in one.
-            place: the folder under the data root in which the file gets the same path.
+            target: the folder under the data root in which the file gets the same path.
         """
-        return cls(f"{place}/{path}", f"https://raw.githubusercontent.com/{folder}/{path}", sha256)
+        return cls(f"{target}/{path}", f"https://raw.githubusercontent.com/{folder}/{path}", sha256)
 
     @property
     def pin(self) -> Pin | None:
@@ -132,23 +132,23 @@ class PinnedFile(SingleFile):
         """Download the file, which is small, and compare its digest."""
         with ResumingStream(self.url) as stream:
             io.BufferedReader(stream).read(MOST_PINNED)
-            found = stream.digest.hexdigest()
-        return [] if found == self.sha256 else [f"SHA-256 {found}, expected {self.sha256}"]
+            sha256 = stream.digest.hexdigest()
+        return [] if sha256 == self.sha256 else [f"SHA-256 {sha256}, expected {self.sha256}"]
 
     def write(self, part: Path) -> Mapping[str, object]:
         """Download the file. Its digest is in the code, so it has no record."""
         check_space(part.parent)
         with ResumingStream(self.url) as stream:
             size = part.write_bytes(io.BufferedReader(stream).read(MOST_PINNED))
-            found = stream.digest.hexdigest()
+            sha256 = stream.digest.hexdigest()
         # `read` stops at the limit, so a file of exactly this size may have been longer.
         if size == MOST_PINNED:
             raise InputError(
                 f"the downloaded file is larger than {MOST_PINNED} bytes; {USE_A_MIRROR}"
             )
-        if found != self.sha256:
+        if sha256 != self.sha256:
             raise InputError(
-                f"the downloaded file has SHA-256 {found}, expected {self.sha256}; {USE_A_MIRROR}"
+                f"the downloaded file has SHA-256 {sha256}, expected {self.sha256}; {USE_A_MIRROR}"
             )
         return {}
 
@@ -168,22 +168,18 @@ def ensure_release_files(
         # Only this process uses the temporary folder, so no reader and no other process sees a partial file.
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
             check_space(folder)
-            fetched = (
-                _fetch_single(release, wanted, unpacked, Path(name))
-                if unpacked
-                else _fetch_archive(release, wanted, Path(name))
-            )
-            _place(fetched, Path(name), root, folder)
+            if unpacked:
+                fetched = _fetch_single(release, wanted, unpacked, Path(name))
+            else:
+                fetched = _fetch_archive(release, wanted, Path(name))
+            _move_files(fetched, Path(name), root, folder)
     except Exception as error:
         # huggingface_hub raises the errors of different HTTP libraries, depending on its version.
-        source = (
-            f"the repository that {release.setting} names"
-            if unpacked
-            else f"release {release.repo}"
-        )
-        raise InputError(
-            f"{source}: {explain_failure(error, folder)}; then run: {command}"
-        ) from error
+        reason = explain_failure(error, folder)
+        source = f"release {release.repo}"
+        if unpacked:
+            source = f"the repository that {release.setting} names"
+        raise InputError(f"{source}: {reason}; then run: {command}") from error
 
 
 @cache
@@ -206,7 +202,10 @@ def _fetch_archive(
     commit, url, size, expected = retry(_locate, release)
     _log.warning(
         "fetching %s of %s: %.1f GB are downloaded; only these files are kept: %s",
-        *(release.archive, release.repo, size / 1e9, ", ".join(wanted)),
+        release.archive,
+        release.repo,
+        size / 1e9,
+        ", ".join(wanted),
     )
     with (
         ResumingStream(url, size, get_token()) as stream,
@@ -218,10 +217,10 @@ def _fetch_archive(
         records = unpack(buffered, release.archive, wanted, part)
         while buffered.read(BLOCK):  # the digest also covers the bytes after the last member
             pass
-        found = stream.digest.hexdigest()
-    if found != expected:
+        sha256 = stream.digest.hexdigest()
+    if sha256 != expected:
         raise InputError(
-            f"{release.archive} has SHA-256 {found}, expected {expected}; no file of it was kept"
+            f"{release.archive} has SHA-256 {sha256}, expected {expected}; no file of it was kept"
         )
     if lacking := [member for member, path in wanted.items() if path not in records]:
         raise InputError(
@@ -291,7 +290,9 @@ def _fetch_single(
     return records
 
 
-def _place(records: Mapping[str, Provenance], part: Path, root: DataRoot, folder: Path) -> None:
+def _move_files(
+    records: Mapping[str, Provenance], part: Path, root: DataRoot, folder: Path
+) -> None:
     """Record the provenance of files in `release.json`, and then move them: a file without its record would do harm."""
     for path in records:
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from helm_longctx.environment import read_setting
 from helm_longctx.errors import InputError
 
 ENVIRONMENT = "HELM_LONGCTX_DATA"
@@ -28,16 +28,16 @@ _CHUNK = 2**20
 
 
 def digest_files(paths: Iterable[Path]) -> str | None:
-    """Return the SHA-256 of the names and contents of those files that can be read; None if there are none."""
+    """Return the SHA-256 of the names and contents of those files that can be read. Returns None if there are none."""
     sha = hashlib.sha256()
-    found = False
+    is_any_read = False
     for path in paths:
         with suppress(OSError), path.open("rb") as file:
-            found = True
+            is_any_read = True
             sha.update(f"{path.name}\0".encode())
             for chunk in iter(partial(file.read, _CHUNK), b""):
                 sha.update(chunk)
-    return sha.hexdigest() if found else None
+    return sha.hexdigest() if is_any_read else None
 
 
 MOST_NAMES = 40
@@ -54,7 +54,7 @@ class DataRoot:
     @staticmethod
     def find(benchmark_output: str | Path = "benchmark_output") -> DataRoot:
         """Return the mirror that `HELM_LONGCTX_DATA` names, or the cache; an `InputError` if it is no folder."""
-        mirror = os.environ.get(ENVIRONMENT)
+        mirror = read_setting(ENVIRONMENT)
         if not mirror:
             return DataRoot(Path(benchmark_output) / "scenarios" / CACHE_NAME, mirror=False)
         # Without this check, a misspelled folder would be reported as missing files.
@@ -81,12 +81,10 @@ class DataRoot:
     def missing_error(self, paths: list[str], fetch: str) -> InputError:
         """Return the error for missing files. It names them, of many the first ones, and the command that gets them."""
         absent = [path for path in paths if not self.has(path)]
-        where = (
-            f"{ENVIRONMENT}={str(self.path)!r} (a mirror: nothing is downloaded)"
-            if self.mirror
-            else f"{self.path}"
-        )
-        more = f" and {len(absent) - MOST_NAMES} more files" if len(absent) > MOST_NAMES else ""
-        return InputError(
-            f"{where} lacks {', '.join(absent[:MOST_NAMES])}{more}; get it with: {fetch}"
-        )
+        names = ", ".join(absent[:MOST_NAMES])
+        if len(absent) > MOST_NAMES:
+            names += f" and {len(absent) - MOST_NAMES} more files"
+        where = str(self.path)
+        if self.mirror:
+            where = f"{ENVIRONMENT}={where!r} (a mirror: nothing is downloaded)"
+        return InputError(f"{where} lacks {names}; get it with: {fetch}")

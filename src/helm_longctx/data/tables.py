@@ -14,16 +14,15 @@ ROWS_AT_ONCE = 4
 def read_csv(
     path: Path, columns: Sequence[str], at_once: int = ROWS_AT_ONCE
 ) -> Iterator[dict[str, str]]:
-    """Yield the rows of a file in UTF-8, which must have text in these columns, or raise an `InputError`."""
+    """Yield the rows of a file in UTF-8. Raises an `InputError` if a row has no text in one of these columns."""
     import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it
 
     try:
         # Python's csv refuses fields of this size unless a limit of the whole process is changed. Values such as
         # "NA" stay strings.
         chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=at_once)
-        for number, row in enumerate(
-            (row for chunk in chunks for row in chunk.to_dict("records")), 1
-        ):
+        rows = (row for chunk in chunks for row in chunk.to_dict("records"))
+        for number, row in enumerate(rows, 1):
             for column in columns:
                 if not isinstance(row.get(column), str) or not row[column]:
                     raise InputError(

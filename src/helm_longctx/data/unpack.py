@@ -106,24 +106,23 @@ def unzip(path: Path, member: str, target: Path, names: Sequence[str] = ()) -> N
     """Write one member of a zip file to `target`, and check it against the checksum in the zip file.
 
     Args:
-        names: all paths that the member can have; by default its path with its folder and without.
+        names: all paths that the member can have, by default its path with its folder and without.
 
     Raises an `InputError` if the zip file is damaged, or does not contain the member exactly once.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             allowed = names or (member, member.rsplit("/", 1)[-1])
-            found = [name for name in archive.namelist() if name in allowed]
-            if len(found) != 1:
-                raise InputError(
-                    f"it has {len(found) or 'no'} files named {member}, expected 1; {USE_A_MIRROR}"
-                )
-            size = archive.getinfo(
-                found[0]
-            ).file_size  # zipfile never unpacks more than this announced size
+            matching = [name for name in archive.namelist() if name in allowed]
+            if len(matching) != 1:
+                count = len(matching) or "no"
+                raise InputError(f"it has {count} files named {member}, expected 1; {USE_A_MIRROR}")
+            name = matching[0]
+            size = archive.getinfo(name).file_size  # zipfile never unpacks more than this size
             check_ratio(member, size, path.stat().st_size)
             check_space(target.parent, size)
-            with archive.open(found[0]) as content, target.open("wb") as out:
+            check_space(target.parent, size)
+            with archive.open(name) as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out, BLOCK)
     # RuntimeError: the member is encrypted. NotImplementedError: it is packed with an unknown method.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
@@ -135,17 +134,16 @@ def unzip(path: Path, member: str, target: Path, names: Sequence[str] = ()) -> N
 def first_in_zip(file: BinaryIO, members: Sequence[str]) -> bytes:
     """Return the content with the first object alone of the first of some members that a zip file has.
 
-    The end of the zip file is read, which lists its members, and the start of the member.
+    Only the end of the zip file (the list of its members) and the start of the member are read.
     """
     try:
         with zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
-            found = next((name for name in members if name in names), None)
-            if found is None:
-                raise ShapeError(
-                    f"the archive has no {members[0]}, but {', '.join(names[:MOST_NAMED]) or 'nothing'}"
-                )
-            with archive.open(found) as content:
+            available = archive.namelist()
+            name = next((name for name in members if name in available), None)
+            if name is None:
+                listed = ", ".join(available[:MOST_NAMED]) or "nothing"
+                raise ShapeError(f"the archive has no {members[0]}, but {listed}")
+            with archive.open(name) as content:
                 return first_json_content(cast(BinaryIO, content))
     except zipfile.BadZipFile as error:
         raise ShapeError("it is no zip file") from error
@@ -153,7 +151,7 @@ def first_in_zip(file: BinaryIO, members: Sequence[str]) -> bytes:
 
 def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
     """Return for each JSON file in the first part of a tar.gz file its content with the first object alone, by name."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     plain = _InflatingStream(file, "the archive", MOST)
     try:
         with (
@@ -161,22 +159,21 @@ def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
             tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
         ):
             for member in members:
-                content = (
-                    members.extractfile(member)
-                    if member.isreg() and member.name.endswith(JSON)
-                    else None
-                )
-                if content:
+                if not (member.isreg() and member.name.endswith(JSON)):
+                    continue
+                file_of_member = members.extractfile(member)
+                if file_of_member:
                     with suppress(ShapeError):
-                        found[member.name] = first_json_content(cast(BinaryIO, content))
+                        content = first_json_content(cast(BinaryIO, file_of_member))
+                        contents[member.name] = content
     except (EOFError, tarfile.ReadError, gzip.BadGzipFile) as error:
         if plain.packed.count < MOST:
             raise ShapeError("it is no complete tar.gz file") from error
-    return found
+    return contents
 
 
 def check_ratio(name: str, unpacked: int, packed: int) -> None:
-    """Check that a packed file is not a decompression bomb, which would fill the disk or take hours to read.
+    """Check that a packed file is not a decompression bomb. One would fill the disk or take hours to read.
 
     Raises an `InputError` if the ratio is too high.
     """

@@ -52,10 +52,10 @@ _log = logging.getLogger(__name__)
 
 
 def pin_address(url: str, digest: str) -> Pin | None:
-    """Return what an address pins; None if it is not in a repository on GitHub or on the hub.
+    """Return what an address pins, or None if it is not in a repository on GitHub or on the hub.
 
     Args:
-        digest: the known digest of the file; empty if none is known.
+        digest: the digest of the file, if it is known.
     """
     if match := _GITHUB.match(url):
         commit = match["revision"] if _COMMIT.fullmatch(match["revision"]) else ""
@@ -72,8 +72,8 @@ class WebFile(SingleFile):
     """A file on a web server.
 
     Args:
-        blob: git's id of the content (`git hash-object FILE`); empty if it is not known. The content is then not
-            checked, but users can compare the records of the files on two machines.
+        blob: git's id of the content (`git hash-object FILE`). Without it, the content is not checked, but users can
+            compare the records of the files on two machines.
     """
 
     url: str
@@ -91,10 +91,12 @@ class WebFile(SingleFile):
         check_space(part.parent)
         with ResumingStream(self.url) as stream, part.open("wb") as out:
             shutil.copyfileobj(io.BufferedReader(stream), out)
-        if self.blob and (found := object_id("blob", part.read_bytes())) != self.blob:
-            raise InputError(
-                f"the downloaded file has the git id {found}, expected {self.blob}; {USE_A_MIRROR}"
-            )
+        if self.blob:
+            blob = object_id("blob", part.read_bytes())
+            if blob != self.blob:
+                raise InputError(
+                    f"the downloaded file has the git id {blob}, expected {self.blob}; {USE_A_MIRROR}"
+                )
         return {"url": self.url}
 
     @property
@@ -109,8 +111,8 @@ class WebFile(SingleFile):
             if not self.blob:
                 file.peek(1)
                 return []
-            found = object_id("blob", file.read())
-        return [] if found == self.blob else [f"the git id is {found}, expected {self.blob}"]
+            blob = object_id("blob", file.read())
+        return [] if blob == self.blob else [f"the git id is {blob}, expected {self.blob}"]
 
     def first_rows(self) -> Mapping[str, bytes]:
         """Return the first row of a file of JSON lines, or of an array of objects."""
@@ -122,7 +124,7 @@ class WebFile(SingleFile):
 
 @dataclass(frozen=True)
 class BucketFile(SingleFile):
-    """A file in a public bucket, which is checked against the announced size and MD5."""
+    """A file in a public bucket. It is checked against the announced size and MD5."""
 
     bucket: str
     name: str
@@ -149,7 +151,7 @@ class BucketFile(SingleFile):
         return []
 
     def write(self, part: Path) -> Mapping[str, object]:
-        """Download the file, and return its place and version."""
+        """Download the file, and return its location and version."""
         about = self._describe()
         size = int(about["size"])
         digest = hashlib.md5(usedforsecurity=False)
@@ -160,17 +162,17 @@ class BucketFile(SingleFile):
             while block := stream.read(BLOCK):
                 digest.update(block)
                 out.write(block)
-        found = digest.hexdigest()
+        md5 = digest.hexdigest()
         announced = about.get("md5Hash")  # a file that was composed of several files has no MD5
         if announced is not None and digest.digest() != base64.b64decode(announced):
             raise InputError(
-                f"the downloaded file has MD5 {found}, not the announced one; {USE_A_MIRROR}"
+                f"the downloaded file has MD5 {md5}, not the announced one; {USE_A_MIRROR}"
             )
         return {
             "bucket": self.bucket,
             "name": self.name,
             "generation": about["generation"],
-            "md5": found,
+            "md5": md5,
         }
 
 
@@ -208,7 +210,7 @@ class RepositoryFolder(Source):
         return f"{ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
 
     @property
-    def place(self) -> str:
+    def target_folder(self) -> str:
         """The folder under the data root that receives the content."""
         return self.path
 
@@ -236,9 +238,10 @@ class RepositoryFolder(Source):
                     f"the server answered with status {status} for {self.url}; {USE_A_MIRROR}"
                 ) from error
             _unpack(archive, self, part)
-            if (found := tree_id(part)) != self.tree:
+            tree = tree_id(part)
+            if tree != self.tree:
                 raise InputError(
-                    f"it has the git tree id {found}, expected {self.tree}; {USE_A_MIRROR}"
+                    f"it has the git tree id {tree}, expected {self.tree}; {USE_A_MIRROR}"
                 )
             # `files` are at the top, and if they exist, the folder counts as complete. So they come last.
             files = [path.relative_to(part) for path in part.rglob("*") if path.is_file()]

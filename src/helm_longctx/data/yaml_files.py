@@ -1,7 +1,6 @@
 """Reads YAML files: an error is one line, and of users' files aliases that stand for too much are refused."""
 
 import math
-from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -32,23 +31,19 @@ class BoundedAliases:
 
 def _count_characters(node: Any, counts: dict[int, float]) -> float:
     """Return the number of characters of a node's values, and 1 for each value. Aliases count as their values do."""
-    if id(node) not in counts:
-        counts[id(node)] = (
-            math.inf
-        )  # until its parts are counted: a node that is a part of itself has no end
-        text = isinstance(node.value, str)
-        # The parts of a mapping are pairs of nodes.
-        parts = (
-            ()
-            if text
-            else chain.from_iterable(
-                part if isinstance(part, tuple) else (part,) for part in node.value
-            )
-        )
-        counts[id(node)] = 1 + (
-            len(node.value) if text else sum(_count_characters(part, counts) for part in parts)
-        )
-    return counts[id(node)]
+    if id(node) in counts:
+        return counts[id(node)]
+    counts[id(node)] = math.inf  # until its parts are counted: a part of itself has no end
+    count = 1.0
+    if isinstance(node.value, str):
+        count += len(node.value)
+    else:
+        for part in node.value:
+            # The parts of a mapping are pairs of nodes.
+            for child in part if isinstance(part, tuple) else (part,):
+                count += _count_characters(child, counts)
+    counts[id(node)] = count
+    return count
 
 
 class _Loader(BoundedAliases, yaml.SafeLoader):
@@ -94,15 +89,12 @@ def read_package_yaml(path: Path) -> Any:
 def explain_yaml_error(path: Path, error: Exception) -> InputError:
     """Return the error for a file that is not YAML, whatever library or `ValueError` says so.
 
-    It lacks the parser's text, which quotes lines of the file and so perhaps a secret.
+    It lacks the parser's text, because that quotes lines of the file and so perhaps a secret.
     """
     if isinstance(error, InputError):
         return error
     mark = getattr(error, "problem_mark", None)
-    problem = (
-        getattr(error, "problem", None)
-        or "it is not text, is nested too deeply, or a value does not have its type"
-    )
-    return InputError(
-        f"{path}:{mark.line + 1 if mark else 1}: the file is not YAML: {problem}; write plain YAML"
-    )
+    line = mark.line + 1 if mark else 1
+    problem = getattr(error, "problem", None)
+    problem = problem or "it is not text, is nested too deeply, or a value does not have its type"
+    return InputError(f"{path}:{line}: the file is not YAML: {problem}; write plain YAML")

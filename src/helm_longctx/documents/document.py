@@ -1,4 +1,4 @@
-"""A report as data: pages of sections with texts, tables and figures; and their CSV, which spreadsheets open safely.
+"""A report as data: pages of sections with texts, tables and figures; and their CSV, safe to open in spreadsheets.
 
 Each output format renders the same document. The `kind` of a block selects its part of the templates.
 """
@@ -29,12 +29,12 @@ class Cell:
     """A cell of a table.
 
     Args:
-        value: the unrounded number, by which the table is sorted and which data files have; None if there is none.
-            Scores are in 0…1.
+        value: the unrounded number, if there is one. The table is sorted by it, and data files have it. Scores are in
+            0…1.
         detail: a small text after the text, such as an interval.
-        note: explanation of the cell, which is a tooltip on pages.
-        tag: `best` or `lacking`, which pages show by type and colour; in the cell of a model `own`, `unranked` (an own
-            one without a rank) or `floor`, which pages show in the whole row.
+        note: explanation of the cell (on pages a tooltip).
+        tag: `best` or `lacking`, shown by type and colour on pages. In the cell of a model `own`, `unranked` (an own
+            one without a rank) or `floor`, shown in the whole row.
     """
 
     text: str
@@ -72,7 +72,7 @@ class Column:
 
     Args:
         is_number: whether the column is aligned to the right and sorted from large to small.
-        is_ranked: whether the rows are sorted by this column at first, which pages show.
+        is_ranked: whether the rows are sorted by this column at first.
         folds: whether a terminal may break its texts inside of words. Names of models stay whole.
     """
 
@@ -84,7 +84,7 @@ class Column:
 
 
 def text_columns(*titles: str) -> list[Column]:
-    """Return columns of texts, which have no notes."""
+    """Return columns of texts without notes."""
     return [Column(title, is_number=False) for title in titles]
 
 
@@ -118,18 +118,20 @@ class Table:
 
     def plain_rows(self) -> list[list[str | float]]:
         """Return the rows for a CSV file: texts and unrounded numbers. A number that is missing is an empty text."""
-        # Nine digits hide the noise of floating-point sums, and no table shows more.
-        return [
-            [
-                cell.text
-                if not column.is_number
-                else ""
-                if cell.value is None
-                else round(cell.value, 9)
-                for cell, column in zip(row, self.columns, strict=True)
-            ]
-            for row in self.rows
-        ]
+        rows = []
+        for row in self.rows:
+            cells = zip(row, self.columns, strict=True)
+            rows.append([_plain_value(cell, column) for cell, column in cells])
+        return rows
+
+
+def _plain_value(cell: Cell, column: Column) -> str | float:
+    if not column.is_number:
+        return cell.text
+    if cell.value is None:
+        return ""
+    # Nine digits hide the noise of floating-point sums, and no table shows more.
+    return round(cell.value, 9)
 
 
 def text_table(
@@ -139,7 +141,7 @@ def text_table(
     about: str = "",
     right: Collection[str] = (),
 ) -> Table:
-    """Return a table of texts, which has no data of its own."""
+    """Return a table of texts alone."""
     heads = [Column(name, is_number=name in right, folds=name not in right) for name in columns]
     return Table(title, title, heads, [[Cell(text) for text in row] for row in rows], about)
 
@@ -153,13 +155,13 @@ def tabulate(
 ) -> Table:
     """Return a table with a row for each item. Columns come with what makes their cells; empty ones are left out."""
     rows = [[cell(item) for _, cell in columns] for item in items]
-    used = [place for place in range(len(columns)) if any(row[place].text != DASH for row in rows)]
+    used = [index for index in range(len(columns)) if any(row[index].text != DASH for row in rows)]
     return Table(
         name,
         title,
-        [columns[place][0] for place in used],
-        [[row[place] for place in used] for row in rows],
-        about,
+        columns=[columns[index][0] for index in used],
+        rows=[[row[index] for index in used] for row in rows],
+        about=about,
     )
 
 
@@ -205,7 +207,7 @@ class Answer:
     """The answer to the first question of readers: which model is better, and how certain that is.
 
     Args:
-        certainty: text that says with which models the best one is tied; empty without a comparison.
+        certainty: text that says with which models the best one is tied, if they were compared.
         is_sure: whether the best model is compared with others and tied with none.
     """
 
@@ -289,7 +291,7 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     count = 0
     part = path.with_name(f"{path.name}.part")
     try:
-        # The csv module writes the line ends. Answers of models can have lone surrogates, which UTF-8 does not allow.
+        # The csv module writes the line ends. Answers of models can have lone surrogates. UTF-8 does not allow them.
         with part.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
             table = csv.writer(file)
             table.writerow(map(quote_formula, columns))
@@ -323,11 +325,8 @@ def quote_formula(value: Any) -> Any:
 
 def unquote_formula(value: Any) -> Any:
     """Return the cell from which `quote_formula` made a value."""
-    return (
-        value[1:]
-        if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value)
-        else value
-    )
+    is_quoted = isinstance(value, str) and value.startswith("'") and _FORMULA.match(value)
+    return value[1:] if is_quoted else value
 
 
 def dump_json(value: Any, option: int = 0) -> bytes:

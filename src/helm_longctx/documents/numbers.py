@@ -26,7 +26,7 @@ _TEX = {
 
 
 class Bounded(Protocol):
-    """A number with the ends of its interval, which are NaN if they are not known."""
+    """A number with the ends of its interval. Ends that are not known are NaN."""
 
     @property
     def mean(self) -> float:
@@ -47,7 +47,7 @@ def percent(value: float) -> str:
 
 
 def signed_percent(value: float) -> str:
-    """Return a difference of scores in points with one decimal and its sign, which is `+` if it is rounded to 0."""
+    """Return a difference of scores in points with one decimal and its sign, `+` if it is rounded to 0."""
     return f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
@@ -60,7 +60,7 @@ _SIGNS = ("+", "-", "−")
 
 
 def range_text(low: float, high: float, show: Callable[[float], str] = percent) -> str:
-    """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`; empty if its ends are not known."""
+    """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`. It is empty if its ends are not known."""
     if math.isnan(high - low):
         return ""
     start = show(low)
@@ -89,9 +89,9 @@ def add_mark(text: str, is_marked: object = True) -> str:
     return f"{text} {MARK}" if is_marked else text
 
 
-def decimals(value: float, places: int = 2) -> str:
+def decimals(value: float, digits: int = 2) -> str:
     """Return a number that is no share, such as a correlation; a dash if it is not known."""
-    return DASH if math.isnan(value) else f"{value:.{places}f}"
+    return DASH if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def tenths(value: float) -> str:
@@ -120,7 +120,7 @@ def p_sentence(p_value: float) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Return a number of tokens or dollars, which can be small; a dash if it is not known."""
+    """Return a number of tokens or dollars, which can be small, or a dash if it is not known."""
     if value is None:
         return DASH
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -133,7 +133,7 @@ def count(value: float) -> str:
 
 def one_line(text: str) -> str:
     """Return a text without line breaks and invisible characters, such as those that reverse the direction of text."""
-    if text.isprintable():  # as nearly all names are, which are shown very often
+    if text.isprintable():  # as nearly all names are, and they are shown very often
         return " ".join(text.split())
     seen = "".join(" " if is_invisible(character) else character for character in text)
     return " ".join(seen.split())

@@ -134,7 +134,7 @@ def interval_plot(
     Rows have `model`, `score`, `low`, `high`, and `kind`: own, published or floor.
 
     Args:
-        floors: whether there are rows with `kind` "floor", which are vertical rules.
+        floors: whether there are rows with `kind` "floor", drawn as vertical rules.
         ranks: whether the scores are ranks.
     """
     axis = {"tickMinStep": 1, "format": "d"} if ranks else _AXIS
@@ -205,11 +205,11 @@ def curves(
     Args:
         levels: the values of the horizontal axis, in order.
         over: the field of the horizontal axis. Panels have a common axis only for lengths.
-        is_share: whether scores are shares, which are shown in percent.
+        is_share: whether scores are shares, shown in percent.
     """
     axis = {"labelAngle": 0, "grid": False}
     x = {"field": over, "type": "ordinal", "sort": list(levels), "title": x_title, "axis": axis}
-    # Without axes of their own, the panels above an empty place would have theirs below it.
+    # Without axes of their own, the panels above an empty panel would have theirs below it.
     own_axes = {"resolve": {"axis" if over == "length" else "scale": {"x": "independent"}}}
     return {
         **_base(),
@@ -257,7 +257,7 @@ def depth_maps(
 ) -> Spec:
     """Return a panel for each model, in this order: score by depth and length.
 
-    Rows have `model`, `depth`, `length`, `score`, `low`, `high`, `n`, and `mark`, which is written after the score.
+    Rows have `model`, `depth`, `length`, `score`, `low`, `high`, `n`, and `mark`, a text after the score.
     """
     encoding = {
         "x": {
@@ -328,7 +328,7 @@ def heat_tables(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> S
 
 
 def mirror(spec: Spec) -> Spec:
-    """Return a heat map of a relation without order, which shows each row also with `row` and `column` exchanged."""
+    """Return a heat map of a relation without order. It shows each row also with `row` and `column` exchanged."""
     both = {"row_": "[datum.row, datum.column]", "column_": "[datum.column, datum.row]"}
     pairs = [{"calculate": names, "as": field} for field, names in both.items()]
     return {**spec, "transform": [*pairs, {"flatten": list(both), "as": ["row", "column"]}]}
@@ -348,7 +348,7 @@ def matrix(
 
     Args:
         largest: the value with the strongest colour; its negative has the opposite colour.
-        formats: the further fields of tooltips with their formats; None for texts.
+        formats: the further fields of tooltips with their formats, None for texts.
     """
     axis = {"labelAngle": -40, "orient": "top", "labelAlign": "left"}
     encoding = {
@@ -370,16 +370,16 @@ def matrix(
         "scale": scale,
         "legend": {"format": legend},
     }
-    details = [
-        {"field": name, "title": name, **({"type": "quantitative", "format": each} if each else {})}
-        for name, each in {"row": None, "column": None, **formats}.items()
-    ]
+    details: list[Spec] = []
+    for name, form in {"row": None, "column": None, **formats}.items():
+        kind = {"type": "quantitative", "format": form} if form else {}
+        details.append({"field": name, "title": name, **kind})
     layers = _heat_layers(heat, f"abs(datum.{field}) > {0.62 * largest}", text, details)
     return {**_base({"step": 52}, {"step": 26}), "encoding": encoding, "layer": layers}
 
 
 def _heat_layers(heat: Spec, is_strong: str, text: str, tooltip: Sequence[Spec]) -> list[Spec]:
-    """Return coloured cells and their texts, which contrast with the cells in every theme."""
+    """Return coloured cells and their texts, in contrast with the cells in every theme."""
     ink = {"expr": f"{is_strong} ? paper : ink"}
     return [
         {
@@ -394,7 +394,7 @@ def _heat_layers(heat: Spec, is_strong: str, text: str, tooltip: Sequence[Spec])
 
 
 def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
-    """Return a plot of one part against another, which readers choose, with their correlation.
+    """Return a plot of one part against another, with their correlation. Readers choose both.
 
     Rows have `model` and a score by part; further rows have `row`, `column`, and `label`, the text of the correlation
     of these two parts.
@@ -406,22 +406,17 @@ def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
     """
     axis = {"type": "quantitative", "scale": {"zero": False, "nice": True}, "axis": _AXIS}
     tooltip = [{"field": counts or "model"}, {"field": "x", **_PERCENT}, {"field": "y", **_PERCENT}]
-    points = [
+    points: list[Spec] = [
         {"calculate": "datum[across]", "as": "x"},
         {"calculate": "datum[up]", "as": "y"},
         {"filter": "isValid(datum.x) && isValid(datum.y)"},
-        *(
-            [{"aggregate": [{"op": "count", "as": counts}], "groupby": ["x", "y"]}]
-            if counts
-            else []
-        ),
     ]
-    scale = {"rangeMin": 30, "rangeMax": 300}
-    size = (
-        {"size": {"field": counts, "type": "quantitative", "scale": scale, "legend": None}}
-        if counts
-        else {}
-    )
+    size: Spec = {}
+    if counts:
+        count = {"op": "count", "as": counts}
+        points.append({"aggregate": [count], "groupby": ["x", "y"]})
+        scale = {"rangeMin": 30, "rangeMax": 300}
+        size["size"] = {"field": counts, "type": "quantitative", "scale": scale, "legend": None}
     # Above the plot, no point can cover the text.
     corner = {"x": {"value": 0}, "y": {"value": -22}}
     return {
@@ -481,12 +476,10 @@ def property_scatter(
 
     Rows have `model`, the properties as numbers, the kinds as texts, and a score by part.
     """
-    menus = [
-        _choice(
-            f"only_{kind}", kind.capitalize(), {"": "all", **{value: value for value in values}}, ""
-        )
-        for kind, values in kinds.items()
-    ]
+    menus = []
+    for kind, values in kinds.items():
+        options = {"": "all", **{value: value for value in values}}
+        menus.append(_choice(f"only_{kind}", kind.capitalize(), options, ""))
     # Windows are powers of two, so they are written in thousands of 1,024.
     ticks = {
         "labelExpr": "datum.value >= 1024 ? format(datum.value / 1024, ',.4~r') + 'k' : format(datum.value, '~r')"
@@ -616,10 +609,9 @@ def _if(test: str, value: Any, otherwise: Any) -> Spec:
 
 
 def _base(width: Any = None, height: Any = None) -> Spec:
-    size = {
-        name: value for name, value in (("width", width), ("height", height)) if value is not None
-    }
-    return {"$schema": SCHEMA, "data": {"name": "rows"}, **size}
+    size = {"width": width, "height": height}
+    given = {name: value for name, value in size.items() if value is not None}
+    return {"$schema": SCHEMA, "data": {"name": "rows"}, **given}
 
 
 SCALE = 2.0

@@ -1,4 +1,4 @@
-"""Writes a report as a static site, which needs no server and no network, or as one Markdown, LaTeX or PDF document.
+"""Writes a report as a static site (it needs no server and no network), or as one Markdown, LaTeX or PDF document.
 
 Of pages with a choice of lengths, a document has the main length, and plots are files.
 """
@@ -17,7 +17,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from helm_longctx.documents.document import Cell, Figure, Report, Table, dump_json, write_data
+from helm_longctx.documents.document import (
+    Cell,
+    Figure,
+    Page,
+    Report,
+    Row,
+    Section,
+    Table,
+    dump_json,
+    write_data,
+)
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
 from helm_longctx.documents.plots import THEMES, write_picture
 from helm_longctx.errors import InputError
@@ -77,7 +87,7 @@ def safe_json(value: Any) -> str:
 
 @cache
 def make_plot_script() -> str:
-    """Return the JavaScript that draws plots, which takes two seconds to make."""
+    """Return the JavaScript that draws plots. Making it takes two seconds."""
     import vl_convert
 
     return str(vl_convert.javascript_bundle(EMBED))
@@ -122,40 +132,44 @@ class Kind:
 
 
 def markdown_table(table: Table) -> str:
-    """Return the header and the rows of a table in Markdown; the user's models are bold."""
+    """Return the header and the rows of a table in Markdown. The user's models are bold."""
     align = ["---:" if column.is_number else "---" for column in table.columns]
     rows = [[_show(cell, escape_markdown, "**{}**", "({})") for cell in row] for row in table.rows]
-    return "\n".join(
-        f"| {' | '.join(cells)} |" for cells in (map(escape_markdown, table.header), align, *rows)
-    )
+    header = map(escape_markdown, table.header)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, align, *rows))
 
 
 def latex_table(table: Table, *, is_long: bool = False) -> str:
-    """Return a table in LaTeX with booktabs and caption, which is longer than a page if `is_long`."""
+    """Return a table in LaTeX with booktabs and caption. It may be longer than a page if `is_long`."""
     align = "".join("r" if column.is_number else "l" for column in table.columns)
-    caption = rf"\caption{{{escape_tex(' '.join(filter(None, (f'{table.title}.', table.about))))}}}"
-    rows = [
-        " & ".join(_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row)
-        for row in table.rows
-    ]
+    about = f"{table.title}. {table.about}" if table.about else f"{table.title}."
+    caption = rf"\caption{{{escape_tex(about)}}}"
     start = [r"\begin{table}", r"\centering", caption, rf"\begin{{tabular}}{{{align}}}"]
     end = [r"\end{tabular}", r"\end{table}"]
+    after_header = []
     if is_long:
         start = [r"{\footnotesize", rf"\begin{{longtable}}{{{align}}}", rf"{caption}\\"]
         end = [r"\end{longtable}}"]
-    return "\n".join(
-        [
-            *start,
-            r"\toprule",
-            rf"{' & '.join(map(escape_tex, table.header))} \\",
-            r"\midrule",
-            *([r"\endhead"] if is_long else []),
-            # After the end of a row, a bracket or a star would be an argument of that end.
-            *(rf"{'{}' if row.startswith(('[', '*')) else ''}{row} \\" for row in rows),
-            r"\bottomrule",
-            *end,
-        ]
-    )
+        after_header = [r"\endhead"]
+    rows = []
+    for row in table.rows:
+        cells = [_show(cell, escape_tex, r"\textbf{{{}}}", r"{{\tiny ({})}}") for cell in row]
+        text = " & ".join(cells)
+        # After the end of a row, a bracket or a star would be an argument of that end.
+        guard = "{}" if text.startswith(("[", "*")) else ""
+        rows.append(rf"{guard}{text} \\")
+    header = " & ".join(map(escape_tex, table.header))
+    lines = [
+        *start,
+        r"\toprule",
+        rf"{header} \\",
+        r"\midrule",
+        *after_header,
+        *rows,
+        r"\bottomrule",
+        *end,
+    ]
+    return "\n".join(lines)
 
 
 def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> str:
@@ -185,13 +199,13 @@ def write_document(report: Report, folder: Path, kind: str) -> Path:
 
 def find_browser() -> str:
     """Find Chromium. Raises an `InputError` if there is none."""
-    names = [os.environ.get("CHROMIUM", ""), *BROWSERS]
-    found = next((path for name in names if name and (path := shutil.which(name))), None)
-    if not found:
-        raise InputError(
-            "format=pdf needs Chromium or Chrome; install it, or use markdown, latex or html instead"
-        )
-    return found
+    for name in (os.environ.get("CHROMIUM", ""), *BROWSERS):
+        path = shutil.which(name) if name else None
+        if path:
+            return path
+    raise InputError(
+        "format=pdf needs Chromium or Chrome; install it, or use markdown, latex or html instead"
+    )
 
 
 def print_page(browser: str, page: Path, target: Path) -> Path:
@@ -222,38 +236,38 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
 def _write(report: Report, folder: Path, kind: Kind) -> Path:
     for name in ("plots", "data"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    # The first section of a page is about the main length.
-    pages = [
-        (
-            page,
-            [
-                section
-                for section in page.sections
-                if section.choice in ("", page.sections[0].choice)
-            ],
-        )
-        for page in report.pages
-    ]
+    pages = [(page, _first_sections(page)) for page in report.pages]
     for page, sections in pages:
-        for block in (block for section in sections for block in section.blocks):
-            write_data(block, folder / "data")
-            if isinstance(block, Figure):
-                # The plot has the models that pages show at first.
-                shown = [
-                    row
-                    for row in block.rows
-                    if not block.by_model
-                    or row.get("kind") == "floor"
-                    or page.models.get(str(row.get("model")), True)
-                ]
-                write_picture(
-                    block.full_spec(shown), folder / "plots" / f"{block.name}.{kind.picture}"
-                )
+        for section in sections:
+            for block in section.blocks:
+                write_data(block, folder / "data")
+                if isinstance(block, Figure):
+                    picture = folder / "plots" / f"{block.name}.{kind.picture}"
+                    write_picture(block.full_spec(_first_rows(block, page)), picture)
     text = _environment(kind).get_template(kind.template).render(report=report, pages=pages)
     path = folder / kind.file
     # Texts can contain lone surrogates, which UTF-8 does not allow.
     path.write_text(text, encoding="utf-8", errors="replace")
     return path
+
+
+def _first_sections(page: Page) -> list[Section]:
+    """Return the sections that need no choice, and those with the choice of the page's first section."""
+    # The first section of a page is about the main length.
+    choices = ("", page.sections[0].choice) if page.sections else ()
+    return [section for section in page.sections if section.choice in choices]
+
+
+def _first_rows(figure: Figure, page: Page) -> list[Row]:
+    """Return the rows of a plot for the models that pages show at first."""
+    if not figure.by_model:
+        return list(figure.rows)
+    rows = []
+    for row in figure.rows:
+        is_shown = page.models.get(str(row.get("model")), True)
+        if is_shown or row.get("kind") == "floor":
+            rows.append(row)
+    return rows
 
 
 def _environment(kind: Kind) -> Environment:

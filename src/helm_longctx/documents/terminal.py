@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -44,10 +45,9 @@ def find_width() -> int:
 
 
 def _grids(table: Table, width: int) -> Iterator[Grid]:
-    columns = [
-        (column, [row[place].line for row in table.rows])
-        for place, column in enumerate(table.columns)
-    ]
+    columns = []
+    for index, column in enumerate(table.columns):
+        columns.append((column, [row[index].line for row in table.rows]))
     first = columns[0]
     rest = columns[1:]
     while True:
@@ -57,12 +57,12 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
         for column, cells in rest:
             room -= 3 + _least_width(column, cells)
             taken += room >= 0 or not taken
+        shown = (first, *rest[:taken])
         grid = Grid(title=table.title, title_justify="left")
-        for column, _ in (first, *rest[:taken]):
-            grid.add_column(
-                column.title, overflow="fold", justify="right" if column.is_number else "left"
-            )
-        for row in zip(*(cells for _, cells in (first, *rest[:taken])), strict=True):
+        for column, _ in shown:
+            justify: Literal["left", "right"] = "right" if column.is_number else "left"
+            grid.add_column(column.title, overflow="fold", justify=justify)
+        for row in zip(*(cells for _, cells in shown), strict=True):
             grid.add_row(*row)
         yield grid
         rest = rest[taken:]
@@ -72,12 +72,11 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
 
 def _least_width(column: Column, cells: Sequence[str]) -> int:
     """Return the width that a column needs: of the longest word in its heading, and of its longest cell."""
-    longest = max((cell_len(line) for cell in cells for line in cell.split("\n")), default=0)
-    return max(
-        *map(cell_len, column.title.split() or [""]),
-        min(longest, _FOLD) if column.folds else longest,
-        1,
-    )
+    lines = chain.from_iterable(cell.split("\n") for cell in cells)
+    longest = max(map(cell_len, lines), default=0)
+    if column.folds:
+        longest = min(longest, _FOLD)
+    return max(*map(cell_len, column.title.split() or [""]), longest, 1)
 
 
 class _Console(Console):

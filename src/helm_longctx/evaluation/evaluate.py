@@ -191,15 +191,13 @@ def _make_runs(
     options: Options, given: Sequence[GivenModel], resume: bool | str
 ) -> EvaluationResult:
     """Make the runs, and return their results."""
-    from helm.benchmark.runner import RunnerError
-
     import helm_longctx.plugin  # noqa: F401 - what it registers once stays registered
     from helm_longctx.config.load import load_config
-    from helm_longctx.config.plan import make_plan, read_limits
+    from helm_longctx.config.plan import make_plan, make_settings
     from helm_longctx.config.shared import fill_registries
-    from helm_longctx.environment import give_settings
     from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult
+    from helm_longctx.helm.registry import runner_error
     from helm_longctx.models.registration import restore_registries
     from helm_longctx.results.reading import read_results
     from helm_longctx.results.suite import suite_path
@@ -209,7 +207,7 @@ def _make_runs(
     config = load_config(None, options)
     objects = {each.name: each for each in given if each.answer is not None}
     with ExitStack() as stack:
-        stack.enter_context(give_settings(read_limits(config)))
+        stack.enter_context(make_settings(config).use())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         stack.enter_context(restore_registries())
         fill_registries(config.local_path)
@@ -230,7 +228,7 @@ def _make_runs(
         runner.logs_scores = False
         try:
             runner.run_all(specs)
-        except RunnerError as error:
+        except runner_error() as error:
             raise InputError(str(error)) from error
     suite = suite_path(config.output_path, config.suite)
     names = {spec.name for spec in specs}

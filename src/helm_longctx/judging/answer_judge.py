@@ -66,38 +66,40 @@ class AnswerAnnotator(JudgeAnnotator):
 
     @cached_property
     def _judges(self) -> list[Judge]:
-        """The judges. They are found when answers are judged, so that questions can be made without a key."""
-        try:
-            found = (
-                None
-                if self._is_named
-                else find_official_judge(self.official, self._client.credentials)
-            )
-        except InputError as error:  # the answers are paid for, so no error may end the run
-            _log.error("answers are not judged: %s", error)
-            found = None
-        names = self._judge.split("+") if self._is_named else filter(None, [found])
+        """The judges. They are looked up when answers are judged, so that questions can be made without a key."""
+        names = self._judge.split("+") if self._is_named else self._find_official()
         return [_find_judge(name, self._client) for name in dict.fromkeys(names)]
 
+    def _find_official(self) -> list[str]:
+        """Return the official judge, or nothing if it cannot be asked."""
+        try:
+            official = find_official_judge(self.official, self._client.credentials)
+        except InputError as error:  # the answers are paid for, so no error may end the run
+            _log.error("answers are not judged: %s", error)
+            return []
+        return [official] if official else []
+
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
-        """Make the questions about an answer by part, of which a single one is `ANSWER`, if it is judged."""
+        """Make the questions about an answer, if it is judged, by part. A single part is `ANSWER`."""
         if task not in self.judgements:
             return {}
         own = self.judgements[task]
         prompts = own.prompts(record)
-        return {
-            part: JudgeRequest(
+        if isinstance(prompts, str):
+            prompts = {ANSWER: prompts}
+        requests = {}
+        for part, prompt in prompts.items():
+            requests[part] = JudgeRequest(
                 prompt,
-                lambda reply: own.read(reply, record) or None,
-                own.max_tokens,
-                own.temperature,
-                own.top_p,
-                own.seed,
-                own.readings,
-                own.system,
+                parse=lambda reply: own.read(reply, record) or None,
+                max_tokens=own.max_tokens,
+                temperature=own.temperature,
+                top_p=own.top_p,
+                seed=own.seed,
+                readings=own.readings,
+                system=own.system,
             )
-            for part, prompt in ({ANSWER: prompts} if isinstance(prompts, str) else prompts).items()
-        }
+        return requests
 
     def digest(self, task: str, record: Record) -> str:
         """Return the SHA-256 of the rubric. Runs with different rubrics cannot be compared."""
@@ -114,13 +116,14 @@ class AnswerAnnotator(JudgeAnnotator):
         has_judge = judge != "auto" or find_official_judge(cls.official, credentials)
         for name in names:
             check_judge(name, credentials)
-        for prepare in {
-            own.prepare for own in cls.judgements.values() if own.prepare and has_judge
-        }:
+        if not has_judge:
+            return
+        preparations = {own.prepare for own in cls.judgements.values() if own.prepare}
+        for prepare in preparations:
             prepare(DataRoot.find(get_benchmark_output_path()))
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """Return the annotation of one answer, which the metric reads; empty if there is no judge. Never raises."""
+        """Return the annotation of one answer for the metric. Without a judge it is empty. Never raises."""
         return self._annotations([request_state])[0]
 
     def annotate_all(self, request_states: list[RequestState]) -> list[dict[str, Any]]:
@@ -128,30 +131,30 @@ class AnswerAnnotator(JudgeAnnotator):
         return [{self.name: annotation} for annotation in self._annotations(request_states)]
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
-        questions_by_answer = [self._questions(state) for state in states]
-        silent = [
-            bool(questions) and self._is_silent(state)
-            for state, questions in zip(states, questions_by_answer, strict=True)
-        ]
-        replies_by_answer = ask_judges(
-            self._judges,
-            [
-                {} if is_silent else questions or {}
-                for questions, is_silent in zip(questions_by_answer, silent, strict=True)
-            ],
-        )
+        all_questions = [self._questions(state) for state in states]
+        are_silent: list[bool] = []
+        asked: list[Mapping[str, JudgeRequest]] = []
+        for state, questions in zip(states, all_questions, strict=True):
+            is_silent = bool(questions) and self._is_silent(state)
+            are_silent.append(is_silent)
+            asked.append({} if is_silent else questions or {})
+        all_replies = ask_judges(self._judges, asked)
         annotations: list[dict[str, Any]] = []
-        for state, questions, is_silent, asked in zip(
-            states, questions_by_answer, silent, replies_by_answer, strict=True
+        for state, questions, is_silent, given in zip(
+            states, all_questions, are_silent, all_replies, strict=True
         ):
-            replies = self._answer_silence(state, questions or {}) if is_silent else asked
-            own = self.judgements.get(state.instance.sub_split or "")
-            has_verdict = questions or (
-                own and own.counts_silence and replies and is_answered(state)
-            )
-            judged = self._verdicts(state, replies) if has_verdict else {}
-            annotations.append(_NO_VERDICT if questions is None else judged)
+            if questions is None:
+                annotations.append(_NO_VERDICT)
+                continue
+            replies = self._answer_silence(state, questions) if is_silent else given
+            has_verdict = bool(questions) or self._counts_silence(state, replies)
+            annotations.append(self._verdicts(state, replies) if has_verdict else {})
         return annotations
+
+    def _counts_silence(self, state: RequestState, replies: Replies) -> bool:
+        """Whether an answer without questions has verdicts all the same, because silence of its task counts."""
+        own = self.judgements.get(state.instance.sub_split or "")
+        return bool(own and own.counts_silence and replies and is_answered(state))
 
     def _questions(self, state: RequestState) -> dict[str, JudgeRequest] | None:
         """Return the questions about an answer: empty if it is not judged, None if it should be judged but cannot."""
@@ -179,38 +182,34 @@ class AnswerAnnotator(JudgeAnnotator):
 
     def _verdicts(self, state: RequestState, replies: Replies) -> dict[str, Any]:
         """Return the judges' replies and verdicts on one answer, as JSON data."""
-        texts = {
-            judge: parts[ANSWER].text
-            if ANSWER in parts
-            else {part: reply.text for part, reply in parts.items()}
-            for judge, parts in replies.items()
-        }
-        failed = [
-            judge
-            for judge, parts in replies.items()
-            if any(reply.verdict is None for reply in parts.values())
-        ]
-        errors = {
-            judge: sorted({r.error for r in replies[judge].values() if r.error}) for judge in failed
-        }
-        return {
+        texts: dict[str, Any] = {}
+        verdicts: dict[str, dict[str, Any]] = {}
+        errors: dict[str, list[str]] = {}
+        for judge, parts in replies.items():
+            verdicts[judge] = {part: reply.verdict for part, reply in parts.items()}
+            if ANSWER in parts:
+                texts[judge] = parts[ANSWER].text
+            else:
+                texts[judge] = {part: reply.text for part, reply in parts.items()}
+            if any(verdict is None for verdict in verdicts[judge].values()):
+                errors[judge] = sorted({reply.error for reply in parts.values() if reply.error})
+        annotation = {
             "replies": texts,
-            "verdicts": {
-                judge: {part: r.verdict for part, r in parts.items()}
-                for judge, parts in replies.items()
-            },
+            "verdicts": verdicts,
             "judges": {judge.name: judge.model for judge in self._judges},
             "rubric": self.digest(*_task_and_record(state)),
-            "failed": len(failed) / len(replies),
-            **({"errors": errors} if errors else {}),
+            "failed": len(errors) / len(replies),
         }
+        if errors:
+            annotation["errors"] = errors
+        return annotation
 
 
 class ModelAnnotator(JudgeAnnotator):
-    """Annotates answers with one model, which need not be a language model."""
+    """Annotates answers with one model. It need not be a language model."""
 
     def __init__(self, what: str, find: Callable[[], Any]):
-        """Find the model; None for none. `what` the annotator does stands in the log if that fails."""
+        """Find the model, if there is one. `what` describes the annotator in the log if loading fails."""
         self._model = None
         self._unavailable = False
         self._logged = set[str]()
@@ -221,10 +220,12 @@ class ModelAnnotator(JudgeAnnotator):
             _log.error("%s: %s", what, explain(error))
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """Return the annotation that the metric reads; empty if there is no model or no answer. Never raises."""
-        if self._model is None or not is_answered(request_state):
-            # With `auto` and without a GPU there is no model, which is no failure.
-            return {"failed": True} if self._unavailable and is_answered(request_state) else {}
+        """Return the annotation for the metric. Without a model or an answer it is empty. Never raises."""
+        if not is_answered(request_state):
+            return {}
+        if self._model is None:
+            # With `auto` and without a GPU there is no model. That is no failure.
+            return {"failed": True} if self._unavailable else {}
         try:
             return self.judge(request_state, self._model)
         except Exception as error:  # as above
@@ -266,9 +267,9 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
 def typical_answer(spec: AnnotatorSpec, task: str, record: Record, tokens: int) -> str:
     """Return a text of about so many tokens in place of an answer of a task, for estimates."""
     own = getattr(get_class_by_name(spec.class_name), "judgements", {}).get(task)
-    return (
-        str(own.typical_answer(record, tokens)) if own and own.typical_answer else "word " * tokens
-    )
+    if own and own.typical_answer:
+        return str(own.typical_answer(record, tokens))
+    return "word " * tokens
 
 
 def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None) -> list[str]:
@@ -280,14 +281,13 @@ def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = Non
     annotator: type[Any] = get_class_by_name(spec.class_name)
     if not issubclass(annotator, AnswerAnnotator):
         return []
-    if (judge := spec.args["judge"]) != "auto":
+    judge = spec.args["judge"]
+    if judge != "auto":
         return list(dict.fromkeys(judge.split("+")))
-    found = (
-        annotator.official
-        if credentials is None
-        else find_official_judge(annotator.official, credentials)
-    )
-    return [found] if found else []
+    official: str | None = annotator.official
+    if credentials is not None:
+        official = find_official_judge(annotator.official, credentials)
+    return [official] if official else []
 
 
 def is_answered(state: RequestState) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ScoreFunction = Callable[[Mapping[str, str]], float | None]
-"""Computes the score, 0 to 1, from the replies by part; None if a reply has no verdict."""
+"""Computes the score, 0 to 1, from the replies by part. It is None if a reply has no verdict."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,11 @@ class Item:
     def accepts(self, verdict: Mapping[str, float]) -> bool:
         """Return whether every grade of a verdict is within its tolerance of the expected grade."""
         # The margin is for grades that were computed: 0.1 + 0.2 is not 0.3.
-        return all(
-            abs(verdict.get(name, math.inf) - value) <= self.tolerance.get(name, 0) + 1e-9
-            for name, value in self.expected.items()
-        )
+        for name, expected in self.expected.items():
+            difference = abs(verdict.get(name, math.inf) - expected)
+            if not difference <= self.tolerance.get(name, 0) + 1e-9:
+                return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -75,41 +76,39 @@ def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> p
     """
     import pandas as pd
 
-    rows = [
-        {"judge": judge, "repeat": repeat, **_row(check, replies)}
-        for repeat in range(repeats)
-        for check, by_judge in zip(
-            checks, ask_judges(judges, [c.requests for c in checks], repeat), strict=True
-        )
-        for judge, replies in by_judge.items()
-    ]
+    requests = [check.requests for check in checks]
+    rows = []
+    for repeat in range(repeats):
+        answers = ask_judges(judges, requests, repeat)
+        for check, by_judge in zip(checks, answers, strict=True):
+            for judge, replies in by_judge.items():
+                rows.append({"judge": judge, "repeat": repeat, **_row(check, replies)})
     # A column in which all values are missing would else have the type object.
     return pd.DataFrame(rows).astype({"score": float, "expected_score": float})
 
 
 def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
     item = check.item
-    missing = [reply for reply in replies.values() if reply.verdict is None]
-    # The verdicts of all parts are one. Without the verdict of a part there is none.
-    verdict = (
-        None
-        if missing
-        else {name: grade for r in replies.values() for name, grade in (r.verdict or {}).items()}
-    )
-    unread = "failed" if any(reply.text is None for reply in missing) else "unreadable"
-    about = {
-        name: value
-        for name, value in asdict(item).items()
-        if name in ("id", "task", "kind", "like", "place")
-    }
-    return {
+    about = {name: getattr(item, name) for name in ("id", "task", "kind", "like", "place")}
+    row = {
         **about,
-        "state": unread if missing else "judged",
-        "verdict": verdict,
-        "right": None if verdict is None else item.accepts(verdict),
-        "score": None
-        if verdict is None
-        else check.score({part: reply.text or "" for part, reply in replies.items()}),
+        "state": "judged",
+        "verdict": None,
+        "right": None,
+        "score": None,
         "expected_score": check.expected_score,
         "error": next((reply.error for reply in replies.values() if reply.error), None),
     }
+    missing = [reply for reply in replies.values() if reply.verdict is None]
+    # The verdicts of all parts are one. Without the verdict of a part there is none.
+    if missing:
+        is_failed = any(reply.text is None for reply in missing)
+        row["state"] = "failed" if is_failed else "unreadable"
+        return row
+    verdict: dict[str, float] = {}
+    for reply in replies.values():
+        verdict |= reply.verdict or {}
+    row["verdict"] = verdict
+    row["right"] = item.accepts(verdict)
+    row["score"] = check.score({part: reply.text or "" for part, reply in replies.items()})
+    return row

@@ -91,7 +91,7 @@ def gpu_has_room(needed: int) -> bool:
 
 
 class HubModel:
-    """A model in a folder, or `name` or `name@revision` on the hub, which is loaded on first use."""
+    """A model in a folder, or `name` or `name@revision` on the hub. It is loaded on first use."""
 
     def __init__(self, model: str):
         self._folder = Path(model) if Path(model).is_dir() else None
@@ -108,11 +108,9 @@ class HubModel:
     def _version(self) -> str | None:
         # The version is determined without the weights: if a cache has all results under this name, no model need be
         # loaded.
-        return (
-            f"local-{digest_folder(self._folder)}"
-            if self._folder
-            else find_commit(self._model, self._revision)
-        )
+        if self._folder:
+            return f"local-{digest_folder(self._folder)}"
+        return find_commit(self._model, self._revision)
 
     def _find(self) -> Any:
         """Return the loaded model, or raise the `InputError` of the first attempt. The caller has the lock."""
@@ -188,29 +186,27 @@ class HubEntailment(HubModel):
         return _NliModel(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 
 
+def _count_positions(table: Any) -> int:
+    """Return how many tokens a table of position embeddings has room for."""
+    # RoBERTa's positions begin after the number of the padding token, BART's after an offset.
+    unused = 0 if table.padding_idx is None else table.padding_idx + 1
+    return int(table.num_embeddings - getattr(table, "offset", unused))
+
+
 class _NliModel:
-    """A loaded NLI model. `entailed` is its label for entailment; None for a model that writes its verdict."""
+    """A loaded NLI model. `entailed` is its label for entailment, or None for a model that writes its verdict."""
 
     def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
         self.model = model
         self.tokenizer = tokenizer
         self.entailed = entailed
         # The longest input in tokens for which the model has positions; relative positions (T5) have no limit.
-        tables = [
-            module
-            for name, module in model.named_modules()
-            if name.endswith(("position_embeddings", "embed_positions"))
-            and hasattr(module, "num_embeddings")
-        ]
-        # RoBERTa's positions begin after the number of the padding token, BART's after an offset.
-        unused = [
-            getattr(t, "offset", 0 if t.padding_idx is None else t.padding_idx + 1) for t in tables
-        ]
         # Models with several tables (encoder and decoder) are limited by the smallest.
-        lengths = (
-            table.num_embeddings - skipped for table, skipped in zip(tables, unused, strict=True)
-        )
-        self.longest: float = min(lengths, default=math.inf)
+        self.longest: float = math.inf
+        for name, module in model.named_modules():
+            is_table = name.endswith(("position_embeddings", "embed_positions"))
+            if is_table and hasattr(module, "num_embeddings"):
+                self.longest = min(self.longest, _count_positions(module))
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         import torch
@@ -218,31 +214,28 @@ class _NliModel:
         verdicts: list[bool | None] = [None] * len(pairs)
         # The official words (HELMET eval_alce.py _run_nli_autoais).
         form = "premise: {} hypothesis: {}"
-        inputs = [
-            self.tokenizer(*([form.format(*pair)] if self.entailed is None else pair))
-            for pair in pairs
-        ]
+        inputs = []
+        for pair in pairs:
+            texts = pair if self.entailed is not None else (form.format(*pair),)
+            inputs.append(self.tokenizer(*texts))
         lengths = [len(encoded["input_ids"]) for encoded in inputs]
         # An input beyond the model's positions makes the whole batch fail, and on a GPU all later calls too.
         fitting = [i for i, length in enumerate(lengths) if length <= self.longest]
         for batch in _batches([lengths[i] for i in fitting]):
-            places = [fitting[i] for i in batch]
-            padded = self.tokenizer.pad([inputs[i] for i in places], return_tensors="pt").to(
-                self.model.device
-            )
+            indices = [fitting[i] for i in batch]
+            encoded = [inputs[index] for index in indices]
+            padded = self.tokenizer.pad(encoded, return_tensors="pt").to(self.model.device)
             with torch.inference_mode():
                 if self.entailed is None:
                     # The official max_new_tokens; exactly "1" is entailment there, too.
                     written = self.model.generate(**padded, max_new_tokens=10, do_sample=False)
-                    texts = self.tokenizer.batch_decode(written, skip_special_tokens=True)
-                    found = [text == "1" for text in texts]
+                    replies = self.tokenizer.batch_decode(written, skip_special_tokens=True)
+                    are_entailed = [reply == "1" for reply in replies]
                 else:
-                    found = [
-                        int(best) == self.entailed
-                        for best in self.model(**padded).logits.argmax(dim=-1)
-                    ]
-            for i, verdict in zip(places, found, strict=True):
-                verdicts[i] = verdict
+                    labels = self.model(**padded).logits.argmax(dim=-1)
+                    are_entailed = [int(label) == self.entailed for label in labels]
+            for index, is_entailed in zip(indices, are_entailed, strict=True):
+                verdicts[index] = is_entailed
         return verdicts
 
 
@@ -295,7 +288,7 @@ class DeploymentEntailment:
         self._judge = judge
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
-        """Judge each pair, and equal pairs once; None if no call succeeded or no reply began with 1 or 0."""
+        """Judge each pair, and equal pairs once. A verdict is None if no call succeeded or no reply began with 1 or 0."""
         different = list(dict.fromkeys(pairs))
         with ThreadPoolExecutor(self.parallel) as pool:
             by_pair = dict(zip(different, pool.map(self._verdict, different), strict=True))
@@ -321,7 +314,7 @@ def _parse_reply(reply: object) -> dict[str, bool] | None:
 
 
 class CachedEntailment:
-    """Wraps a judge with a cache of its verdicts, which a file stores for later runs, without passages."""
+    """Wraps a judge with a cache of its verdicts. A file stores them for later runs, without passages."""
 
     def __init__(self, judge: HubEntailment, path: Path):
         self._judge = judge
@@ -341,23 +334,24 @@ class CachedEntailment:
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """Judge each pair. Pairs without a verdict are not stored, so the next call asks for them again."""
-        texts = (
-            "\0".join((self._judge.name, *pair)).encode("utf-8", "surrogatepass") for pair in pairs
-        )
-        keys = [hashlib.sha256(text).hexdigest() for text in texts]
+        keys = []
+        for pair in pairs:
+            text = "\0".join((self._judge.name, *pair))
+            keys.append(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+        stored: dict[str, bool] = {}
+        select = "SELECT key, entailed FROM verdicts WHERE key = ?"
         with self._lock:
-            select = "SELECT key, entailed FROM verdicts WHERE key = ?"
-            rows = [
-                self._database.execute(select, (key,)).fetchone() for key in dict.fromkeys(keys)
-            ]
-        stored = {row[0]: bool(row[1]) for row in rows if row}
+            for key in dict.fromkeys(keys):
+                row = self._database.execute(select, (key,)).fetchone()
+                if row:
+                    stored[key] = bool(row[1])
         # New pairs are collected by key, so that a pair that occurs several times in one call is judged once.
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in stored}
-        # Judging takes minutes, so it happens outside the lock. Two threads may judge the same pair; both verdicts are
-        # equal.
-        verdicts = (
-            dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
-        )
+        verdicts: dict[str, bool | None] = {}
+        if new:
+            # Judging takes minutes, so it happens outside the lock. Two threads may judge the same pair. Both
+            # verdicts are equal.
+            verdicts = dict(zip(new, self._judge.entails(list(new.values())), strict=True))
         known = [(key, verdict) for key, verdict in verdicts.items() if verdict is not None]
         with self._lock, self._database:
             self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known)

@@ -67,7 +67,7 @@ def setting(name: str) -> float:
 
 
 def check_settings() -> None:
-    """Check all settings, so that a mistake is found before the first request."""
+    """Check all settings, so that a mistake is reported before the first request."""
     for name in DEFAULTS:
         setting(name)
 
@@ -77,8 +77,8 @@ class JudgeRequest:
     """A request to a judge.
 
     Args:
-        seed: seed of the first reply, for judges that take one (OpenAI's protocol); None sends none.
-        readings: how many replies are requested until one has a verdict; None for the environment's setting.
+        seed: seed of the first reply, for judges that take one (OpenAI's protocol). None sends none.
+        readings: how many replies are requested until one has a verdict, by default the environment's setting.
         system: the system message. For a judge that takes none, it stands before the prompt.
     """
 
@@ -124,7 +124,7 @@ class Judge:
         self._sender = Sender(client, Retries(TRIES, setting(WAIT), takes_any_reply=True))
         self._takes_system = takes_system
         self._readings = int(setting(READINGS))
-        # Locks are stored by digests, which are short: a judge gets thousands of long prompts.
+        # Locks are stored by digests, because these are short: a judge gets thousands of long prompts.
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def ask(self, request: JudgeRequest, repeat: int = 0) -> Reply:
@@ -190,7 +190,7 @@ class Judge:
             max_tokens=request.max_tokens,
             # With the same seed, a judge could only give the same reply again.
             seed=None if request.seed is None else request.seed + number + repeat,
-            # HELM's cache finds a reply by the raw request, which can be equal for two deployments.
+            # HELM's cache finds a reply by the raw request, and that can be equal for two deployments.
             random=f"{self.name}#{repeat}.{number}",
         )
         try:
@@ -213,16 +213,13 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     completion = result.completions[0] if result.completions else None
     is_cut = is_output_cut(result)
     if completion is None or not completion.text:
-        error = redact(result.error or "")
-        empty = (
-            f"the reply ended at the token limit before its answer; {MORE_TOKENS}"
-            if is_cut
-            else "the reply is empty"
-        )
-        return None, f"the reply cannot be used: {abbreviate(error)}" if error else empty
-    if not isinstance(
-        completion.text, str
-    ):  # HELM's clients pass on any JSON value in the place of the text
+        if result.error:
+            return None, f"the reply cannot be used: {abbreviate(redact(result.error))}"
+        if is_cut:
+            return None, f"the reply ended at the token limit before its answer; {MORE_TOKENS}"
+        return None, "the reply is empty"
+    # HELM's clients pass on any JSON value as the text.
+    if not isinstance(completion.text, str):
         return None, "the reply is not text"
     answer = answer_of(result)
     text = answer.text
@@ -274,7 +271,7 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
 
 
 def make_judge(name: str, client: Client) -> Judge:
-    """Return the judge of a deployment, which is asked through a client."""
+    """Return the judge of a deployment. It is asked through a client."""
     deployment = registry.get_model_deployment(name)
     model = deployment.model_name or name
     return Judge(
@@ -315,22 +312,22 @@ def ask_judges(
 ) -> list[dict[str, dict[str, Reply]]]:
     """Send all requests to every judge, and show the cost. Returns for each item the replies by judge and name."""
     spending = Spending({judge.name: _prices(judge) for judge in judges})
-    places = [
-        (number, judge, name)
-        for number, item in enumerate(requests)
-        for judge in judges
-        for name in item
-    ]
+    slots = []
+    by_item: list[dict[str, dict[str, Reply]]] = []
+    for number, item in enumerate(requests):
+        by_item.append({judge.name: {} for judge in judges})
+        for judge in judges:
+            slots += [(number, judge, name) for name in item]
     # A single item gets no bar, because an annotator judges one answer after the other during a run.
     bar = tqdm(
-        total=len(places),
+        total=len(slots),
         desc="judging",
         unit="questions",
         disable=None if len(requests) > 1 else True,
     )
 
-    def ask(place: tuple[int, Judge, str]) -> Reply:
-        number, judge, name = place
+    def ask(slot: tuple[int, Judge, str]) -> Reply:
+        number, judge, name = slot
         request = requests[number][name]
         reply = judge.ask(request, repeat)
         spending.add(judge.name, reply)
@@ -339,18 +336,15 @@ def ask_judges(
         return reply
 
     with bar, ThreadPoolExecutor(int(setting(PARALLEL))) as pool:
-        replies = list(pool.map(ask, places))
-    by_item: list[dict[str, dict[str, Reply]]] = [
-        {judge.name: {} for judge in judges} for _ in requests
-    ]
-    for (number, judge, name), reply in zip(places, replies, strict=True):
+        replies = list(pool.map(ask, slots))
+    for (number, judge, name), reply in zip(slots, replies, strict=True):
         by_item[number][judge.name][name] = reply
     _log_outcome(by_item, spending)
     return by_item
 
 
 def _prices(judge: Judge) -> Prices | None:
-    # A judge that HELM does not know cannot be asked, which its replies report.
+    # A judge that HELM does not know cannot be asked, and its replies report that.
     with suppress(registry.ModelDeploymentNotFoundError):
         return find_prices(judge.name)
     return None
@@ -359,13 +353,10 @@ def _prices(judge: Judge) -> Prices | None:
 def _log_outcome(by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending) -> None:
     if len(by_item) > 1:
         hlog(f"judges: {spending}")
-    errors = Counter(
-        (judge, reply.error)
-        for item in by_item
-        for judge, replies in item.items()
-        for reply in replies.values()
-        if reply.error
-    )
+    errors: Counter[tuple[str, str]] = Counter()
+    for item in by_item:
+        for judge, replies in item.items():
+            errors.update((judge, reply.error) for reply in replies.values() if reply.error)
     # Equal errors are logged once, because a judge that is gone would otherwise log thousands of equal lines.
     for (judge, error), times in errors.most_common(5):
         herror(f"judge {judge} gave no verdict on {times} questions: {error}")

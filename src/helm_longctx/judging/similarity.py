@@ -53,7 +53,7 @@ class EmbeddingModel(HubModel):
 
 
 def find_embedding_model(judge: str, official: str, needed: int) -> EmbeddingModel | None:
-    """Create the model of a `judge=` argument, or raise an `InputError`; None if similarity is not measured.
+    """Create the model of a `judge=` argument, or raise an `InputError`. Returns None if similarity is not measured.
 
     `auto` is the official model, if a GPU has `needed` free bytes. Others are `none`, a folder, `name` or
     `name@revision`.

@@ -353,43 +353,83 @@ def score_columns(
             yield ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
 
 
-def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
-    """Yield the tables of own boards for terminals, by length and context, with a column for each mean and each task.
+MOST_COLUMNS = 3
+"""Columns of scores that fit a terminal. If there are more, and fewer models, the models are the columns."""
 
-    The user's models come first by rank, then floors, then published models.
+
+def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
+    """Yield the tables of own boards for terminals, by length and context, with what the user has run.
+
+    The user's models come first by rank, then floors, then published models. Means and tasks that only published models
+    have are left out. Where there are many of them and few models, the models are the columns.
     """
     for board in own_boards(boards):
         for context, length in product(("full", "none"), board.lengths):
             models = _choose_models(board, length, context, published)
             if not models:
                 continue
-            own = [
-                model for model in models if model in board.own_models and not board.is_floor(model)
-            ]
-            folders = {model.rpartition("/")[0] for model in own}
-            # The models of one endpoint share the first part of their names, e.g. `my/`.
-            shared = f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
-            title = " ".join(
-                filter(None, (board.title, "closed book" * (context == "none"), label(length)))
-            )
-            about = f"{title}: scores in % (95 % intervals)" + (
-                f", models of {shared}" if shared else ""
-            )
-            categories = board.benchmark.entries
-            parts = board.table_parts(models, length, context)
-            # With a single category, the overall score is that category's.
-            if sum(category.averaged for category in categories.values()) < 2:
-                parts = [part for part in parts if part != OVERALL]
-            parts.sort(key=lambda part: part != OVERALL and part not in categories)
+            parts = _choose_parts(board, models, length, context)
             lines = [(model, context) for model in models]
             columns = list(score_columns(board, length, parts, lines, with_errata=True))
-            heads = [
-                Column("", is_number=False),
-                *(Column(_title_with_count(column)) for column in columns),
-            ]
-            names = [Cell(model.removeprefix(shared)) for model in models]
-            rows = list(zip(names, *(column.cells for column in columns), strict=True))
-            yield Table(f"scores-{board.file_name}", about, heads, rows)
+            shared = _shared_folder(board, models)
+            names = [model.removeprefix(shared) for model in models]
+            yield Table(
+                f"scores-{board.file_name}",
+                _describe_scores(board, length, context, shared),
+                *_arrange(names, columns),
+            )
+
+
+def _choose_parts(
+    board: Board, models: Sequence[str], length: int | None, context: str
+) -> list[str]:
+    """Return the means and tasks that a table shows: those in which one of the user's models has a score."""
+    categories = board.benchmark.entries
+    parts = board.table_parts(models, length, context)
+    # With a single category, the overall score is that category's.
+    if sum(category.averaged for category in categories.values()) < 2:
+        parts = [part for part in parts if part != OVERALL]
+    parts.sort(key=lambda part: part != OVERALL and part not in categories)
+    own = [model for model in models if model in board.own_models]
+
+    def is_run(part: str) -> bool:
+        results = [board.find(model, part, length, context) for model in own]
+        return any(result is not None and result.has_score for result in results)
+
+    run = [part for part in parts if is_run(part)]
+    return run or parts
+
+
+def _shared_folder(board: Board, models: Sequence[str]) -> str:
+    """Return the first part that the names of all own models share, as those of one endpoint do; else nothing."""
+    own = [model for model in models if model in board.own_models and not board.is_floor(model)]
+    folders = {model.rpartition("/")[0] for model in own}
+    return f"{folders.pop()}/" if len(folders) == 1 < len(own) else ""
+
+
+def _describe_scores(board: Board, length: int | None, context: str, shared: str) -> str:
+    parts = [board.title, "closed book" if context == "none" else "", label(length)]
+    title = " ".join(filter(None, parts))
+    about = f"{title}: scores in % (95 % intervals)"
+    return f"{about}, models of {shared}" if shared else about
+
+
+def _arrange(
+    names: Sequence[str], columns: Sequence[ScoreColumn]
+) -> tuple[list[Column], list[list[Cell]]]:
+    """Return the columns and the rows of a table of models and scores."""
+    heads = [Column(_title_with_count(column)) for column in columns]
+    if len(columns) <= max(MOST_COLUMNS, len(names)):
+        rows = []
+        for number, name in enumerate(names):
+            rows.append([Cell(name), *(column.cells[number] for column in columns)])
+        return [Column("", is_number=False), *heads], rows
+    rows = []
+    for head, column in zip(heads, columns, strict=True):
+        rows.append([Cell(head.title.replace("\n", " ")), *column.cells])
+    # A long name folds after its first part.
+    titles = [name.replace("/", "/\n", 1) for name in names]
+    return [Column("", is_number=False), *map(Column, titles)], rows
 
 
 def _title_with_count(column: ScoreColumn) -> str:

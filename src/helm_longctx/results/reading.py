@@ -346,6 +346,9 @@ class Result:
             return [(self, 1.0)]
         weighted = []
         for part in scored:
+            if not part.parts:
+                weighted.append((part, 1 / len(scored)))
+                continue
             for task, weight in part.weighted_tasks:
                 weighted.append((task, weight / len(scored)))
         return weighted
@@ -572,7 +575,8 @@ def published_results(
     Args:
         known: published scores that are there already, such as those in a suite. Equal ones are left out.
     """
-    parts = _PublishedParts(benchmark)
+    # Thousands of scores share what `_find_published_part` returns.
+    parts: dict[tuple[str, str, int | None], _PublishedPart] = {}
     intervals = {
         (result.model, result.entry, result.task, result.length): result.interval
         for result in known
@@ -582,7 +586,10 @@ def published_results(
     for row in benchmark.published() if rows is None else rows:
         model = f"{PUBLISHED}{row.model}"
         for task, score in row.scores.items():
-            part = parts.find(row.category, task, row.length)
+            place = (row.category, task, row.length)
+            if place not in parts:
+                parts[place] = _find_published_part(benchmark, *place)
+            part = parts[place]
             count = part.sample if row.samples is None else row.samples
             interval = _widest_interval(score, count)
             if intervals.get((model, part.entry, task, row.length)) == interval:
@@ -608,46 +615,34 @@ def published_results(
     return results
 
 
-class _PublishedParts:
-    """Finds what thousands of published scores share, once for each task and length."""
-
-    def __init__(self, benchmark: Benchmark):
-        self._benchmark = benchmark
-        self._entries = {category.name: entry for entry, category in benchmark.entries.items()}
-        self._parts: dict[tuple[str, str, int | None], _PublishedPart] = {}
-
-    def find(self, category: str, task: str, length: int | None) -> _PublishedPart:
-        """Return what the scores of a task, or of a whole category for an empty name, share at a length."""
-        key = (category, task, length)
-        if key not in self._parts:
-            self._parts[key] = self._find_part(*key)
-        return self._parts[key]
-
-    def _find_part(self, category: str, name: str, length: int | None) -> _PublishedPart:
-        entry = self._entries[category]
-        if name:
-            tasks: tuple[Task, ...] = (self._benchmark.task(name),)
-        else:
-            tasks = self._benchmark.entries[entry].tasks_at(length)
-        # The publication does not name the protocol of a model, so the smallest sample is used.
-        samples = [
-            min(task.sample(Settings(length, protocol=protocol)) for protocol in task.variants)
-            for task in tasks
-        ]
-        headline = tasks[0].headline if name else ()
-        names = [
-            MAIN_METRIC,
-            *([task_score(name)] if name else []),
-            *(headline if len(headline) == 1 else ()),
-        ]
-        judges = [task.official_judge for task in tasks if task.official_judge]
-        return _PublishedPart(
-            entry=entry,
-            tasks=tasks,
-            sample=sum(samples),
-            names=names,
-            judges=frozenset(judges),
-        )
+def _find_published_part(
+    benchmark: Benchmark, category: str, name: str, length: int | None
+) -> _PublishedPart:
+    """Return what the scores of a task, or of a whole category for an empty name, share at a length."""
+    entry = next(entry for entry, each in benchmark.entries.items() if each.name == category)
+    if name:
+        tasks: tuple[Task, ...] = (benchmark.task(name),)
+    else:
+        tasks = benchmark.entries[entry].tasks_at(length)
+    # The publication does not name the protocol of a model, so the smallest sample is used.
+    samples = [
+        min(task.sample(Settings(length, protocol=protocol)) for protocol in task.variants)
+        for task in tasks
+    ]
+    headline = tasks[0].headline if name else ()
+    names = [
+        MAIN_METRIC,
+        *([task_score(name)] if name else []),
+        *(headline if len(headline) == 1 else ()),
+    ]
+    judges = [task.official_judge for task in tasks if task.official_judge]
+    return _PublishedPart(
+        entry=entry,
+        tasks=tasks,
+        sample=sum(samples),
+        names=names,
+        judges=frozenset(judges),
+    )
 
 
 class _PublishedPart(NamedTuple):

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import zstandard
 from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS,
 )
@@ -35,6 +36,7 @@ from helm_longctx.runner.spool import (
     store_prompts,
 )
 from helm_longctx.runs.files import STATES, write_json
+from helm_longctx.runs.records import RECORDS
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.metric_names import nearest_depth
@@ -448,6 +450,10 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) 
         keys = prefixes.prefix_keys(request.text() for request in requests)
         store_prompts(folder, requests, prefixes.order_by_prefix(keys))
     write_json(folder / STATES, (request.written(request.state) for request in requests))
+    if spec.adapter_spec.method == ADAPTER_METHOD:
+        # The records have the same content, compressed.
+        with (folder / STATES).open("rb") as states, (folder / RECORDS).open("wb") as records:
+            zstandard.ZstdCompressor().copy_stream(states, records)
     tasks = {request.state.instance.sub_split for request in requests}
     results = RESULT_BYTES * len(requests) + TASK_BYTES * len(tasks) + RUN_BYTES
     return sum(path.stat().st_size for path in folder.iterdir()) + results

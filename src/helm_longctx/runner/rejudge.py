@@ -243,7 +243,8 @@ def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
         shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))
         for file_name, content in files.items():
             write_json(new / file_name, content)
-        write_records(new)
+        if STATES in files:
+            write_records(new)
         try:
             if target.exists():
                 target.rename(old)

@@ -10,8 +10,8 @@ benchmark. A benchmark's folder has the file `benchmark.yaml`:
     metrics     the arguments of `Metric`, by name; nothing for the metrics of all judges
     task        the arguments of `Task` that the tasks share, for `task_fields`
 
-The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl`, `outputs.py` and `proof.py` are found by their
-names. A line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a name that the benchmark's loader
+The files `published.csv`, `models.csv`, `protocols.yaml`, `errata.jsonl`, `outputs.py` and `proof.py` are recognized by
+their names. A line of `errata.jsonl` names questions by an `instance`, or by a `rule`: a name that the benchmark's loader
 gives to the examples that it finds to be wrong (`Example.errata`).
 """
 
@@ -46,9 +46,9 @@ class Erratum:
 
     Args:
         since: the day since which it is known.
-        instance: the name of the example; empty for a rule.
-        rule: the name that the loader gives to the examples with the error; empty for an instance.
-        length: the length at which the instance has the error; None for all.
+        instance: the name of the example. Empty for a rule.
+        rule: the name that the loader gives to the examples with the error. Empty for an instance.
+        length: the length at which the instance has the error. None for all.
     """
 
     task: str
@@ -69,13 +69,15 @@ class Erratum:
 def read_errata(package: str) -> tuple[Erratum, ...]:
     """Read `errata.jsonl` of a benchmark's package. Raises a `ValueError` with the number of a wrong line."""
     text = (resources.files(package) / ERRATA_FILE).read_text(encoding="utf-8")
-    return tuple(
-        _parse(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()
-    )
+    errata = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            errata.append(_parse(number, line))
+    return tuple(errata)
 
 
 def _parse(number: int, line: str) -> Erratum:
-    names = {each.name for each in fields(Erratum)}
+    names = {column.name for column in fields(Erratum)}
     try:
         row: Mapping[str, Any] = json.loads(line)
         if unknown := set(row) - names:
@@ -97,7 +99,7 @@ class Metric:
     """An official metric and its meaning.
 
     Args:
-        range: smallest and largest value; None for counts and for metrics without bounds in the official code.
+        range: smallest and largest value. None for counts and for metrics without bounds in the official code.
         success: whether each value is 0 or 1, so that repeats give pass@k.
     """
 
@@ -114,12 +116,12 @@ class Category:
     """Tasks that are run together and averaged.
 
     Args:
-        name: the last part of the run entry `<benchmark>_<name>`; empty if the benchmark has one category.
-        tasks: the published tasks, whose unweighted mean is the category's score. If some do not exist at a length, the
+        name: the last part of the run entry `<benchmark>_<name>`. Empty if the benchmark has one category.
+        tasks: the published tasks. Their unweighted mean is the category's score. If some do not exist at a length, the
             score is the mean of the others.
-        variants: further tasks, which run only if the entry names them, and which are in no mean.
+        variants: further tasks that run only if the entry names them. They are in no mean.
         averaged: whether the category is a column of the published tables.
-        judge: the annotator that judges the answers, as `module.Class`; empty if none does.
+        judge: the annotator that judges the answers, as `module.Class`. Empty if none does.
     """
 
     name: str
@@ -138,7 +140,7 @@ class Category:
 
     @cached_property
     def needs_path(self) -> bool:
-        """Whether the questions are in the user's own files, which the argument `path` names."""
+        """Whether the questions are in the user's own files, named by the argument `path`."""
         return any("path" in task.arguments for task in self.tasks)
 
     def tasks_at(self, length: int | None) -> tuple[Task, ...]:
@@ -162,7 +164,7 @@ class Evidence:
     Args:
         what: what it says, in a few words.
         read: the day on which it was read, YYYY-MM-DD.
-        address: where it stands; empty for material that a search by content found without its address.
+        address: where it stands. Empty for material that a search by content found without its address.
     """
 
     what: str
@@ -175,16 +177,16 @@ class Terms:
     """What a publisher says about data, and what is known of its faults.
 
     Args:
-        size: size of the download, as text such as `36 MB`; empty if it is not known.
+        size: size of the download, as text such as `36 MB`. Empty if it is not known.
         faults: known wrong keys and other faults, a sentence each.
-        seen: the day on which `helm-longctx fetch --check` found that a row has the loaders' columns; empty if we never
+        seen: the day on which `helm-longctx fetch --check` saw that a row has the loaders' columns. Empty if we never
             saw the data of a hub.
         unseen: what of the data we never read, so that the loader follows other descriptions; a sentence.
         gated: whether access needs a login and the publisher's consent.
         rows: the number of rows in words, where the sources do not state it.
-        changed: the day on which the publisher changed the files to what is pinned, YYYY-MM-DD; empty if it is not
-            known. Numbers of an earlier day were made with other files.
-        evidence: what in public material says that the pinned files are the right ones; empty if nothing is known.
+        changed: the day on which the publisher changed the files to what is pinned, YYYY-MM-DD, if it is known.
+            Numbers of an earlier day were made with other files.
+        evidence: what in public material says that the pinned files are the right ones. Empty if nothing is known.
     """
 
     license: str
@@ -205,26 +207,37 @@ def read_published(
 
     Its columns are `model`, `score`, and if there are lengths `length`. Scores of tasks have a column `task`, scores of
     several categories a column `category`, and scores of another number of questions than the tasks have a column
-    `samples`, which is 0 where the number is not known. A column `scorer` names the scorer of tasks that have several.
+    `samples`, with 0 where the number is not known. A column `scorer` names the scorer of tasks that have several.
 
     Args:
         categories: all categories of the benchmark, if it has several.
         best: the best score in the file, which becomes 1.
     """
-    names = {task.name: category.name for category in categories for task in category.tasks}
+    category_of_task: dict[str, str] = {}
+    for category in categories:
+        category_of_task |= {task.name: category.name for task in category.tasks}
     results: dict[tuple[str, str, int | None, int | None, str], dict[str, float]]
     results = defaultdict(dict)
     for row in read_table(package, "published.csv"):
         task = row.get("task", "")
         length = parse_length(row["length"]) if "length" in row else None
-        category = row.get("category") or names.get(task, "")
+        category_name = row.get("category") or category_of_task.get(task, "")
         samples = int(row["samples"]) if row.get("samples") else None
-        scorer = row.get("scorer", "")
-        results[row["model"], category, length, samples, scorer][task] = float(row["score"]) / best
-    return tuple(
-        Published(model, category, length, scores, samples=samples, scorer=scorer)
-        for (model, category, length, samples, scorer), scores in results.items()
-    )
+        key = (row["model"], category_name, length, samples, row.get("scorer", ""))
+        results[key][task] = float(row["score"]) / best
+    published = []
+    for (model, category_name, length, samples, scorer), scores in results.items():
+        published.append(
+            Published(
+                model,
+                category_name,
+                length,
+                scores,
+                samples=samples,
+                scorer=scorer,
+            )
+        )
+    return tuple(published)
 
 
 @dataclass(frozen=True)
@@ -236,19 +249,18 @@ class Benchmark:
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
         comparability: a number that is raised when our code gives other scores; part of every run spec. The README in
             the benchmark's folder lists the reasons.
-        task_argument: the run-entry argument that selects a task; not a key of HELM's `RUN_EXPANDERS`.
-        axis: what the lengths count; None if the benchmark has no lengths.
-        protocols: loads the reported protocols, which say how published numbers of model releases were measured.
+        task_argument: the run-entry argument that selects a task, but not a key of HELM's `RUN_EXPANDERS`.
+        axis: what the lengths count. None if the benchmark has no lengths.
+        protocols: loads the reported protocols: how published numbers of model releases were measured.
         floors: the published models that need no understanding, such as random guesses. They are not ranked.
-        sweeps: tasks that differ in one property, over which pages have curves.
-        effective_score: the score below which the publication calls a length not effective; None if it has no such
-            score.
-        overall: the publication's name of the mean over all averaged categories; empty if there is no such mean.
+        sweeps: tasks that differ in one property. Pages have curves over it.
+        effective_score: the score below which the publication calls a length not effective, if it has one.
+        overall: the publication's name of the mean over all averaged categories. Empty if there is no such mean.
         judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
-            `module.function`; empty if there are none.
+            `module.function`. Empty if there are none.
         data: the terms of the data, by the address of the publisher's page (`tasks/data_cards.py`).
-        outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
-        proof: the `Proof` of published outputs with printed scores, as `module.NAME`; empty if there is none.
+        outputs: the `OutputReader` of the official code's files, as `module.NAME`. Empty if there is none.
+        proof: the `Proof` of published outputs with printed scores, as `module.NAME`. Empty if there is none.
         category_argument: the argument of a run entry with the benchmark's name that selects a category, such as
             `language`: `oneruler:language=de` is `oneruler_de`. Empty if there is no such run entry.
     """
@@ -282,28 +294,27 @@ class Benchmark:
     @cached_property
     def entries(self) -> dict[str, Category]:
         """The category of each run-entry name."""
-        return {
-            "_".join(filter(None, (self.name, category.name))): category
-            for category in self.categories
-        }
+        entries = {}
+        for category in self.categories:
+            name = f"{self.name}_{category.name}" if category.name else self.name
+            entries[name] = category
+        return entries
 
     @property
     def shown_entries(self) -> list[str]:
         """The run entries as lists show them: one for each category, or one whose argument selects the category."""
-        return (
-            [f"{self.name}:{self.category_argument}=…"]
-            if self.category_argument
-            else list(self.entries)
-        )
+        if self.category_argument:
+            return [f"{self.name}:{self.category_argument}=…"]
+        return list(self.entries)
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
         """All tasks, each once."""
-        rows = (
-            task for category in self.categories for task in (*category.tasks, *category.variants)
-        )
         # By name, because a task can be in several categories. A dictionary keeps the order of the table.
-        return tuple({task.name: task for task in rows}.values())
+        tasks: dict[str, Task] = {}
+        for category in self.categories:
+            tasks |= {task.name: task for task in (*category.tasks, *category.variants)}
+        return tuple(tasks.values())
 
     def task(self, name: str) -> Task:
         """Find a task by name. Raises a `KeyError` if the benchmark has no task of that name."""
@@ -320,7 +331,8 @@ class Benchmark:
     @cached_property
     def lengths(self) -> list[int]:
         """All lengths at which some task has a size, ascending."""
-        return sorted({length for task in self.tasks for length in task.sizes})
+        sizes: set[int] = set()
+        return sorted(sizes.union(*(task.sizes for task in self.tasks)))
 
     def lengths_of(self, task: Task) -> list[int]:
         """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
@@ -331,12 +343,12 @@ class Benchmark:
         """Return the run entry that asks the benchmark's own questions in place of a task's generated ones.
 
         Returns:
-            A text such as `helmet_recall:length=8k`; an empty one if the benchmark has no such questions.
+            A text such as `helmet_recall:length=8k`, or an empty one if the benchmark has no such questions.
         """
         if not task.official_task:
             label = "" if length is None else f":length={length_label(length)}"
             return f"{entry}{label}" if task.paths(length) else ""
-        official = next(each for each in self.tasks if each.argument == task.official_task)
+        official = next(other for other in self.tasks if other.argument == task.official_task)
         lengths = self.lengths_of(official)
         nearest = length if length in lengths else min(lengths, default=None)
         at = "" if nearest is None else f",length={length_label(nearest)}"
@@ -378,14 +390,21 @@ def read_benchmark(
     """Make the benchmark of a package from its files. Metrics and terms are added; `further` replaces arguments."""
     folder = resources.files(package)
     about = {name: value for name, value in _read(package).items() if name != "task"}
-    own = [
-        OF_JUDGES[name] if each is None else Metric(name, **_with_tuples(each))
-        for name, each in about.pop("metrics", {}).items()
-    ]
+    own = []
+    for name, description in about.pop("metrics", {}).items():
+        if description is None:
+            own.append(OF_JUDGES[name])
+        else:
+            own.append(Metric(name, **_with_tuples(description)))
     terms = {address: _read_terms(card) for address, card in about.pop("data", {}).items()}
-    repository, _, commit = about["revision"].partition("@")
     axis: dict[str, Any] = {**about.pop("axis", {})}
     axis |= {name: parse_length(axis[name]) for name in ("shortest", "longest") if name in axis}
+    repository, _, commit = about["revision"].partition("@")
+    arguments: dict[str, Any] = {"url": f"https://github.com/{repository}/tree/{commit}"}
+    arguments |= _with_tuples(about)
+    arguments["axis"] = Axis(**axis) if axis else None
+    arguments["data"] = {**terms, **(data or {})}
+    arguments["metrics"] = (*own, *metrics)
     # A report asks for the published results several times.
     published = cache(further.get("published") or partial(read_published, package, categories))
     if "published" in further:
@@ -393,29 +412,22 @@ def read_benchmark(
     readers: dict[str, tuple[str, Callable[[], Any]]] = {
         "published": ("published.csv", published),
         "models": ("models.csv", partial(read_models, package)),
-        "protocols": (
-            "protocols.yaml",
-            partial(read_protocols, package, published),
-        ),
-        "errata": ("errata.jsonl", partial(read_errata, package)),
+        "protocols": ("protocols.yaml", partial(read_protocols, package, published)),
+        "errata": (ERRATA_FILE, partial(read_errata, package)),
     }
-    return Benchmark(
-        **{"url": f"https://github.com/{repository}/tree/{commit}", **_with_tuples(about)}
-        | {
-            "axis": Axis(**axis) if axis else None,
-            "data": terms | {**(data or {})},
-            "metrics": (*own, *metrics),
-        }
-        | {name: read for name, (file, read) in readers.items() if (folder / file).is_file()}
-        | {"outputs": f"{package}.outputs.READER" if (folder / "outputs.py").is_file() else ""}
-        | {"proof": f"{package}.proof.PROOF" if (folder / "proof.py").is_file() else ""}
-        | {"categories": tuple(categories), **further}
-    )
+    for name, (file, read) in readers.items():
+        if (folder / file).is_file():
+            arguments[name] = read
+    for name, attribute in (("outputs", "READER"), ("proof", "PROOF")):
+        has_module = (folder / f"{name}.py").is_file()
+        arguments[name] = f"{package}.{name}.{attribute}" if has_module else ""
+    arguments["categories"] = tuple(categories)
+    return Benchmark(**{**arguments, **further})
 
 
 def _read_terms(card: Mapping[str, Any]) -> Terms:
     """Read what `benchmark.yaml` says about the data of a publisher."""
-    evidence = tuple(Evidence(**each) for each in card.get("evidence", ()))
+    evidence = tuple(Evidence(**row) for row in card.get("evidence", ()))
     return Terms(**{**_with_tuples(card), "evidence": evidence})
 
 

@@ -8,7 +8,7 @@ enough to look up the words, or longer texts between two such spaces. The counts
 text, without special tokens.
 
 The counts are the same because a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary
-contains a letter followed by a space, no merge can cross such a place, whatever the text around it is. The same holds
+contains a letter followed by a space, no merge can cross such a boundary, whatever the text around it is. The same holds
 for numbers and hyphens. If a tokenizer's vocabulary or components do not allow that (`PieceTokenizer.is_local`), each
 text is counted as a whole.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class CountTokens(Protocol):
-    """Counts the tokens of a text, which can be given in parts."""
+    """Counts the tokens of a text. It can be given in parts."""
 
     def __call__(self, *texts: str) -> int:
         """Return the number of tokens of the texts joined by spaces. Texts that come again are counted fastest."""
@@ -55,7 +55,7 @@ LARGEST_GROUP = 3
 """Digits that pre-tokenizers put into a group, where they group digits at all."""
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
-"""Tokens of single bytes, which no merge makes."""
+"""Tokens of single bytes. No merge makes them."""
 
 _GRAPHIC = frozenset(chr(code) for code in range(ord("!"), ord("~") + 1))
 
@@ -65,7 +65,7 @@ _SPACES = " Ġ▁"
 _ZEROS = str.maketrans(digits, "0" * len(digits))
 
 CUT = "9"
-"""Replaces each token of a number, and marks other places where a text is split. The text has no other digits then."""
+"""Replaces each token of a number, and marks other points at which a text is split. The text has no other digits then."""
 
 _SPACE = re.compile(" (?<=[!-~] )")
 """A space at which a text can be split, because no token can cross it."""
@@ -83,7 +83,7 @@ def make_counter(tokenizer: Any) -> CountTokens:
     if getattr(tokenizer, "is_fast", False):
         return make_counter(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "encode_ordinary_batch"):
-        # Bytes that are not text by themselves become U+FFFD. This hides no place, because places consist of ASCII.
+        # Bytes that are not text by themselves become U+FFFD. This hides no boundary, because those consist of ASCII.
         vocabulary = [token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()]
         return _count_words(
             lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts], vocabulary
@@ -95,40 +95,33 @@ def make_counter(tokenizer: Any) -> CountTokens:
     pieces = PieceTokenizer(tokenizer)
     model = pieces.tokenizer.model
     # Unknown characters next to each other can become one token, wherever a text is split.
-    if (
-        not pieces.only_merges
-        or not pieces.is_local
-        or (model.fuse_unk and not model.byte_fallback)
-    ):
+    joins_unknown = pieces.only_merges and model.fuse_unk and not model.byte_fallback
+    if not pieces.only_merges or not pieces.is_local or joins_unknown:
         return lambda *texts: len(pieces.encode(" ".join(texts)))
-    # Added tokens are found in a text before anything is merged.
+    # Added tokens are recognized in a text before anything is merged.
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    return _count_words(
-        lambda texts: [
-            *map(len, pieces.tokenizer.encode_batch_fast(texts, add_special_tokens=False))
-        ],
-        [
-            token
-            for token in tokenizer.get_vocab()
-            if token not in added and not _BYTE.fullmatch(token)
-        ],
-        added,
-    )
+    merged = [token for token in tokenizer.get_vocab() if token not in added]
+    vocabulary = [token for token in merged if not _BYTE.fullmatch(token)]
+
+    def encode(texts: Sequence[str]) -> list[int]:
+        encodings = pieces.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return list(map(len, encodings))
+
+    return _count_words(encode, vocabulary, added)
 
 
 def _count_words(
     encode: Encode, vocabulary: Collection[str], added: Collection[str] = ()
 ) -> CountTokens:
-    """Count texts by their words, if the vocabulary of merges allows it; no token of `added` is split."""
+    """Count texts by their words, if the vocabulary of merges allows it. No token of `added` is split."""
     pairs = {pair for pair in {*pairwise("\0".join(vocabulary))} if "\0" not in pair}
     if not pairs.isdisjoint(product(_GRAPHIC, _SPACES)):
         return lambda *texts: encode([" ".join(texts)])[0]
-    group = (
-        _group_digits(vocabulary, encode)
-        if all((a in digits) == (b in digits) for a, b in pairs)
-        else 0
-    )
-    return _WordCounter(encode, group, pairs.isdisjoint(product(ascii_letters, "-")), added).count
+    group = 0
+    if all((first in digits) == (second in digits) for first, second in pairs):
+        group = _group_digits(vocabulary, encode)
+    splits_compounds = pairs.isdisjoint(product(ascii_letters, "-"))
+    return _WordCounter(encode, group, splits_compounds, added).count
 
 
 class _WordCounter:
@@ -180,19 +173,15 @@ class _WordCounter:
     def _count_new(self, words: Sequence[str], distinct: Sequence[str]) -> int:
         """Count words that are not remembered, and remember those that are likely to come again."""
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
-        usual = {
-            word
-            for word in distinct
-            if len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()
-        }
-        # A text of several words is counted by its words, which other texts have, too.
+        usual = {word for word in distinct if _is_usual(word)}
+        # A text of several words is counted by its words, because other texts have them, too.
         longer = {text: _SPACE.split(text) for text in usual if " " in text}
         single = (usual - longer.keys()).union(*longer.values()).difference(self._words)
         self._remember(self._words, dict.fromkeys(single, "a "))
-        self._add(
-            self._words,
-            {text: sum(map(self._words.__getitem__, words)) for text, words in longer.items()},
-        )
+        sums = {}
+        for text, parts in longer.items():
+            sums[text] = sum(map(self._words.__getitem__, parts))
+        self._add(self._words, sums)
         total, rare = _look_up(self._words, words)
         if rare:
             total += self._count_parts(rare) if self._group else self._count_whole(rare)
@@ -221,25 +210,30 @@ class _WordCounter:
     def _remember(self, sizes: dict[str, int], firsts: Mapping[str, str]) -> None:
         """Tokenize texts, each after `firsts[text]`, and remember their tokens without the tokens of the first
         character."""
-        found = self._encode([first + text for text, first in firsts.items()]) if firsts else []
+        if not firsts:
+            return
+        counts = self._encode([first + text for text, first in firsts.items()])
         before = (self._before[first[0]] for first in firsts.values())
-        self._add(sizes, dict(zip(firsts, map(sub, found, before), strict=True)))
+        self._add(sizes, dict(zip(firsts, map(sub, counts, before), strict=True)))
 
     def _add(self, sizes: dict[str, int], new: Mapping[str, int]) -> None:
         sizes.update(new)
         self._bytes += sum(map(len, new)) + ENTRY * len(new)
 
 
+def _is_usual(word: str) -> bool:
+    """Whether a word is likely to come again."""
+    return len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()
+
+
 def _look_up(sizes: Mapping[str, int], texts: Sequence[str]) -> tuple[int, list[str]]:
     """Return the sum of the sizes of those texts that have one, and the other texts."""
     # Up to a hundred thousand texts are looked up without a loop in Python.
-    found = [*map(sizes.get, texts)]
-    new = (
-        [text for text, size in zip(texts, found, strict=True) if size is None]
-        if None in found
-        else []
-    )
-    return sum(filter(None, found)), new
+    known = [*map(sizes.get, texts)]
+    total = sum(filter(None, known))
+    if None not in known:
+        return total, []
+    return total, [text for text, size in zip(texts, known, strict=True) if size is None]
 
 
 def _join_open(texts: Sequence[str]) -> list[str]:
@@ -259,15 +253,16 @@ def _group_digits(vocabulary: Collection[str], encode: Encode) -> int:
     longest = max(map(len, re.findall("[0-9]+", " ".join(vocabulary))), default=1)
     if longest > LARGEST_GROUP:
         return 0
-    rng, (before,) = Random(0), encode(["a"])
-    numbers = [
-        "".join(number)
-        for length in range(1, longest + 1)
-        for number in product(digits, repeat=length)
-    ]
+    rng = Random(0)
+    (before,) = encode(["a"])
+    numbers = []
+    for length in range(1, longest + 1):
+        numbers += ["".join(number) for number in product(digits, repeat=length)]
     numbers += ["".join(rng.choices(digits, k=rng.randint(1, 12))) for _ in range(200)]
     groups = [before - len(number) // -longest for number in numbers]
-    return longest if encode([f"a{number}" for number in numbers]) == groups else 0
+    if encode([f"a{number}" for number in numbers]) != groups:
+        return 0
+    return longest
 
 
 class Codec(NamedTuple):
@@ -348,7 +343,7 @@ ESTIMATE = TokenCounter("estimate", lambda texts: [estimate_llama2_tokens(text) 
 
 
 def read_token_counter(name: str, file: Path) -> TokenCounter:
-    """Make a counter from a saved tokenizer (`tokenizer.json`), which counts in parallel, without the GIL."""
+    """Make a counter from a saved tokenizer (`tokenizer.json`), counting in parallel, without the GIL."""
     tokenizer = read_tokenizer(file)
     return TokenCounter(
         name,
@@ -382,12 +377,15 @@ class TextCutter:
         """
         # The keys are digests. Texts as keys would keep whole books in memory.
         keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
-        new = {
-            key: text for key, text in zip(keys, texts, strict=True) if key not in self._measures
-        }
+        new = {}
+        for key, text in zip(keys, texts, strict=True):
+            if key not in self._measures:
+                new[key] = text
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = pool.map(lambda text: self._tokenizer.read(text, self._measure), new.values())
-            self._measures.update(zip(new, found, strict=True))
+            measures = pool.map(
+                lambda text: self._tokenizer.read(text, self._measure), new.values()
+            )
+            self._measures.update(zip(new, measures, strict=True))
         return [self._measures[key] for key in keys]
 
     def _measure(self, text: LongText) -> tuple[int, int | None]:

@@ -47,7 +47,7 @@ class DataCard:
             other data.
         unseen: what of the data was never read for this package, and what the loaders follow instead; a sentence.
         gated: whether access needs a login and the publisher's consent.
-        rows: the numbers of rows that a fetch or the data card expects, in words; empty if they are not known.
+        rows: the numbers of rows that a fetch or the data card expects, in words, if they are known.
         evidence: what in public material says that the pinned files are the right ones.
         checks: the values with which content is compared, or who states them.
     """
@@ -70,7 +70,7 @@ class DataCard:
 
 
 def make_cards(benchmark: Benchmark) -> list[DataCard]:
-    """Return a card for each publisher of a benchmark's data; none if all its data is generated or the user's own."""
+    """Return a card for each publisher of a benchmark's data, so none if all of it is generated or the user's own."""
     cards: dict[str, DataCard] = {}
     splits: dict[str, dict[str, int]] = defaultdict(dict)
     for task, time, source in _list_sources(benchmark):
@@ -95,14 +95,13 @@ def make_cards(benchmark: Benchmark) -> list[DataCard]:
             ),
         )
         splits[origin.page] |= _count_rows(source)
-        found = (
+        for known, values in (
             (card.revisions, [origin.revision]),
             (card.checks, [origin.check]),
             (card.times, [time]),
             (card.tasks, [task.name]),
             (card.files, source.paths),
-        )
-        for known, values in found:
+        ):
             known += [value for value in values if value not in known]
     for page, card in cards.items():
         card.rows = card.rows or _describe_rows(splits[page])
@@ -165,36 +164,26 @@ def find_origin(source: Source) -> Origin:
             check = f"SHA-256 {source.sha256}" if source.sha256 else HUB_CHECK
             return Origin(_HUB_PAGE + source.repo, source.commit[:7] or NEWEST, check)
         case HubFile():
-            page = (
-                _HUB_PAGE + source.repo
-                if source.kind == "dataset"
-                else f"https://huggingface.co/{source.repo}"
-            )
+            page = f"https://huggingface.co/{source.repo}"
+            if source.kind == "dataset":
+                page = _HUB_PAGE + source.repo
             check = f"SHA-256 {source.sha256}" if source.sha256 else HUB_CHECK
             return Origin(page, source.commit[:7] or NEWEST, check)
         case HubRows():
             return Origin(_HUB_PAGE + source.repo, source.commit[:7], HUB_CHECK)
         case RepositoryFolder():
-            return Origin(
-                f"https://github.com/{source.repo}", source.commit[:7], f"git tree {source.tree}"
-            )
+            page = f"https://github.com/{source.repo}"
+            return Origin(page, source.commit[:7], f"git tree {source.tree}")
         case WheelFile():
-            return Origin(
-                f"https://pypi.org/project/{source.project}/",
-                source.version,
-                f"SHA-256 {source.sha256}",
-            )
+            page = f"https://pypi.org/project/{source.project}/"
+            return Origin(page, source.version, f"SHA-256 {source.sha256}")
         case SentenceModel():
-            return Origin(
-                f"https://pypi.org/project/{source.project}/",
-                source.version,
-                "SHA-256 of each file",
-            )
+            page = f"https://pypi.org/project/{source.project}/"
+            return Origin(page, source.version, "SHA-256 of each file")
         case BucketFile():
             page = f"https://console.cloud.google.com/storage/browser/{source.bucket}"
-            return Origin(
-                page, "the newest generation at the download, which is recorded", "the bucket's MD5"
-            )
+            revision = "the newest generation at the download, which is recorded"
+            return Origin(page, revision, "the bucket's MD5")
         case PinnedFile():
             return _of_address(source.url, f"SHA-256 {source.sha256}")
         case WebFile():
@@ -204,7 +193,7 @@ def find_origin(source: Source) -> Origin:
 
 
 def _list_digests(digests: Iterable[str]) -> str:
-    """Return digests as a text; empty if there are none."""
+    """Return digests as a text. Without any, it is empty."""
     return ", ".join(f"SHA-256 {digest}" for digest in digests)
 
 

@@ -47,7 +47,7 @@ class Shape(NamedTuple):
     Args:
         entry: the run entry.
         source: the source.
-        columns: the columns that were found, each with its type.
+        columns: the columns of the row, each with its type.
         result: "same"; "differs" for other columns, types, digests or numbers of rows, and for a row that the loader
             refuses; "vanished" for a file or repository that does not exist; "gated" for one that needs a login; "not
             read" for another failure, or if no row can be read by itself; "one row" if the loader needs more than the
@@ -66,13 +66,13 @@ class RepositoryState(NamedTuple):
     """How a repository's newest commit compares with the pinned one.
 
     Args:
-        pin: the pinned commit; empty if none is.
-        head: the newest commit; empty if the repository was not read.
+        pin: the pinned commit. Empty if none is.
+        head: the newest commit. Empty if the repository was not read.
         result: "same"; "newer" if only other files changed since the pin; "changed" if files that are read changed;
             "unpinned"; "moved" to another name; "gated" if it is, and the data card does not say so, or the other way
             round; "vanished"; "not read".
         about: what changed, in words.
-        todo: what a release manager has to do; empty for nothing.
+        todo: what a release manager has to do. Empty for nothing.
     """
 
     page: str
@@ -104,10 +104,13 @@ class DataCheck:
 
     @property
     def has_passed(self) -> bool:
-        """Whether nothing was found that makes the exit status 1."""
-        return not any(
-            shape.result in FAILING or self.is_newly_gated(shape) for shape in self.shapes
-        ) and not any(state.result in FAILING_STATES for state in self.repositories)
+        """Whether nothing makes the exit status 1."""
+        has_failing_shape = any(map(self._fails, self.shapes))
+        states = {state.result for state in self.repositories}
+        return not has_failing_shape and states.isdisjoint(FAILING_STATES)
+
+    def _fails(self, shape: Shape) -> bool:
+        return shape.result in FAILING or self.is_newly_gated(shape)
 
     def is_newly_gated(self, shape: Shape) -> bool:
         """Whether a file needs a login, and the data card does not say so."""
@@ -116,55 +119,49 @@ class DataCheck:
     @property
     def passed_pages(self) -> list[str]:
         """The publishers' pages of which at least one row was compared and nothing failed."""
-        compared = {
-            self.pages.get(shape.source, "") for shape in self.shapes if shape.result == "same"
-        }
-        failed = {
-            self.pages.get(shape.source, "")
-            for shape in self.shapes
-            if shape.result in FAILING or self.is_newly_gated(shape)
-        }
-        failed |= {state.page for state in self.repositories if state.result in FAILING_STATES}
+        compared = set()
+        failed = {state.page for state in self.repositories if state.result in FAILING_STATES}
+        for shape in self.shapes:
+            page = self.pages.get(shape.source, "")
+            if shape.result == "same":
+                compared.add(page)
+            if self._fails(shape):
+                failed.add(page)
         return sorted(compared - failed - {""})
 
     @property
     def notes(self) -> list[str]:
         """What is worth knowing and asks for nothing, a line for each repository."""
-        return [
-            f"{state.page}: {state.about}"
-            for state in self.repositories
-            if state.about and not state.todo
-        ]
+        about = [state for state in self.repositories if state.about and not state.todo]
+        return [f"{state.page}: {state.about}" for state in about]
 
     @property
     def todo(self) -> list[str]:
         """What a release manager has to do, a line for each file or repository."""
-        lines = {
-            f"{shape.source}: {shape.why or shape.result}; {SHAPE_TODO[shape.result]}": None
-            for shape in self.shapes
-            if shape.result in FAILING or self.is_newly_gated(shape)
-        }
-        lines |= {
-            f"{state.page}: {state.about + '; ' if state.about else ''}{state.todo}": None
-            for state in self.repositories
-            if state.todo
-        }
-        return [*lines]
+        lines = []
+        for shape in filter(self._fails, self.shapes):
+            reason = shape.why or shape.result
+            lines.append(f"{shape.source}: {reason}; {SHAPE_TODO[shape.result]}")
+        for state in self.repositories:
+            if state.todo:
+                about = f"{state.about}; " if state.about else ""
+                lines.append(f"{state.page}: {about}{state.todo}")
+        return list(dict.fromkeys(lines))
 
 
 def check_data(entries: Iterable[Entry]) -> DataCheck:
     """Check the data of run entries over the network."""
     entries = [*entries]
     sources = _find_sources(entries)
-    benchmarks = {entry.benchmark.name: entry.benchmark for entry in entries}.values()
-    gated = frozenset(
-        page for benchmark in benchmarks for page, terms in benchmark.data.items() if terms.gated
-    )
+    gated: set[str] = set()
+    for entry in entries:
+        terms_by_page = entry.benchmark.data
+        gated |= {page for page, terms in terms_by_page.items() if terms.gated}
     pages = {source.label: find_origin(source).page for source in sources}
     return DataCheck(
         shapes=[*check_shapes(entries)],
-        repositories=[*check_repositories(sources, gated)],
-        gated=gated,
+        repositories=[*check_repositories(sources, frozenset(gated))],
+        gated=frozenset(gated),
         pages=pages,
     )
 
@@ -182,7 +179,7 @@ def _find_sources(entries: Iterable[Entry]) -> list[Source]:
 def check_shapes(entries: Iterable[Entry]) -> Iterator[Shape]:
     """Read a row of each source of run entries over the network, and give it to the loaders."""
     seen: set[tuple[str, ...]] = set()
-    # Many tasks can name a source, whose digests and numbers of rows are compared once.
+    # Many tasks can name a source. Its digests and numbers of rows are compared once.
     compared: dict[tuple[str, ...], Finding] = {}
     for entry in entries:
         for task in entry.tasks:
@@ -275,7 +272,7 @@ def _classify(error: Exception) -> Literal["vanished", "gated", "not read"]:
         RevisionNotFoundError,
     )
 
-    # A gated repository is also one that was not found, so it is asked for first.
+    # The error for a gated repository is also one for a missing repository, so it is asked for first.
     if isinstance(error, GatedRepoError):
         return "gated"
     if isinstance(error, EntryNotFoundError | RepositoryNotFoundError | RevisionNotFoundError):
@@ -319,7 +316,7 @@ class Look(NamedTuple):
 
     Args:
         name: its present name, `owner/name`.
-        newer: number of commits since the pin; None if the pin is not among the commits, or nothing is pinned.
+        newer: number of commits since the pin. None if the pin is not among the commits, or nothing is pinned.
         changed: the files that changed since the pin.
     """
 
@@ -336,23 +333,22 @@ def _look_at_hub(pin: Pin) -> Look:
     api = HfApi()
     kind = "model" if pin.kind == "model" else "dataset"
     head = api.repo_info(pin.repo, repo_type=kind, files_metadata=True, timeout=TIMEOUT)
-    commit = head.sha or ""
+    newest = head.sha or ""
     newer = None
     changed: set[str] = set()
-    if pin.commit and pin.commit != commit:
-        commits = [each.commit_id for each in api.list_repo_commits(pin.repo, repo_type=kind)]
+    if pin.commit and pin.commit != newest:
+        commits = [commit.commit_id for commit in api.list_repo_commits(pin.repo, repo_type=kind)]
         newer = commits.index(pin.commit) if pin.commit in commits else None
         pinned = api.repo_info(
             pin.repo, repo_type=kind, revision=pin.commit, files_metadata=True, timeout=TIMEOUT
         )
         before = _content_ids(pinned)
         after = _content_ids(head)
-        changed = {
-            name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
-        }
+        names = before.keys() | after.keys()
+        changed = {name for name in names if before.get(name) != after.get(name)}
     return Look(
         name=head.id or pin.repo,
-        head=commit,
+        head=newest,
         is_gated=bool(getattr(head, "gated", False)),
         newer=newer,
         changed=tuple(sorted(changed)),

@@ -71,9 +71,8 @@ class Script:
 
     def tokens(self, draw: Draw) -> int:
         """Count the tokens of a completion prompt and the output."""
-        before, after = (
-            self.template.render({**draw.fields, "context": CUT}).text("completion").split(CUT)
-        )
+        prompt = self.template.render({**draw.fields, "context": CUT})
+        before, after = prompt.text("completion").split(CUT)
         texts = [*draw.context]
         texts[0] = before + texts[0]
         texts[-1] += after
@@ -135,10 +134,15 @@ def make_example(
 ) -> Example:
     """Make the example of a sample. `evidence` is the start of its only piece, from which the depth follows."""
     context = draw.all_fields["context"]
-    place = -1 if evidence is None else context.find(evidence)
-    depth = place / len(context) if place >= 0 else None
+    start = -1 if evidence is None else context.find(evidence)
+    depth = start / len(context) if start >= 0 else None
     return Example(
-        f"{task.name}-{number}", draw.all_fields, draw.answers, "official", depth=depth, group=group
+        f"{task.name}-{number}",
+        draw.all_fields,
+        draw.answers,
+        "official",
+        depth=depth,
+        group=group,
     )
 
 
@@ -149,7 +153,9 @@ Samples = Callable[[Script], Iterator[Draw]]
 def cut_ends(text: str) -> list[str]:
     """Cut off the first and the last word of a text, since other text is joined to them."""
     start, *rest = text.split(" ", 1)
-    return [start, *(part for text in rest for part in text.rsplit(" ", 1))]
+    if not rest:
+        return [start]
+    return [start, *rest[0].rsplit(" ", 1)]
 
 
 def join_texts(texts: Iterable[Sequence[str]], separator: str) -> list[str]:
@@ -205,21 +211,21 @@ def hide_at_depths(
     sentences: Sequence[str], needles: Sequence[Sequence[str]], rng: Random
 ) -> list[str]:
     """Insert needles, each a sequence of parts, between sentences, at some of the official depths."""
-    places = sorted(
-        int(len(sentences) * (depth / 100)) for depth in rng.sample(DEPTHS, len(needles))
-    )
+    drawn = rng.sample(DEPTHS, len(needles))
+    positions = sorted(int(len(sentences) * (depth / 100)) for depth in drawn)
     texts: list[str] = []
-    for (start, end), needle in zip(pairwise([0, *places]), needles, strict=True):
+    for (start, end), needle in zip(pairwise([0, *positions]), needles, strict=True):
         # The official scripts join empty parts, too, so that two spaces stand there.
         texts += [*(sentences[start:end] or [""]), *needle]
-    return [*texts, *(sentences[places[-1] :] or [""])]
+    return [*texts, *(sentences[positions[-1] :] or [""])]
 
 
 def hide(lines: list[Item], hidden: Sequence[Item], rng: Random) -> list[Item]:
-    """Insert lines at random places, in their order."""
-    # Each line that was inserted moves the places behind it by one.
-    for number, place in enumerate(sorted(rng.sample(range(len(lines)), len(hidden)))):
-        lines.insert(place + number, hidden[number])
+    """Insert lines at random positions, in their order."""
+    positions = sorted(rng.sample(range(len(lines)), len(hidden)))
+    # Each line that was inserted moves the positions behind it by one.
+    for number, position in enumerate(positions):
+        lines.insert(position + number, hidden[number])
     return lines
 
 
@@ -253,15 +259,18 @@ class KeyWords:
         return self[draw_below(rng, self.count)]
 
     def __getitem__(self, index: int) -> str:
-        number, place = divmod(index, len(self._nouns))
+        number, offset = divmod(index, len(self._nouns))
         first, starts = self._blocks[number]
         if len(starts) == 1:
-            return starts[0] + self._nouns[place]
-        return self._mix(tuple(starts))[place + (number - first) * len(self._nouns)]
+            return starts[0] + self._nouns[offset]
+        return self._mix(tuple(starts))[offset + (number - first) * len(self._nouns)]
 
     @cache  # noqa: B019  # one object lives as long as the process
     def _mix(self, starts: tuple[str, ...]) -> list[str]:
-        return sorted(start + noun for start in starts for noun in self._nouns)
+        phrases: list[str] = []
+        for start in starts:
+            phrases += [start + noun for noun in self._nouns]
+        return sorted(phrases)
 
 
 def read_words(name: str) -> list[str]:
@@ -273,7 +282,10 @@ def read_words(name: str) -> list[str]:
 def all_words() -> list[str]:
     """Return the nouns, adjectives and verbs of wonderwords, sorted."""
     names = ("nounlist.txt", "adjectivelist.txt", "verblist.txt")
-    return sorted({word for name in names for word in read_words(name)})
+    words: set[str] = set()
+    for name in names:
+        words |= set(read_words(name))
+    return sorted(words)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The names of run groups, which HELM's pages, tables and exports use. Nothing is read back out of them."""
+"""The names of run groups for HELM's pages, tables and exports. Nothing is read back out of them."""
 
 import hashlib
 import os
@@ -7,7 +7,7 @@ import re
 from helm_longctx.tasks.benchmark import Benchmark
 
 CLOSED_BOOK = "closed"
-"""Part of the names of run groups without context, which distinguishes them from the others."""
+"""Part of the names of run groups without context. It distinguishes them from the others."""
 
 JUDGED_BY = "_judged_by_"
 """Separates a run group from its judge, if that is not the official one."""
@@ -37,28 +37,30 @@ def group_name(
     `any_jsonl_8k_in_folder_my-test`.
 
     Args:
-        judge: the judge; empty for the official one.
-        folder: the `folder_name` of the user's own files; empty if there are none.
-        metric: `likelihood` or `perplexity`; empty for the official metrics. The name lacks it if the benchmark has no
+        judge: the judge, if it is not the official one.
+        folder: the `folder_name` of the user's own files, if there are any.
+        metric: `likelihood` or `perplexity`, or empty for the official metrics. The name lacks it if the benchmark has no
             other one.
     """
-    metric = "" if metric == benchmark.tasks[0].metric else metric
-    group = "_".join(
-        filter(None, (benchmark.name, metric, CLOSED_BOOK if closed else "", name, label))
-    )
-    group += f"{IN_FOLDER}{_file_name(folder)}" if folder else ""
-    # The digest tells the judges `a/b` and `a--b` apart.
-    mark = f"~{_digest(judge)}" if _SLASH in judge else ""
-    return f"{group}{JUDGED_BY}{_file_name(judge)}{mark}" if judge else group
+    shown_metric = "" if metric == benchmark.tasks[0].metric else metric
+    parts = (benchmark.name, shown_metric, CLOSED_BOOK if closed else "", name, label)
+    group = "_".join(part for part in parts if part)
+    if folder:
+        group += f"{IN_FOLDER}{_file_name(folder)}"
+    if judge:
+        group += f"{JUDGED_BY}{_file_name(judge)}"
+        # The digest tells the judges `a/b` and `a--b` apart.
+        group += f"~{_digest(judge)}" if _SLASH in judge else ""
+    return group
 
 
 def _file_name(text: str) -> str:
-    """Return a part of a run group, which is also a file name."""
+    """Return a part of a run group. It is also a file name."""
     return shorten_name(text.replace("/", _SLASH), _LONGEST_PART)
 
 
 def folder_name(path: str | None) -> str:
-    """Return the name of the folder of the user's own files, in tables and run groups; empty for None."""
+    """Return the name of the folder of the user's own files, in tables and run groups. It is empty for None."""
     return re.sub(r"[^\w./~-]", "-", os.path.normpath(path)) if path else ""
 
 

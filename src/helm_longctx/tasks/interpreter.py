@@ -17,7 +17,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks import sandbox
 
 PYTHON = "/usr/bin/python3"
-"""The interpreter in the sandbox, which has only the machine's own programs."""
+"""The interpreter in the sandbox. The sandbox has only the machine's own programs."""
 
 MOST_SECONDS = 60.0
 """Wall-clock seconds of a piece of code, without the calls of functions."""
@@ -40,7 +40,7 @@ class Output(NamedTuple):
 
 
 class Interpreter:
-    """An interpreter, which is started with the first piece of code.
+    """An interpreter that is started with the first piece of code.
 
     Args:
         variables: the variables that the code has at first, as JSON data.
@@ -81,7 +81,7 @@ class Interpreter:
         while True:
             line = self._dialogue.exchange(_write(message), MOST_SECONDS)
             try:
-                # Texts can have lone surrogates, which orjson refuses.
+                # Texts can have lone surrogates. orjson refuses them.
                 answer = json.loads(line or b"null")
             except (ValueError, RecursionError):
                 answer = None
@@ -122,5 +122,5 @@ class Interpreter:
 def _write(message: Any) -> bytes:
     try:
         return orjson.dumps(message)
-    except TypeError:  # a lone surrogate, which UTF-8 excludes; JSON escapes it
+    except TypeError:  # a lone surrogate: UTF-8 excludes it, and JSON escapes it
         return json.dumps(message).encode()

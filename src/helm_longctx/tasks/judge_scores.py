@@ -47,7 +47,7 @@ def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) 
         record: has the replies of one judge under `judge`, or the replies of several judges under `jury`.
         headline: name of the main score. For a jury it is added as a strict score, which is 0 without any verdict,
             and for each judge of several.
-        score: scores the replies of one judge; without a verdict the result lacks the headline.
+        score: scores the replies of one judge. Without a verdict the result lacks the headline.
     """
     if not record.get("jury"):
         return score(record.get("judge"))
@@ -55,19 +55,20 @@ def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) 
     all_scores = {judge: score(replies) for judge, replies in replies_by_judge.items()}
     # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
     valid = {judge: scores for judge, scores in all_scores.items() if headline in scores}
-    names = dict.fromkeys(name for scores in valid.values() for name in scores)
-    mean = {
-        name: fmean(scores[name] for scores in valid.values() if name in scores) for name in names
-    }
-    # The strict score is 0 where no judge gave a verdict, as if the answer were wrong; the plain score is then absent.
+    names: dict[str, None] = {}
+    for scores in valid.values():
+        names |= dict.fromkeys(scores)
+    mean = {}
+    for name in names:
+        mean[name] = fmean(scores[name] for scores in valid.values() if name in scores)
+    # The strict score is 0 where no judge gave a verdict, as if the answer were wrong. The plain score is then absent.
     mean[f"{headline}_strict"] = mean.get(headline, 0.0)
     if len(all_scores) > 1:
-        by_judge = {
-            f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in valid.items()
-        }
+        headlines = {judge: scores[headline] for judge, scores in valid.items()}
+        mean |= {f"{headline}{BY_JUDGE}{judge}": value for judge, value in headlines.items()}
         # A spread needs two verdicts.
-        spread = max(by_judge.values()) - min(by_judge.values()) if len(valid) > 1 else None
-        mean |= by_judge if spread is None else {**by_judge, "judge_spread": spread}
+        if len(valid) > 1:
+            mean["judge_spread"] = max(headlines.values()) - min(headlines.values())
     return mean
 
 
@@ -122,7 +123,7 @@ def common_ratings(one: ArrayLike, other: ArrayLike) -> tuple[Ratings, Ratings]:
 
 
 def grades_of(pairs: Ratings) -> Ratings | None:
-    """Scale ratings to whole numbers, which keeps the ratios of distances; return None if they are not grades."""
+    """Scale ratings to whole numbers, so that distances keep their ratios. Return None if they are not grades."""
     for steps in range(1, STEPS + 1):
         grades = np.round(pairs * steps)
         # More steps only make the distances larger, so the search ends here.

@@ -13,7 +13,7 @@ LARGEST = 16 * 1024**2
 """The range of lengths that can be parsed."""
 
 EMPTY = "0k"
-"""The notation of the length 0, which stands for questions without filler text."""
+"""The notation of the length 0, for questions without filler text."""
 
 
 @dataclass(frozen=True)

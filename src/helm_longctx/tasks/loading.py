@@ -1,6 +1,6 @@
 """Loads a task's examples. If a loader fails, the error is one line that names the files.
 
-With `stream=`, each question is asked at several points of its context, which grows.
+With `stream=`, each question is asked at several points of its growing context.
 """
 
 import logging
@@ -36,7 +36,7 @@ def _load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         for example in task.load(task, settings, root):
             if not TEXTS.fits(example.references):
                 raise InputError(f"{where}: {example.id} has answers that are not strings")
-            # The names are sorted, so that the error does not depend on the order of a frozenset, which changes in each
+            # The names are sorted, so that the error does not depend on the order of a frozenset. It changes in each
             # process.
             for name in sorted(task.template.names):
                 TEXT.check(f"{where}: {example.id}: {name}", example.fields[name])
@@ -101,21 +101,27 @@ def grow(example: Example, tokens: int) -> Iterator[Example]:
             f"stream={tokens} asks {example.id} at {points} points of its context; at most {MOST_POINTS} are allowed,"
             " so give a larger number of tokens"
         )
+    position = None if example.depth is None else example.depth * len(context)
     for point in range(1, points + 1):
-        end = (
-            len(context)
-            if point == points
-            else context.rfind("\n", 0, point * size) + 1 or point * size
-        )
-        place = None if example.depth is None else example.depth * len(context)
+        is_last = point == points
+        end = len(context)
+        if not is_last:
+            # After the last whole line. A part without a line break is cut inside of its line.
+            end = context.rfind("\n", 0, point * size) + 1 or point * size
+        depth = None
+        has_come = None
+        if position is not None:
+            has_come = position < end or is_last
+            if position <= end:
+                depth = min(1.0, position / max(1, end))
         yield replace(
             example,
             id=f"{example.id}@{point * tokens}",
             fields={**example.fields, CONTEXT: context[:end]},
-            depth=None if place is None or place > end else min(1.0, place / max(1, end)),
+            depth=depth,
             group=example.group or example.id,
             marks=[mark for mark in example.marks if mark[0] < end],
-            read=(point * tokens, None if place is None else place < end or point == points),
+            read=(point * tokens, has_come),
             input_tokens=None,
             counter=None,
         )

@@ -122,21 +122,19 @@ def headline_text(task: Task) -> str:
 def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     """Return the schema entries of all statistics that runs of a benchmark can have."""
     headline = "The task's official headline metric; of several tasks the unweighted mean."
-    of_tasks = [
-        (task_score(t.name), t.title, f"{t.title}: {headline_text(t)}.", False, "Score")
-        for t in benchmark.tasks
-    ]
-    of_metrics = [(m.name, m.title, m.description, m.lower_is_better) for m in benchmark.metrics]
-    of_depths = [
-        (
-            depth_score(d),
-            f"Score at depth {d} %",
-            f"{headline} Evidence at {d} % of the context.",
-            False,
-            f"@ {d} %",
-        )
-        for d in DEPTHS
-    ]
+    of_tasks = []
+    for task in benchmark.tasks:
+        description = f"{task.title}: {headline_text(task)}."
+        of_tasks.append((task_score(task.name), task.title, description, False, "Score"))
+    of_metrics = []
+    for metric in benchmark.metrics:
+        about = (metric.name, metric.title, metric.description, metric.lower_is_better)
+        of_metrics.append(about)
+    of_depths = []
+    for depth in DEPTHS:
+        title = f"Score at depth {depth} %"
+        description = f"{headline} Evidence at {depth} % of the context."
+        of_depths.append((depth_score(depth), title, description, False, f"@ {depth} %"))
     of_runs = [(name, *about) for name, about in {**LIKELIHOODS, **CONDITIONS}.items()]
     names = ("name", "display_name", "description", "lower_is_better", "short_display_name")
     rows = [(MAIN_METRIC, "Score", headline, False), *of_tasks, *of_metrics, *of_depths, *of_runs]

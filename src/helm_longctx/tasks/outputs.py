@@ -15,12 +15,12 @@ class Output:
     """A model's answer to one example.
 
     Args:
-        id: the example's id; the one of this package if the file says which example it is.
+        id: the example's id: the one of this package if the file says which example it is.
         error: why there is no answer.
-        failure: the kind of this failure; None if the file does not name it.
-        finish_reason: why the answer ended, as HELM calls it, such as `length`; empty if it is not known.
+        failure: the kind of this failure. None if the file does not name it.
+        finish_reason: why the answer ended, as HELM calls it, such as `length`. Empty if it is not known.
         group: the name of what the example shares with others of its task; see `Example.group`.
-        notes: the judges' annotations, by the name of the annotator; empty if there was no judge.
+        notes: the judges' annotations, by the name of the annotator. Empty if there was no judge.
         is_generated: whether this package made the question in place of the benchmark's own.
     """
 
@@ -47,7 +47,7 @@ def make_jury(
 
     Args:
         reply: the reply, or the replies by part.
-        verdicts: the verdicts by part; None for a part without one.
+        verdicts: the verdicts by part, None for a part without one.
         model: the judge's model, if its name is not the deployment's.
     """
     failed = float(None in verdicts.values())
@@ -64,14 +64,14 @@ class OutputRun:
     """The answers of one model to one task at one length.
 
     Args:
-        model: the model's name in the file; empty if the file has none.
-        places: the place of each output, such as `file: row 3`. Errors start with it.
+        model: the model's name in the file. Empty if the file has none.
+        locations: where each output stands, such as `file: row 3`. Errors start with it.
     """
 
     entry: str
     model: str
     outputs: Sequence[Output]
-    places: Sequence[str]
+    locations: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class OutputScore:
     """A score of a run entry without its answers; `context` is `none` for a closed-book score."""
 
     entry: str
-    place: str
+    location: str
     row: Published
     context: str = "full"
 

@@ -22,19 +22,20 @@ Message = Mapping[str, str]
 """`role` (system, user or assistant) and `content`."""
 
 
+def _is_message(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("content"), str):
+        return False
+    return value.get("role") in ("system", "user", "assistant")
+
+
 def read_messages(name: str, value: Any) -> tuple[Message, ...]:
     """Check and return a conversation that was read from a file.
 
     Raises:
         ShapeError: it is not a list of messages, or the last one is not the user's.
     """
-    fits = isinstance(value, list) and all(
-        isinstance(each, dict)
-        and each.get("role") in ("system", "user", "assistant")
-        and isinstance(each.get("content"), str)
-        for each in value
-    )
-    if not (fits and value and value[-1]["role"] == "user"):
+    is_list = isinstance(value, list) and bool(value) and all(map(_is_message, value))
+    if not is_list or value[-1]["role"] != "user":
         raise ShapeError(
             f"{name} must be a list of objects with role and content, the last one the user's"
         )
@@ -51,8 +52,8 @@ class Prompt:
     Args:
         messages: the conversation; the last message is the user's.
         separator: the text between the user turn and the answer prefix of a completion.
-        answer_prefix: the start of the answer; a completion prompt ends with it.
-        context: [start, end) of the part of the first user turn that may be cut, in characters; None if no part may.
+        answer_prefix: the start of the answer. A completion prompt ends with it.
+        context: [start, end) of the part of the first user turn that may be cut, in characters. None if no part may.
     """
 
     messages: Sequence[Message]
@@ -75,18 +76,15 @@ class Prompt:
         return self.messages[-1]["content"]
 
     def text(self, style: Style) -> str:
-        """Return the text of the last user turn; for a completion with the separator and the answer prefix after it."""
-        return (
-            self.user_turn + self.separator + self.answer_prefix
-            if style == "completion"
-            else self.user_turn
-        )
+        """Return the text of the last user turn. A completion has the separator and the answer prefix after it."""
+        if style == "completion":
+            return self.user_turn + self.separator + self.answer_prefix
+        return self.user_turn
 
     def parts(self, style: Style) -> tuple[str, str] | None:
-        """Return the text up to the end of its context, and the rest; None if the last message has no context."""
-        first = next(
-            place for place, message in enumerate(self.messages) if message["role"] == "user"
-        )
+        """Return the text up to the end of its context, and the rest, or None if the last message has no context."""
+        roles = [message["role"] for message in self.messages]
+        first = roles.index("user")
         if self.context is None or first < len(self.messages) - 1:
             return None
         text = self.text(style)
@@ -99,7 +97,7 @@ class FittedPrompt:
     """A prompt's text after it was fitted into a limit.
 
     Args:
-        tokens: number of tokens of the whole prompt; None if it was not counted because the prompt was cut or is
+        tokens: number of tokens of the whole prompt. None if it was not counted because the prompt was cut or is
             certainly short enough.
     """
 
@@ -175,7 +173,7 @@ class Template:
 
     @property
     def has_question(self) -> bool:
-        """Whether there are places for a context and for a question about it."""
+        """Whether there are fields for a context and for a question about it."""
         return CONTEXT in self.names and any(name in self.names for name in QUESTIONS)
 
     def render(self, fields: Mapping[str, str]) -> Prompt:
@@ -184,13 +182,13 @@ class Template:
         user = self.user.format(**fields)
         prefix = self.prefix.format(**fields)
         # The start is not a constant, because fields before the context, such as demonstrations, have varying lengths.
-        before, place, _ = self.user.partition("{" + CONTEXT + "}")
+        before, field, _ = self.user.partition("{" + CONTEXT + "}")
         start = len(before.format(**fields))
-        span = (start, start + len(fields[CONTEXT])) if place else None
+        span = (start, start + len(fields[CONTEXT])) if field else None
         return Prompt([{"role": "user", "content": user}], self.separator, prefix, span)
 
     def parse(self, prompt: str) -> dict[str, str] | None:
-        """Recover the fields from a rendered prompt, chat or completion; None if this template did not render it.
+        """Recover the fields from a rendered prompt, chat or completion. Returns None if this template did not render it.
 
         Literals are searched from the end of the prompt, because the question is there and the long context before it
         can contain the same literals.
@@ -229,7 +227,7 @@ def _split_template(text: str) -> tuple[list[str], list[str]]:
 
 
 def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, str] | None:
-    """Return the fields between the literals of a prompt; None if the prompt lacks these literals in this order."""
+    """Return the fields between the literals of a prompt, or None if the prompt lacks these literals in this order."""
     if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):
         return None
     first = len(literals[0])

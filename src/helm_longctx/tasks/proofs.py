@@ -106,7 +106,7 @@ class Reason:
     """Why a printed score is not the one that the outputs have.
 
     Args:
-        compute: how the printed score was made; None if that is not known.
+        compute: how the printed score was made. None if that is not known.
     """
 
     text: str
@@ -120,8 +120,8 @@ class PrintedScore:
     Args:
         column: the task, and the length or the form of the prompt if there are several.
         text: the score in percent as it is printed, such as `92.71%` or `< 5%`.
-        compute: computes the score from the outputs; None if no outputs were published.
-        reason: why the score differs from the outputs; None if it should be equal.
+        compute: computes the score from the outputs. None if no outputs were published.
+        reason: why the score differs from the outputs. None if it should be equal.
     """
 
     model: str
@@ -138,7 +138,7 @@ class Proof:
     Args:
         title: what was published, and by whom.
         page: the address of the repository at the pinned commit.
-        sources: the files, which are downloaded and checked. In a mirror some may be missing.
+        sources: the files. They are downloaded and checked. In a mirror some may be missing.
         read_cells: yields the cells of the printed tables.
         read_outputs: reads a file of outputs.
         license: the license of the outputs.

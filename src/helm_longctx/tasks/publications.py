@@ -1,6 +1,6 @@
 """What publications say: scores, properties of their models, and how a score was measured.
 
-A benchmark's folder can have the file `protocols.yaml`, which a reader can check line by line against the sources. Its
+A benchmark's folder can have the file `protocols.yaml`. A reader can check it line by line against the sources. Its
 mapping `sources` says where numbers were published. Each item of the list `protocols` is a family of protocols that
 differ in one point, such as the length; `Protocol` is one of them. Its `rows` are the ledger of published numbers. All
 values of the file are read as text, so a number keeps the digits of its source.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from functools import cache, cached_property
@@ -44,11 +44,11 @@ class Published:
 
     Args:
         scores: scores by task, 0…1. If only the category's score was published, its key is the empty name.
-        source: the file from which a score of somebody's run was imported without its answers; empty for scores that
+        source: the file from which a score of somebody's run was imported without its answers. Empty for scores that
             the benchmark's authors published.
         samples: number of questions of each score; 0 if it is not known, None if it is the tasks' own.
         metrics: the official metrics of tasks whose score is the mean of several, 0…1.
-        scorer: the value of `scorer` that made the scores; empty for the tasks' default.
+        scorer: the value of `scorer` that made the scores. Empty for the tasks' default.
     """
 
     model: str
@@ -61,14 +61,13 @@ class Published:
     scorer: str = ""
 
     def update(self, later: Published) -> Published:
-        """Return a later row with what it lacks of this one; scores of tasks replace their category's score."""
+        """Return a later row with what it lacks of this one. Scores of tasks replace their category's score."""
         has_tasks = any(later.scores)
         kept = {task: score for task, score in self.scores.items() if task or not has_tasks}
-        metrics = {
-            task: {**self.metrics.get(task, {}), **of_task}
-            for task, of_task in later.metrics.items()
-        }
-        return replace(later, scores={**kept, **later.scores}, metrics={**self.metrics, **metrics})
+        metrics = dict(self.metrics)
+        for task, of_task in later.metrics.items():
+            metrics[task] = {**self.metrics.get(task, {}), **of_task}
+        return replace(later, scores={**kept, **later.scores}, metrics=metrics)
 
 
 @dataclass(frozen=True)
@@ -93,22 +92,24 @@ class ModelProperties:
 
     @property
     def active(self) -> float | None:
-        """Billions of active parameters, which are all of them except in mixtures of experts."""
+        """Billions of active parameters: all of them, except in mixtures of experts."""
         return float(self.parameters.partition("/")[0]) if self.parameters else None
 
 
 def read_models(package: str) -> dict[str, ModelProperties]:
     """Read the models' properties in `models.csv`, a file of a benchmark's package, by published name."""
-    found = {}
+    models = {}
     for row in read_table(package, "models.csv"):
-        window = parse_length(row["window"]) if row["window"] else None
-        is_tuned = row["instruct"] == "1"
-        texts = {
-            name: row[name]
-            for name in ("family", "architecture", "positions", "parameters", "source")
-        }
-        found[row["model"]] = ModelProperties(**texts, window=window, instruct=is_tuned)
-    return found
+        models[row["model"]] = ModelProperties(
+            family=row["family"],
+            architecture=row["architecture"],
+            positions=row["positions"],
+            parameters=row["parameters"],
+            source=row["source"],
+            window=parse_length(row["window"]) if row["window"] else None,
+            instruct=row["instruct"] == "1",
+        )
+    return models
 
 
 KINDS = (
@@ -147,12 +148,12 @@ class PublicationSource:
     """Where numbers were published.
 
     Args:
-        title, page, date: the page's title, address and date, YYYY-MM-DD; the date is "unknown" if no copy gives it.
-        settings: what the page says about its settings, as the copies that were read quote or summarize it; empty if
+        title, page, date: the page's title, address and date, YYYY-MM-DD. The date is "unknown" if no copy gives it.
+        settings: what the page says about its settings, as the copies that were read quote or summarize it. Empty if
             they say nothing.
         kind: one of `KINDS`.
         read: the day on which the page or the copy was read, at the latest.
-        copy: the copy that was read; empty if the page itself or several copies of it were.
+        copy: the copy that was read. Empty if the page itself or several copies of it were.
         unit: "fraction" if the page prints numbers from 0 to 1.
     """
 
@@ -183,7 +184,7 @@ class Reported:
         value: the number, 0 to 100.
         effort: the reasoning effort, `NO_REASONING`, or empty if the page does not say it.
         confidence: one of `CONFIDENCE`.
-        text: the number in percent with the digits of its source; empty for a mean of published numbers.
+        text: the number in percent with the digits of its source. Empty for a mean of published numbers.
         conditions: what the source states about this number, by one of `CONDITIONS`.
         also: the number in percent in other sources.
     """
@@ -247,13 +248,13 @@ class Protocol:
     Args:
         name: the name that users type, such as `openai mrcr v2 8-needle 4k-8k`.
         family: the title of the protocols that differ only in their point.
-        point: the name of this one in its family; empty if the family has one.
+        point: the name of this one in its family. Empty if the family has one.
         aggregation: how the number is made of the scores of the entries.
-        metric: the metric; empty for the tasks' scores.
-        temperature: the temperature of requests; None if the page does not say it. Then it is the task's.
-        output_tokens: the output budget; None if the page does not say it. Then it is the task's.
-        judge: the judge that is reported; empty without one. It is not in the run entries, because the user chooses it.
-        samples: the number of questions; None if it is not known.
+        metric: the metric. Empty for the tasks' scores.
+        temperature: the temperature of requests. None if the page does not say it. Then it is the task's.
+        output_tokens: the output budget. None if the page does not say it. Then it is the task's.
+        judge: the judge that is reported. Empty without one. It is not in the run entries, because the user chooses it.
+        samples: the number of questions. None if it is not known.
         asks_all: whether all questions of the data are asked, so as many as a whole run has.
         not_stated: what else the page does not say, so that no result is comparable.
         is_table: whether the rows are the benchmark's published table.
@@ -294,34 +295,40 @@ class Protocol:
             "temperature": self.temperature,
             "num_output_tokens": self.output_tokens,
         }
-        pairs = [f"{name}={value}" for name, value in conditions.items() if value is not None]
-        return tuple(
-            ",".join([entry, *pairs])
-            if ":" in entry
-            else ":".join(filter(None, [entry, ",".join(pairs)]))
-            for entry in self.entries
-        )
+        stated = [f"{name}={value}" for name, value in conditions.items() if value is not None]
+        return tuple(_add_arguments(entry, stated) for entry in self.entries)
 
     @property
     def conditions(self) -> list[str]:
         """The conditions for readers. What the page does not say is named, too."""
-        return [
+        if not self.trials:
+            trials = "the task's trials"
+        elif self.trials > 1:
+            trials = f"{self.trials} trials"
+        else:
+            trials = "one trial"
+        temperature = "temperature not stated"
+        if self.temperature is not None:
+            temperature = f"temperature {self.temperature:g}"
+        budget = "output budget not stated"
+        if self.output_tokens is not None:
+            budget = f"{self.output_tokens:,} output tokens"
+        lines = [
             self.aggregation,
-            *([f"metric {self.metric}"] if self.metric else []),
-            f"{self.trials} trials"
-            if (self.trials or 1) > 1
-            else "one trial"
-            if self.trials
-            else "the task's trials",
-            "temperature not stated"
-            if self.temperature is None
-            else f"temperature {self.temperature:g}",
-            "output budget not stated"
-            if self.output_tokens is None
-            else f"{self.output_tokens:,} output tokens",
-            *([f"judge {self.judge}"] if self.judge else []),
-            *(f"{what} not stated" for what in self.not_stated),
+            f"metric {self.metric}" if self.metric else "",
+            trials,
+            temperature,
+            budget,
+            f"judge {self.judge}" if self.judge else "",
         ]
+        return [line for line in lines if line] + [f"{what} not stated" for what in self.not_stated]
+
+
+def _add_arguments(entry: str, arguments: Sequence[str]) -> str:
+    """Return a run entry with further arguments."""
+    if not arguments:
+        return entry
+    return f"{entry}{',' if ':' in entry else ':'}{','.join(arguments)}"
 
 
 @cache
@@ -333,12 +340,13 @@ def read_protocols(
     document = read_package_yaml(path)
     shared = read_package_yaml(Path(__file__).with_name("sources.yaml"))
     try:
-        sources = {
-            name: PublicationSource(**source)
-            for name, source in (shared | document["sources"]).items()
-        }
-        families = [_with_table(family, published) for family in document["protocols"]]
-        return tuple(each for family in families for each in _read_family(family, sources))
+        sources = {}
+        for name, source in (shared | document["sources"]).items():
+            sources[name] = PublicationSource(**source)
+        protocols: list[Protocol] = []
+        for family in document["protocols"]:
+            protocols += _read_family(_with_table(family, published), sources)
+        return tuple(protocols)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(
@@ -356,22 +364,19 @@ def _with_table(
     rows = [row for row in published() if row.category == table["category"]]
     points = {}
     for point, entry in family["points"].items():
-        length = _LENGTH.search(entry)
-        points[parse_length(length[1]) if length else None] = point
-    tasks = {
-        length: max(len(row.scores) for row in rows if row.length == length) for length in points
-    }
+        match = _LENGTH.search(entry)
+        points[parse_length(match[1]) if match else None] = point
+    tasks = {}
+    for length in points:
+        tasks[length] = max(len(row.scores) for row in rows if row.length == length)
     values: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row.length in tasks and ("" in row.scores or len(row.scores) == tasks[row.length]):
             values[row.model][points[row.length]] = round(100 * fmean(row.scores.values()), 6)
     shared = {"effort": NO_REASONING, "confidence": "H", "source": table["source"]}
     made = [{"model": model, "means": of_model, **shared} for model, of_model in values.items()]
-    return {
-        **{key: value for key, value in family.items() if key != "table"},
-        "rows": made,
-        "is_table": True,
-    }
+    kept = {key: value for key, value in family.items() if key != "table"}
+    return {**kept, "rows": made, "is_table": True}
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {
@@ -388,23 +393,23 @@ def _read_family(
     shared = dict(family)
     name, title, points, rows = (shared.pop(key) for key in ("name", "title", "points", "rows"))
     shared["not_stated"] = tuple(shared.get("not_stated", ()))
-    if unknown := shared.keys() - {each.name for each in fields(Protocol)}:
+    if unknown := shared.keys() - {column.name for column in fields(Protocol)}:
         raise ValueError(f"{name} has the unknown key {min(unknown)}")
     shared |= {key: read(shared[key]) for key, read in _READERS.items() if key in shared}
     for point, entries in points.items():
         if not entries and "obstacle" not in shared:
             raise ValueError(f"{name} has no run entries at {point}, and no obstacle")
+        rows_at_point = []
+        for row in rows:
+            if point in row.get("values", row.get("means", ())):
+                rows_at_point.append(_read_row(row, point, sources))
         yield Protocol(
             name=name.replace(POINT, point),
             title=title.replace(POINT, point),
             family=title.replace(POINT, "").strip(" ,"),
             point=point,
             entries=(entries,) if isinstance(entries, str) else tuple(entries),
-            rows=tuple(
-                _read_row(row, point, sources)
-                for row in rows
-                if point in row.get("values", row.get("means", ()))
-            ),
+            rows=tuple(rows_at_point),
             **shared,
         )
 
@@ -439,11 +444,10 @@ def _read_row(
     if "means" in row:
         return Reported(row["model"], row["means"][point], effort, confidence, source)
     number = source.percent(row["values"][point])
-    others = {
-        sources[name]: values[point]
-        for name, values in row.get("also", {}).items()
-        if point in values
-    }
+    also = {}
+    for name, values in row.get("also", {}).items():
+        if point in values:
+            also[sources[name]] = sources[name].percent(values[point])
     return Reported(
         row["model"],
         float(number),
@@ -453,5 +457,5 @@ def _read_row(
         text=f"{number:f}",
         vendor=row.get("vendor", ""),
         conditions=conditions,
-        also={other: other.percent(text) for other, text in others.items()},
+        also=also,
     )

@@ -27,11 +27,11 @@ _DECORATOR = re.compile(r"""^@run_spec_function\(\s*["']([^"']+)""", re.MULTILIN
 
 
 def read_folders() -> dict[str, Path]:
-    """Return our benchmarks' folders, which have a README, by the name of their module, sorted."""
-    folders = {readme.parent for readme in FOLDER.rglob("README.md")}
-    return {
-        ".".join((GROUP, *folder.relative_to(FOLDER).parts)): folder for folder in sorted(folders)
-    }
+    """Return our benchmarks' folders (the ones with a README), by the name of their module, sorted."""
+    folders = {}
+    for folder in sorted({readme.parent for readme in FOLDER.rglob("README.md")}):
+        folders[".".join((GROUP, *folder.relative_to(FOLDER).parts))] = folder
+    return folders
 
 
 def benchmarks_in(module: str) -> list[Benchmark]:
@@ -42,16 +42,13 @@ def benchmarks_in(module: str) -> list[Benchmark]:
 
 def about_of(benchmark: Benchmark) -> str:
     """Return a line about a benchmark: the first one of its folder's module, or the benchmark's own description."""
-    # A module that could not be imported is not in `sys.modules`, and is not imported again.
-    modules = filter(None, map(sys.modules.get, read_folders()))
-    texts = (
-        module.__doc__ or ""
-        for module in modules
-        if any(value is benchmark for value in vars(module).values())
-    )
-    return (
-        next(texts, "").partition("\n")[0].rstrip(".").partition(": ")[2] or benchmark.description
-    )
+    for name in read_folders():
+        # A module that could not be imported is not in `sys.modules`, and is not imported again.
+        module = sys.modules.get(name)
+        if module and any(value is benchmark for value in vars(module).values()):
+            first_line = (module.__doc__ or "").partition("\n")[0]
+            return first_line.rstrip(".").partition(": ")[2] or benchmark.description
+    return benchmark.description
 
 
 def load_benchmarks() -> tuple[Benchmark, ...]:
@@ -77,8 +74,9 @@ def _check(others: Sequence[Benchmark], benchmark: Any) -> Benchmark:
         from helm_longctx.tasks.validation import check_benchmark
 
         check_benchmark(benchmark)
-        taken = {name for other in others for name in other.entries} | read_helms_names()
-        if clash := sorted(taken & set(benchmark.entries)):
+        taken = set(read_helms_names()).union(*(other.entries for other in others))
+        clash = sorted(taken & set(benchmark.entries))
+        if clash:
             raise InputError(f"another one has the run entry {', '.join(clash)}")
         if any(benchmark.name == other.name for other in others):
             raise InputError(f"another one has the name {benchmark.name}")
@@ -87,14 +85,14 @@ def _check(others: Sequence[Benchmark], benchmark: Any) -> Benchmark:
 
 @cache
 def read_helms_names() -> frozenset[str]:
-    """Return the names of HELM's own run entries, which its files have as arguments of a decorator."""
+    """Return the names of HELM's own run entries: its files have them as arguments of a decorator."""
     package = find_spec("helm")
     locations = package.submodule_search_locations if package else None
-    folders = [Path(location) / "benchmark/run_specs" for location in locations or []]
-    paths = (path for folder in folders for path in sorted(folder.glob("*.py")))
-    return frozenset(
-        name for path in paths for name in _DECORATOR.findall(path.read_text(encoding="utf-8"))
-    )
+    names: set[str] = set()
+    for location in locations or []:
+        for path in (Path(location) / "benchmark/run_specs").glob("*.py"):
+            names.update(_DECORATOR.findall(path.read_text(encoding="utf-8")))
+    return frozenset(names)
 
 
 BENCHMARKS = load_benchmarks()
@@ -104,19 +102,17 @@ OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entrie
 
 _BY_NAME = {benchmark.name: benchmark for benchmark in BENCHMARKS}
 
-BY_CATEGORY = {each.name: each for each in BENCHMARKS if each.category_argument}
-"""The benchmarks with a run entry of their own name, whose argument selects a category: `oneruler:language=de`."""
+BY_CATEGORY = {benchmark.name: benchmark for benchmark in BENCHMARKS if benchmark.category_argument}
+"""The benchmarks with a run entry of their own name and an argument that selects a category: `oneruler:language=de`."""
 
 
 def first_entry() -> str:
     """Return an entry that downloads nothing: the entry of the benchmark with the most categories."""
-    benchmarks = sorted(BENCHMARKS, key=lambda each: -len(each.entries))
-    return next(
-        name
-        for benchmark in benchmarks
-        for name, category in benchmark.entries.items()
-        if category.is_self_contained
-    )
+    for benchmark in sorted(BENCHMARKS, key=lambda benchmark: -len(benchmark.entries)):
+        for name, category in benchmark.entries.items():
+            if category.is_self_contained:
+                return name
+    raise LookupError("no benchmark generates all its questions")
 
 
 def find_benchmark(name: str) -> Benchmark:
@@ -130,19 +126,19 @@ def expand_entry(text: str) -> list[str]:
     """Return the run entries that a text stands for. A benchmark stands for the entries of its published tables.
 
     Args:
-        text: a name, with or without arguments, which each of the run entries gets. A name of both a run entry and a
+        text: a name, with or without arguments for each of the run entries. A name of both a run entry and a
             benchmark is the run entry. Other names are returned unchanged.
     """
     name, colon, arguments = text.strip().partition(":")
-    benchmark = next((each for each in BENCHMARKS if each.name == name and name not in OURS), None)
-    if benchmark and benchmark.category_argument and f"{benchmark.category_argument}=" in arguments:
+    by_name = {benchmark.name: benchmark for benchmark in BENCHMARKS}
+    benchmark = None if name in OURS else by_name.get(name)
+    if benchmark is None:
+        return [f"{name}{colon}{arguments}"]
+    if benchmark.category_argument and f"{benchmark.category_argument}=" in arguments:
         return [text]
-    names = (
-        [entry for entry, category in benchmark.entries.items() if category.averaged]
-        if benchmark
-        else [name]
-    )
-    return [f"{each}{colon}{arguments}" for each in names]
+    entries = benchmark.entries.items()
+    averaged = [entry for entry, category in entries if category.averaged]
+    return [f"{entry}{colon}{arguments}" for entry in averaged]
 
 
 def benchmark_of(entry: str) -> Benchmark:
@@ -163,16 +159,16 @@ def find_protocols(benchmark: Benchmark) -> list[Protocol]:
     """Return the reported protocols of a benchmark. Its own table has the official sample of the run entries."""
     from helm_longctx.tasks.entry import parse_entry  # it finds benchmarks in this module
 
-    found = []
+    protocols = []
     for protocol in benchmark.protocols():
         if protocol.is_table and protocol.samples is None:
-            entries = [parse_entry([benchmark], text) for text in protocol.entries]
-            sizes = [
-                task.official_sample(entry.settings) for entry in entries for task in entry.tasks
-            ]
-            protocol = replace(protocol, samples=sum(sizes))
-        found.append(protocol)
-    return found
+            samples = 0
+            for text in protocol.entries:
+                entry = parse_entry([benchmark], text)
+                samples += sum(task.official_sample(entry.settings) for task in entry.tasks)
+            protocol = replace(protocol, samples=samples)
+        protocols.append(protocol)
+    return protocols
 
 
 def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark, Protocol]:
@@ -180,24 +176,22 @@ def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> tuple[Benchmark
 
     Order, case, hyphens and plurals do not matter.
     """
-    found = {
-        each.name: (benchmark, each)
-        for benchmark in benchmarks
-        for each in find_protocols(benchmark)
-    }
+    protocols: dict[str, tuple[Benchmark, Protocol]] = {}
+    for benchmark in benchmarks:
+        for protocol in find_protocols(benchmark):
+            protocols[protocol.name] = (benchmark, protocol)
     words = _words(text)
-    exact = [name for name in found if _words(name) == words]
-    matches = exact or [name for name in found if words and words <= _words(name)]
+    exact = [name for name in protocols if _words(name) == words]
+    matches = exact or [name for name in protocols if words and words <= _words(name)]
     # Without a full name, a protocol that nobody can run is not meant while another one has these words.
-    matches = [name for name in matches if found[name][1].entries] or matches
+    matches = [name for name in matches if protocols[name][1].entries] or matches
     if len(matches) == 1:
-        return found[matches[0]]
+        return protocols[matches[0]]
     if matches:
         raise InputError(f"{shorten(text)} can be {_list_names(matches)}; give one of these names")
-    similar = (
-        find_similar(text, found, most=3)
-        or sorted(found, key=lambda name: -len(words & _words(name)))[:3]
-    )
+    similar = find_similar(text, protocols, most=3)
+    if not similar:
+        similar = sorted(protocols, key=lambda name: -len(words & _words(name)))[:3]
     raise InputError(
         f"no protocol is called {shorten(text)}; did you mean {', '.join(map(repr, similar))}?"
         " `helm-longctx reproduce` lists all"
@@ -217,21 +211,18 @@ def find_release(text: str, benchmarks: Iterable[Benchmark]) -> list[ReleaseRow]
 
     Order, case and hyphens do not matter. Words of several models raise an `InputError` that lists them.
     """
-    rows = [
-        ReleaseRow(benchmark, protocol, row)
-        for benchmark in benchmarks
-        for protocol in find_protocols(benchmark)
-        for row in protocol.rows
-    ]
+    rows: list[ReleaseRow] = []
+    for benchmark in benchmarks:
+        for protocol in find_protocols(benchmark):
+            rows += [ReleaseRow(benchmark, protocol, row) for row in protocol.rows]
     words = _words(text)
-    models = dict.fromkeys(
-        each.row.model for each in rows if words and words <= _words(each.row.model)
-    )
-    matches = [model for model in models if _words(model) == words] or list(models)
+    models = dict.fromkeys(release.row.model for release in rows)
+    possible = [model for model in models if words and words <= _words(model)]
+    matches = [model for model in possible if _words(model) == words] or possible
     # Papers spell models in their own way: `Gpt-4o` and `GPT-4o` are one.
     if len({_words(model) for model in matches}) > 1:
         raise InputError(f"{shorten(text)} can be {_list_names(matches)}; give one of these names")
-    return [each for each in rows if each.row.model in matches]
+    return [release for release in rows if release.row.model in matches]
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -242,11 +233,10 @@ def _list_names(names: Sequence[str]) -> str:
 def _words(text: str) -> frozenset[str]:
     """Return the words and numbers of a name in one spelling: `1mil` is `1m`, and `needles` is `needle`."""
     parts = (part for part in _TOKEN.findall(text.lower()) if part not in _GENITIVE)
-    return frozenset(
-        part.replace("mil", "m")
-        if part[0].isdigit()
-        else part.rstrip("s")
-        if len(part) > 3
-        else part
-        for part in parts
-    )
+    return frozenset(map(_normalize_word, parts))
+
+
+def _normalize_word(word: str) -> str:
+    if word[0].isdigit():
+        return word.replace("mil", "m")
+    return word.rstrip("s") if len(word) > 3 else word

@@ -19,9 +19,9 @@ class Sample:
     """The typed form of an instance's `extra_data`.
 
     Args:
-        run_max_tokens: the output budget of the run, which the adapter spec has.
-        cut: the part of a prompt that is cut if the prompt is too long; see `Task.cut`.
-        length: largest number of tokens of prompt and output together; None if the length does not limit the prompt.
+        run_max_tokens: the output budget of the run, as in the adapter spec.
+        cut: the part of a prompt that is cut if the prompt is too long. See `Task.cut`.
+        length: largest number of tokens of prompt and output together. None if the length does not limit the prompt.
         context_span: [start, end) of the text that may be cut, in characters of the first user turn.
         reserved: tokens of the window that stay free in addition to that text; see `Example.reserved`.
         separator, answer_prefix: the texts after the user turn in a completion prompt.
@@ -34,10 +34,10 @@ class Sample:
         read: see `Example.read`.
         marks: see `Example.marks`; only for such a method.
         answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
-        errata: the rules by which the instance has a known error (`Example.errata`); None if there are none.
+        errata: the rules by which the instance has a known error (`Example.errata`). None if there are none.
         request: what the run entry says of every request.
-        drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
-        prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
+        drawn_from: number of instances from which HELM's `-m` drew this one. None if it drew none.
+        prompt_tokens: number of tokens of the prompt. It is added by the adapter if it tokenized the whole prompt.
         fewest_tokens: fewest tokens that the prompt can have; added by the adapter if it did not count them.
         rest: number of characters after the context in the last message that is sent; added by the adapter. None if
             there is no context in it, or if a cut removed a part of them.
@@ -48,7 +48,7 @@ class Sample:
     max_tokens: int
     run_max_tokens: int
     chat: bool = False
-    # The defaults are for samples of earlier versions, which lack these fields. They had only HELMET, whose prompts are
+    # The defaults are for samples of earlier versions without these fields. They had only HELMET, whose prompts are
     # cut at the context and scored with the prefix.
     cut: str = "context"
     length: int | None = None
@@ -80,7 +80,7 @@ class Sample:
     full_prompt: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the sample as JSON data for `extra_data`, without fields that are None."""
+        """Return the sample as JSON data for `extra_data`, without fields that are None and without empty marks."""
         data = {}
         for name, value in vars(self).items():
             if isinstance(value, RequestSettings):
@@ -136,7 +136,7 @@ def is_cut(counted: float, expected: float, usual: float = OTHER_TOKENIZER) -> b
 
 
 def find_limit(counts: Iterable[tuple[Sample, float]]) -> float | None:
-    """Return the tokens to which a server cuts the prompts of a run that only it counts; None for none."""
+    """Return the tokens to which a server cuts the prompts of a run that only it counts. None for none."""
     by_count: dict[float, set[int]] = {}
     for sample, counted in counts:
         if sample.fewest_tokens:
@@ -148,7 +148,7 @@ def find_limit(counts: Iterable[tuple[Sample, float]]) -> float | None:
 
 
 def find_cut(sample: Sample, counted: float, limit: float | None = None) -> int | None:
-    """Return how many tokens a prompt has at least if the server has cut it; None if it has not, or if that is unknown.
+    """Return how many tokens a prompt has at least if the server has cut it, or None if it has not, or that is unknown.
 
     Args:
         counted: the prompt's tokens as the server counts them, and the cached ones once more, because some servers

@@ -40,7 +40,7 @@ def number_name(name: str, earlier: Counter[str]) -> str:
 
 
 def shuffle_order(count: int, seed: int) -> list[int]:
-    """Return the order of `count` rows after `datasets.Dataset.shuffle(seed)`, which is NumPy's permutation."""
+    """Return the order of `count` rows after `datasets.Dataset.shuffle(seed)`: NumPy's permutation."""
     # NumPy's stubs let `tolist` return Any, so the variable has a type.
     order: list[int] = np.random.default_rng(seed).permutation(count).tolist()
     return order

@@ -97,7 +97,7 @@ class ProgramResult:
 
     Args:
         output, errors: its standard output and error output, at most `MOST_OUTPUT` bytes each.
-        code: its exit status; 128 plus the signal's number if a signal ended it; None if it exceeded its time limit.
+        code: its exit status: 128 plus the signal's number if a signal ended it, None if it exceeded its time limit.
     """
 
     output: bytes
@@ -176,7 +176,7 @@ def _start(
     processes: int,
     output: BinaryIO | int,
 ) -> tuple[subprocess.Popen[bytes], BinaryIO, BinaryIO]:
-    """Start a command in a sandbox, for whose end `stack` waits; return process, error output and report."""
+    """Start a command in a sandbox. `stack` waits for its end. Return process, error output and report."""
     contents = (program, _seccomp_filter(), b"", b"")
     executable, denials, errors, status = (
         stack.enter_context(_memory_file(content)) for content in contents
@@ -198,10 +198,10 @@ def _start(
         *(f"--{name}={value}" for name, value in limits.items()),
         "--",
     ]
-    # Root, who has no limit on processes, starts it as another user.
-    user: dict[str, Any] = (
-        {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
-    )
+    # Root has no limit on processes, so it starts the command as another user.
+    user: dict[str, Any] = {}
+    if not os.geteuid():
+        user = {"user": 65534, "group": 65534, "extra_groups": []}
     process = subprocess.Popen(
         [*limit_command, *_bwrap_command(executable, denials, status, processes), *command],
         stdin=subprocess.PIPE,
@@ -238,7 +238,7 @@ class Dialogue:
             os.set_blocking(file.fileno(), False)
 
     def exchange(self, line: bytes, seconds: float) -> bytes | None:
-        """Send a line, and return the command's next line within some seconds; None if it has ended or is ended now."""
+        """Send a line, and return the command's next line within some seconds, or None if it has ended or is ended now."""
         with _SLOTS:
             answer = self._exchange(memoryview(line + b"\n"), time.monotonic() + seconds)
         if answer is None:
@@ -260,8 +260,8 @@ class Dialogue:
                 self._rest += piece
                 if not piece or len(self._rest) > MOST_OUTPUT:
                     return None
-                line, found, rest = self._rest.partition(b"\n")
-                if found:
+                line, is_whole, rest = self._rest.partition(b"\n")
+                if is_whole:
                     self._rest = rest
                     return bytes(line)
         return None
@@ -280,42 +280,32 @@ def _bwrap_command(
     executable: BinaryIO, denials: BinaryIO, status: BinaryIO, processes: int
 ) -> list[str]:
     """Return the command line of bubblewrap. The command that it runs follows."""
+    # /dev and / are file systems in memory without a limit, so they are mounted again, read-only.
+    remounts = ("--dev", "/dev", "--remount-ro", "/dev")
+    program = str(executable.fileno())
     return [
-        *(
-            _find("bwrap"),
-            "--unshare-all",
-            "--unshare-user",
-            "--disable-userns",
-            "--die-with-parent",
-            "--new-session",
-        ),
-        *("--setenv", "PATH", "/usr/bin:/bin", "--seccomp", str(denials.fileno())),
-        *("--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
-        *(
-            "--symlink",
-            "usr/bin",
-            "/bin",
-            "--symlink",
-            "usr/lib",
-            "/lib",
-            "--symlink",
-            "usr/lib64",
-            "/lib64",
-        ),
-        *("--proc", "/proc", "--perms", "0000", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1"),
-        # /dev and / are file systems in memory without a limit, so they are mounted again, read-only.
-        *("--dev", "/dev", "--remount-ro", "/dev", "--size", str(MOST_FILES), "--tmpfs", _FOLDER),
-        *(
-            "--perms",
-            "0555",
-            "--ro-bind-data",
-            str(executable.fileno()),
-            PROGRAM,
-            "--remount-ro",
-            "/",
-        ),
-        *("--chdir", _FOLDER, "--json-status-fd", str(status.fileno()), "--"),
-        # This limit holds for the program, not for bubblewrap, which would have to count all processes of the user.
+        _find("bwrap"),
+        "--unshare-all",
+        "--unshare-user",
+        "--disable-userns",
+        "--die-with-parent",
+        "--new-session",
+        *("--setenv", "PATH", "/usr/bin:/bin"),
+        *("--seccomp", str(denials.fileno())),
+        *("--ro-bind", "/usr", "/usr"),
+        *("--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
+        *("--symlink", "usr/bin", "/bin"),
+        *("--symlink", "usr/lib", "/lib"),
+        *("--symlink", "usr/lib64", "/lib64"),
+        *("--proc", "/proc"),
+        *("--perms", "0000", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1"),
+        *remounts,
+        *("--size", str(MOST_FILES), "--tmpfs", _FOLDER),
+        *("--perms", "0555", "--ro-bind-data", program, PROGRAM, "--remount-ro", "/"),
+        *("--chdir", _FOLDER),
+        *("--json-status-fd", str(status.fileno())),
+        "--",
+        # This limit holds for the program. bubblewrap itself would have to count all processes of the user.
         *("prlimit", f"--nproc={processes}", "--"),
     ]
 
@@ -332,19 +322,23 @@ _Step = tuple[int, int, int, int]
 def _seccomp_filter() -> bytes:
     """Return the filter for the kernel's seccomp that denies `DENIED_CALLS` and some arguments of `LIMITED_CALLS`."""
     column = list(_ARCHITECTURES).index(platform.machine())
-    denied = [
-        number for numbers in DENIED_CALLS.values() if (number := numbers[column]) is not None
-    ]
+    machine = platform.machine()
+    denied = [numbers[column] for numbers in DENIED_CALLS.values()]
     socket, socketpair, fcntl = (numbers[column] for numbers in LIMITED_CALLS.values())
     steps = [
-        *(
-            (_LOAD, 0, 0, 4),
-            (_IF_EQUAL, 1, 0, _ARCHITECTURES[platform.machine()]),
-            (_END, 0, 0, _KILL),
-        ),
-        # The kernel also accepts the calls of 32-bit programs and of x32, which have other numbers.
-        *((_LOAD, 0, 0, 0), (_IF_LEAST, 0, 1, 0x40000000), (_END, 0, 0, _KILL)),
-        *(step for number in denied for step in ((_IF_EQUAL, 0, 1, number), (_END, 0, 0, _DENY))),
+        (_LOAD, 0, 0, 4),
+        (_IF_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+        (_END, 0, 0, _KILL),
+        # The kernel also accepts the calls of 32-bit programs and of x32. They have other numbers.
+        (_LOAD, 0, 0, 0),
+        (_IF_LEAST, 0, 1, 0x40000000),
+        (_END, 0, 0, _KILL),
+    ]
+    for number in denied:
+        # An architecture may lack a call.
+        if number is not None:
+            steps += [(_IF_EQUAL, 0, 1, number), (_END, 0, 0, _DENY)]
+    steps += [
         *_decide(socket, 0, _FAMILIES, then=_ALLOW, otherwise=_DENY),
         *_decide(socketpair, 0, _FAMILIES, then=_ALLOW, otherwise=_DENY),
         *_decide(fcntl, 1, [_F_SETPIPE_SZ], then=_DENY, otherwise=_ALLOW),

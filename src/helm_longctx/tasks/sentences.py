@@ -38,7 +38,7 @@ def split_words(text: str) -> list[str]:
 
 
 class WordsInSentences:
-    """Splits the first words of a text, which is repeated if need be, into sentences, for many numbers of words."""
+    """Splits the first words of a text, repeated if need be, into sentences, for many numbers of words."""
 
     def __init__(self, words: Sequence[str]):
         from nltk.tokenize.punkt import PunktTokenizer

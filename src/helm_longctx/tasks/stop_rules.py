@@ -1,4 +1,4 @@
-"""The rules of `run --stop-when`, which say what question ends a run when it is decided."""
+"""The rules of `run --stop-when`: what question ends a run when it is decided."""
 
 from contextlib import suppress
 from typing import NamedTuple

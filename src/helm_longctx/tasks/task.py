@@ -13,9 +13,9 @@ No other module has facts about a task.
 - `scorer`, if the run entry names one of the task's `scorers`.
 
 `helm-longctx score` reads such records from a file. A scorer returns the official metrics by name, without those that
-have no value for this record. It reads only the record, and accepts every `prediction`. Beside it stands
-`Task.can_read`, which says whether the scorer found in the prediction what it compares: the statistic `unread` counts
-the answers in which it did not.
+have no value for this record. It reads only the record, and accepts every `prediction`. Beside it is
+`Task.can_read`: whether the prediction has what the scorer compares. The statistic `unread` counts
+the answers without it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ PLAIN = "plain"
 """The value of `method` that stands for the task's own prompts."""
 
 GENERATED_SOURCE: Literal["generated"] = "generated"
-"""The source of an example that this package made in place of the benchmark's own; see `Example.source`."""
+"""The source of an example that this package made instead of the benchmark's own. See `Example.source`."""
 
 MAIN_METRIC = "longctx_score"
 """The name of every task's official headline metric in statistics, 0…1."""
@@ -73,9 +73,9 @@ class Example:
         fields: values of the template's placeholders. The question, if there is one, is the field `question`, `query`
             or `input`.
         references: accepted answers, as the official code has them.
-        depth: position of the evidence in the context, 0 (start) to 1 (end); None if there is no such position.
+        depth: position of the evidence in the context, 0 (start) to 1 (end). None if there is no such position.
         source: "official" if the question is the benchmark's own, from its files or drawn as the official code draws
-            it; "hub" if it is from the benchmark's data on the hub; "generated" if this package made it in place of the
+            it; "hub" if it is from the benchmark's data on the hub; "generated" if this package made it instead of the
             benchmark's own question.
         input_tokens: length of the completion prompt if it was counted, with the counter named `counter`.
         record: the fields that the scored record has in addition to prediction and references.
@@ -84,15 +84,15 @@ class Example:
             If other tasks can have the same text, the name is its `text_group`.
         follow_up: the second request, if the first answer is not the one that is scored.
         context: [start, end) of the part of the first user turn that may be cut, in characters, for tasks without a
-            template; None if no part may.
+            template. None if no part may.
         reserved: tokens of the model's window that the official code leaves free in addition to that part, for tasks
             with the cut `context_middle`.
         answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
         errata: the rules of the benchmark's `errata.jsonl` by which the example has a known error.
         read: tokens of the context that had come when the question was asked, and whether its evidence was among them
-            (None if that is unknown); None if the whole context is there at once. For `stream=`.
+            (None if that is unknown). None if the whole context is there at once. For `stream=`.
         marks: starts of the parts of the context, in characters, with what is known of each, such as the date of a
-            session; empty if the context has no parts. For methods that read a context in parts.
+            session. Empty if the context has no parts. For methods that read a context in parts.
         template: the template of the prompt, if a method does not use the task's.
     """
 
@@ -118,7 +118,7 @@ class Example:
 
     @property
     def question(self) -> str | None:
-        """The question; None if there is none."""
+        """The question, if there is one."""
         return next((self.fields[name] for name in QUESTIONS if name in self.fields), None)
 
 
@@ -136,8 +136,8 @@ class Variant:
 
     Args:
         stop: stop sequences of completions. Chats and thinking models get none (HELMET eval.py:74).
-        max_tokens: the output budget; None for the task's own.
-        num_samples: the sample size by length; empty for the task's own.
+        max_tokens: the output budget. None for the task's own.
+        num_samples: the sample size by length. Empty for the task's own.
     """
 
     stop: tuple[str, ...] = ()
@@ -221,7 +221,7 @@ AnswerKind = Literal[
 """
 
 Strategy = Callable[[Sequence[Message]], str | None]
-"""(conversation) → its answer; None if the conversation does not belong to the task."""
+"""(conversation) → its answer, or None if the conversation does not belong to the task."""
 
 
 @dataclass(frozen=True)
@@ -302,11 +302,11 @@ def limit_prediction(record: Record) -> Record:
 
 
 UNREAD = "unread"
-"""The statistic that is 1 for an answer in which the scorer found nothing that it could read."""
+"""The statistic that is 1 for an answer in which there is nothing that the scorer could read."""
 
 
 def has_text(record: Record) -> bool:
-    """Whether a prediction has a text, which is all that a scorer of whole texts needs."""
+    """Whether a prediction has a text. That is all that a scorer of whole texts needs."""
     return bool(record["prediction"].strip())
 
 
@@ -316,7 +316,7 @@ class Task:
 
     Args:
         name: the task's name in statistics and, without `alias`, in run entries, e.g. `json_kv`.
-        sizes: the number of units (pairs, shots, documents) at each length; empty if the benchmark has no lengths.
+        sizes: the number of units (pairs, shots, documents) at each length. Empty if the benchmark has no lengths.
         load: loads examples in the official order. It reads files and uses no HELM type.
         score: computes the official metrics of a scored record, by name, mostly in 0…1. It is a pure function. The
             docstring of this module lists the fields of the record.
@@ -339,8 +339,8 @@ class Task:
             several `variants` takes `protocol`, one with `scorers` takes `scorer`, and one with a context and a
             question takes `method`. Other arguments are refused.
         variants: the variant that each value of `protocol` selects.
-        most_samples: the largest `num_samples` of a task that can be generated; None if the data sets the limit.
-        official_judge: the judge that the benchmark uses for a part of the score; None if no judge is needed. The
+        most_samples: the largest `num_samples` of a task that can be generated. None if the data sets the limit.
+        official_judge: the judge that the benchmark uses for a part of the score. None if no judge is needed. The
             `judge` argument can name another.
         judgement: how language models judge the answers; None if none does, or if the category's annotator knows it.
         judge_sources: the files that a judge needs, by role: its `rubric`, the `keypoints` of summaries.
@@ -356,13 +356,13 @@ class Task:
         short_name: another name that run entries can give. The run has the usual one.
         unscored: the reason why the task has no `longctx_score`; only if `headline` is empty.
         check_machine: checks that answers can be scored on this machine, before anything is sent, and raises an
-            `InputError` if not; None if every machine can. Such a task is one of `Category.variants`.
+            `InputError` if not. None if every machine can. Such a task is one of `Category.variants`.
         extras: the extras of this package that the task needs, to be loaded or scored.
-        baseline: how the baseline models answer the task; None if they do not.
-        reasoning: the prompts for reasoning before the answer (`method=cot`); None if there are none.
-        question_only: our prompt of the question alone (`method=question_only`); None if there is none.
+        baseline: how the baseline models answer the task. None if they do not.
+        reasoning: the prompts for reasoning before the answer (`method=cot`). None if there are none.
+        question_only: our prompt of the question alone (`method=question_only`). None if there is none.
         metric: the value of `metric` if a run entry has none.
-        generated: when this package makes the questions in place of the benchmark's own: never, if the files of
+        generated: when this package makes the questions instead of the benchmark's own: never, if the files of
             `optional_sources` are missing, or always. Questions that are drawn as the official code draws them are the
             benchmark's own.
         official_task: the name in run entries of the task that asks the benchmark's own questions, if the questions of
@@ -545,7 +545,7 @@ class Task:
         return scores
 
     def headline_mean(self, scores: Scores) -> float | None:
-        """`longctx_score` from the official metrics of an answer or of a run; None if one of them is missing."""
+        """`longctx_score` from the official metrics of an answer or of a run, or None if one of them is missing."""
         if not self.headline or not all(name in scores for name in self.headline):
             return None
         # A mean of only some parts would be on another scale.
@@ -558,11 +558,9 @@ class Task:
     def official_sample(self, settings: Settings) -> int:
         """Return the official sample size."""
         official = self.variant(settings).num_samples or self.num_samples
-        return (
-            official
-            if isinstance(official, int)
-            else official.get(settings.level, official[max(official)])
-        )
+        if isinstance(official, int):
+            return official
+        return official.get(settings.level, official[max(official)])
 
     def demonstrations(self, settings: Settings) -> int:
         """Return the number of demonstrations before the question."""
@@ -574,9 +572,8 @@ class Task:
 
     def paths(self, length: int | None) -> list[str]:
         """Return the paths under the data root that the task reads at a length, in the order of its sources."""
-        return [
-            p
-            for sources in (self.sources, self.optional_sources)
-            for s in sources(length)
-            for p in s.paths
-        ]
+        paths: list[str] = []
+        for sources in (self.sources, self.optional_sources):
+            for source in sources(length):
+                paths += source.paths
+        return paths

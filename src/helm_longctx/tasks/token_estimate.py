@@ -1,8 +1,8 @@
 """Estimates the number of tokens of a text, for models whose tokenizer is not available.
 
-Today's tokenizers split texts at the same places: words, groups of up to three digits, punctuation and line breaks. A
+Today's tokenizers split texts at the same boundaries: words, groups of up to three digits, punctuation and line breaks. A
 Chinese character takes a little less than a token. So the weighted sum of their counts is close to the number of
-tokens. Words of random letters have more tokens: they are found by pairs of consonants that words of languages hardly
+tokens. Words of random letters have more tokens: they are recognized by pairs of consonants that words of languages hardly
 have. The weights were fitted to the tokenizers of GPT-4o (o200k_base), Llama 3 and 4, and DeepSeek; docs/costs.md has
 the errors. In some tokenizers (Qwen, Mistral, Gemma, Gemini) each digit is a token.
 """
@@ -71,7 +71,7 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     if text.isascii():  # a quarter of the memory
         codes = np.frombuffer(text.encode("ascii"), np.uint8)
     else:
-        # "surrogatepass" is needed because a text can contain lone surrogates, which UTF-32 does not allow.
+        # "surrogatepass" is needed because a text can contain lone surrogates. UTF-32 does not allow them.
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         codes = np.minimum(codes, len(_KINDS) - 1)
     kinds = _KINDS[codes]
@@ -82,15 +82,19 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     # 1 for each character that is a rare pair with the one before.
     letters = np.minimum(codes, 0x7F).astype(np.uint16)
     pairs = np.concatenate([np.zeros(1, np.uint8), _RARE.take(letters[:-1] << 7 | letters[1:])])
-    rare = np.add.reduceat(pairs, starts, dtype=np.int64)[
-        (kinds == _LETTER) & (sizes > WHOLE_LETTERS)
-    ].sum()
-    words, digits, marks = (sizes[kinds == kind] for kind in (_LETTER, _DIGIT, _MARK))
+    is_long_word = (kinds == _LETTER) & (sizes > WHOLE_LETTERS)
+    rare = np.add.reduceat(pairs, starts, dtype=np.int64)[is_long_word].sum()
+    words = sizes[kinds == _LETTER]
+    digits = sizes[kinds == _DIGIT]
+    marks = sizes[kinds == _MARK]
+    digit_groups = DIGIT_GROUP * np.ceil(digits / GROUP_SIZE).sum()
+    if single_digits:
+        digit_groups = digits.sum()
     tokens = (
         WORD * len(words)
         + FURTHER_LETTER * np.maximum(words - WHOLE_LETTERS, 0).sum()
         + RARE_PAIR * rare
-        + (digits.sum() if single_digits else DIGIT_GROUP * np.ceil(digits / GROUP_SIZE).sum())
+        + digit_groups
         + MARKS * len(marks)
         + FURTHER_MARK * (marks - 1).sum()
         + LINE_BREAK * (kinds == _BREAK).sum()
@@ -109,31 +113,30 @@ def estimate_fewest_tokens(texts: Iterable[str]) -> int:
     total = 0.0
     for text in texts:
         pieces = [text] if len(text) <= _SAMPLE * _SAMPLES else _draw_samples(text)
-        ascii_pieces = (
-            pieces
-            if text.isascii()
-            else [piece.encode("ascii", "ignore").decode() for piece in pieces]
-        )
-        others = sum(map(len, pieces)) - sum(map(len, ascii_pieces))
+        ascii_pieces = pieces
+        if not text.isascii():
+            ascii_pieces = [piece.encode("ascii", "ignore").decode() for piece in pieces]
+        size = sum(map(len, pieces))
+        others = size - sum(map(len, ascii_pieces))
         # Tokenizers join spaces and line breaks. One estimate of all pieces takes a third of the time.
-        found = (
-            estimate_tokens(" ".join(" ".join(ascii_pieces).split())) / 2
-            + _FEWEST_OF_OTHER * others
-        )
-        total += found * len(text) / max(1, sum(map(len, pieces)))
+        joined = " ".join(" ".join(ascii_pieces).split())
+        tokens = estimate_tokens(joined) / 2 + _FEWEST_OF_OTHER * others
+        total += tokens * len(text) / max(1, size)
     return int(total)
 
 
 def _draw_samples(text: str) -> list[str]:
     """Draw a sample from each of equal parts of a long text.
 
-    The places in the parts differ. Otherwise all samples of a text of equal documents could be, for example, titles.
+    The offsets in the parts differ. Otherwise all samples of a text of equal documents could be, for example, titles.
     """
     part = len(text) / _SAMPLES
-    starts = (
-        int(part * number + (part - _SAMPLE) * (_GOLDEN * number % 1)) for number in range(_SAMPLES)
-    )
-    return [text[start : start + _SAMPLE] for start in starts]
+    samples = []
+    for number in range(_SAMPLES):
+        offset = (part - _SAMPLE) * (_GOLDEN * number % 1)
+        start = int(part * number + offset)
+        samples.append(text[start : start + _SAMPLE])
+    return samples
 
 
 def _make_rare() -> np.ndarray:

@@ -1,7 +1,7 @@
 """Checks a benchmark of another package when it is loaded, so that no command fails because of it later."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -47,42 +47,39 @@ def check_benchmark(benchmark: Any) -> None:
 
 
 def _check_names(benchmark: Benchmark) -> None:
-    tasks = {
-        id(task): task
-        for category in benchmark.categories
-        for task in (*category.tasks, *category.variants)
-    }.values()
     if not benchmark.entries or not all(category.tasks for category in benchmark.categories):
         raise InputError("categories: give at least one, and at least one task in each")
-    for what, name in (
-        ("benchmark", benchmark.name),
-        ("task_argument", benchmark.task_argument),
-        *(("category", category.name) for category in benchmark.categories if category.name),
-        *(("task", name) for task in tasks for name in (task.name, task.argument)),
-    ):
-        check_name(what, name)
-    for what, names in (
-        ("categories", [category.name for category in benchmark.categories]),
-        ("tasks", [task.name for task in tasks]),
-        ("metrics", [metric.name for metric in benchmark.metrics]),
-        # The tasks of a benchmark can be metrics.
-        (
-            "run entries' arguments",
-            [benchmark.task_argument, *(name for name in ARGUMENTS if name != "metric")],
-        ),
-    ):
-        if twice := [name for name, count in Counter(names).items() if count > 1]:
-            raise InputError(f"{what}: two of them have the name {twice[0]!r}")
-    if taken := {metric.name for metric in benchmark.metrics} & {
-        MAIN_METRIC,
-        *LIKELIHOODS,
-        *CONDITIONS,
-    }:
+    tasks: dict[int, Task] = {}
+    for category in benchmark.categories:
+        tasks |= {id(task): task for task in (*category.tasks, *category.variants)}
+    check_name("benchmark", benchmark.name)
+    check_name("task_argument", benchmark.task_argument)
+    for category in benchmark.categories:
+        if category.name:
+            check_name("category", category.name)
+    for task in tasks.values():
+        check_name("task", task.name)
+        check_name("task", task.argument)
+    _check_unique("categories", [category.name for category in benchmark.categories])
+    _check_unique("tasks", [task.name for task in tasks.values()])
+    metrics = [metric.name for metric in benchmark.metrics]
+    _check_unique("metrics", metrics)
+    # The tasks of a benchmark can be metrics.
+    arguments = [name for name in ARGUMENTS if name != "metric"]
+    _check_unique("run entries' arguments", [benchmark.task_argument, *arguments])
+    taken = {MAIN_METRIC, *LIKELIHOODS, *CONDITIONS}.intersection(metrics)
+    if taken:
         raise InputError(f"metrics: {min(taken)} is a name of helm-longctx")
-    for path in filter(None, (category.judge for category in benchmark.categories)):
+    for category in benchmark.categories:
         # An annotator imports HELM, so only its module is looked up.
-        if not find_spec(path.rpartition(".")[0]):
-            raise InputError(f"judge: there is no module of {path}")
+        if category.judge and not find_spec(category.judge.rpartition(".")[0]):
+            raise InputError(f"judge: there is no module of {category.judge}")
+
+
+def _check_unique(what: str, names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError(f"{what}: two of them have the name {name!r}")
 
 
 def _check_task(benchmark: Benchmark, task: Task) -> None:
@@ -137,18 +134,18 @@ def _check_tables(benchmark: Benchmark) -> None:
         if row.category not in categories:
             raise bad_argument("published", "category", row.category, categories)
         for task, score in row.scores.items():
-            for each in (
-                [benchmark.task(task)] if task else categories[row.category].tasks_at(row.length)
-            ):
-                each.official_sample(Settings(row.length))
+            tasks = categories[row.category].tasks_at(row.length)
+            for scored in [benchmark.task(task)] if task else tasks:
+                scored.official_sample(Settings(row.length))
             if not 0 <= score <= 1:
                 raise bad_argument("published", "score", score, "a number from 0 to 1")
     for protocol in protocols:
         check_properties(protocol)
         for entry in protocol.entries:
             parse_entry([benchmark], entry)
-    for task in (task for sweep in benchmark.sweeps for task in sweep.tasks.values()):
-        benchmark.task(task)
+    for sweep in benchmark.sweeps:
+        for name in sweep.tasks.values():
+            benchmark.task(name)
     for name, kind in (("judge_checks", object), ("outputs", OutputReader)):
         if path := getattr(benchmark, name):
             module, _, attribute = path.rpartition(".")

@@ -8,7 +8,7 @@ Also the option that an answer chooses, and other measures of answers, as ∞Ben
 
 Source: THUDM/LongBench at 2e00731, LongBench/metrics.py, and infinigence/LVEval at 63e7ae9, metrics.py
 (normalize_answer, normalize_zh_answer, f1_score, rouge_score); rouge 1.0.1, rouge_score.py; OpenBMB/InfiniteBench at
-88b3daa, src/compute_scores.py, which microsoft/MInference at fb56c91, scbench/compute_scores.py, repeats.
+88b3daa, src/compute_scores.py, repeated in microsoft/MInference at fb56c91, scbench/compute_scores.py.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def cut(text: str) -> list[str]:
 
 @cache
 def _jieba() -> Tokenizer:
-    # `Tokenizer.initialize` reads `jieba.cache` from the shared temporary folder, which another user or version may
-    # have written. Words must depend only on the installed dictionary, so the dictionary is loaded directly.
+    # `Tokenizer.initialize` reads `jieba.cache` from the shared temporary folder. Another user or version may
+    # have written it. Words must depend only on the installed dictionary, so the dictionary is loaded directly.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about pkg_resources and invalid escapes in jieba's source
         from jieba import Tokenizer
@@ -93,14 +93,14 @@ def _jieba() -> Tokenizer:
 @cache
 def make_rouge(*kinds: str, stems: bool = False) -> RougeScorer:
     """Make a scorer of the package rouge_score for kinds such as `rougeL`, of words or of their stems."""
-    # Imported late: it loads NLTK and scikit-learn, which takes a second that commands without scores need not spend.
+    # Imported late: it loads NLTK and scikit-learn. Commands without scores need not spend that second.
     from nltk.stem.porter import PorterStemmer
     from rouge_score.rouge_scorer import RougeScorer
     from rouge_score.tokenize import tokenize
     from rouge_score.tokenizers import Tokenizer
 
     class StemmingTokenizer(Tokenizer):
-        """The scorer's tokenizer with `use_stemmer`. It keeps the stems, which take most of the time of a score."""
+        """The scorer's tokenizer with `use_stemmer`. It keeps the stems: they take most of the time of a score."""
 
         stem = staticmethod(lru_cache(maxsize=2**16)(PorterStemmer().stem))
 
@@ -161,7 +161,7 @@ def split_sentences(text: str) -> list[list[str]]:
 
 
 def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> set[str] | None:
-    """Return the words of the longest common subsequence that the package finds; None if its recursion is too deep."""
+    """Return the words of the longest common subsequence that the package finds, or None if its recursion is too deep."""
     # The lengths of the longest common subsequences of all pairs of prefixes. Words become numbers, so that NumPy can
     # compare a whole row at once.
     numbers = {word: number for number, word in enumerate(output)}
@@ -211,9 +211,11 @@ def find_choice(output: str, answers: Sequence[str]) -> bool:
 
 def nearest_choice(text: str, choices: Sequence[str]) -> int:
     """Return the number of the first choice with the largest share of its long words in a text, for baselines."""
-    there = set(_LONG_WORD.findall(text.lower()))
-    words = [_LONG_WORD.findall(choice.lower()) for choice in choices]
-    shares = [sum(word in there for word in each) / max(len(each), 1) for each in words]
+    present = set(_LONG_WORD.findall(text.lower()))
+    shares = []
+    for choice in choices:
+        words = _LONG_WORD.findall(choice.lower())
+        shares.append(sum(word in present for word in words) / max(len(words), 1))
     return shares.index(max(shares))
 
 
@@ -223,7 +225,7 @@ def tidy(marks: re.Pattern[str], text: str) -> str:
 
 
 def follows_start(text: str, starts: Sequence[str], answers: Sequence[str]) -> bool | None:
-    """Return whether an answer stands after the first of `starts` that the text has; None if it has none."""
+    """Return whether an answer stands after the first of `starts` that the text has, or None if it has none."""
     start = next((start for start in starts if start in text), None)
     if start is None:
         return None
@@ -264,9 +266,9 @@ def _letter_patterns(letters: str) -> tuple[re.Pattern[str], ...]:
 
 
 def find_plain_letter(output: str, letters: str) -> str | None:
-    """Return the option that an answer names in a plain form; None if it names none.
+    """Return the option that an answer names in a plain form, or None if it names none.
 
-    The forms are a box, `answer: B`, a line that starts with `B` and a mark, and `(B)`. The last place of the clearest
+    The forms are a box, `answer: B`, a line that starts with `B` and a mark, and `(B)`. The last occurrence of the clearest
     form counts. Marks of Markdown are ignored. Lenient metrics use it beside the official parsers.
 
     Args:
@@ -274,6 +276,7 @@ def find_plain_letter(output: str, letters: str) -> str | None:
     """
     text = _MARKUP.sub("", output)
     for pattern in _letter_patterns(letters):
-        if found := pattern.findall(text):
-            return str(found[-1])
+        matches = pattern.findall(text)
+        if matches:
+            return str(matches[-1])
     return None

@@ -14,8 +14,9 @@ from helm.benchmark.run import build_parser
 
 from helm_longctx.config.load import load_config
 from helm_longctx.config.places import Places
-from helm_longctx.config.plan import Plan, make_plan, use_settings
+from helm_longctx.config.plan import Plan, make_plan, make_settings
 from helm_longctx.config.shared import fill_registries
+from helm_longctx.environment import max_cost, read_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models.baselines import lexical
@@ -201,7 +202,7 @@ def registries() -> None:
 def plan(text: str, server: Server | Scripted) -> Plan:
     """Make the plan of a configuration."""
     config = load_config(write(text.replace("URL", server.address)))
-    with use_settings(config):
+    with make_settings(config).use():
         return make_plan(config)
 
 
@@ -256,7 +257,7 @@ lengths: [8k]
 arguments: {arguments}
 """
     config = load_config(write(text))
-    with use_settings(config):
+    with make_settings(config).use():
         if error is None:
             (spec,) = make_plan(config).specs
             assert spec.adapter_spec.temperature == 0.6
@@ -276,7 +277,7 @@ entries: ["any_jsonl:path={folder},length=4k"]
 """
     config = load_config(write(text))
     with (
-        use_settings(config),
+        make_settings(config).use(),
         pytest.raises(InputError, match="bytes, and at most 240 are allowed"),
     ):
         make_plan(config)
@@ -355,7 +356,7 @@ def test_judges_judge_what_they_can(server: Server) -> None:
 
 
 @pytest.mark.usefixtures("ready")
-def test_keys_of_judges_are_set_while_the_runs_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_judges_are_used_while_the_runs_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """A named variable replaces the variables of the judge's family while the runs are made, and these return afterwards."""
     monkeypatch.setenv("GPT_JUDGE_CLIENT_ID", "of-another-gateway")
     config = load_config(
@@ -365,16 +366,15 @@ def test_keys_of_judges_are_set_while_the_runs_are_made(monkeypatch: pytest.Monk
             )
         )
     )
-    with use_settings(config):
-        assert (os.environ["HELM_LONGCTX_MAX_COST"], os.environ["HELM_LONGCTX_TIMEOUT"]) == (
-            "1234.567",
-            "60",
-        )
-        assert os.environ["GPT_JUDGE_API_KEY"] == "secret-of-the-test"
-        assert os.environ["HELM_LONGCTX_TRIES"] == "3"
-        assert "GPT_JUDGE_CLIENT_ID" not in os.environ
-    assert os.environ["GPT_JUDGE_CLIENT_ID"] == "of-another-gateway"
-    assert "GPT_JUDGE_API_KEY" not in os.environ
+    before = dict(os.environ)
+    with make_settings(config).use():
+        assert (max_cost(), request_timeout()) == (1234.567, 60)
+        assert read_setting("GPT_JUDGE_API_KEY") == "secret-of-the-test"
+        assert read_setting("HELM_LONGCTX_TRIES") == "3"
+        assert read_setting("GPT_JUDGE_CLIENT_ID") == ""
+        assert dict(os.environ) == before
+    assert read_setting("GPT_JUDGE_CLIENT_ID") == "of-another-gateway"
+    assert read_setting("GPT_JUDGE_API_KEY") == ""
 
 
 GATEWAY = """\

@@ -214,7 +214,7 @@ def main() -> None:
             for file in files:
                 for row, (ours, official) in enumerate(zip(file.ours, file.official, strict=True)):
                     if ours != official:
-                        print(f"  differs: {file.run.places[row]}: {ours} instead of {official}")
+                        print(f"  differs: {file.run.locations[row]}: {ours} instead of {official}")
     if arguments.write:
         rows = [*published_rows(found), *printed_rows(clone)]
         with (Path(package.__file__).parent / "published.csv").open(

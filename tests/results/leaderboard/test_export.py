@@ -26,7 +26,7 @@ from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 from tests.support.fabricate_runs import ENTRY, long_prompts, repeat_run, write_run
 
 LV_EVAL = find_benchmark("lv_eval")

@@ -15,7 +15,7 @@ from helm_longctx.results.boards import find_question_sets, read_suite
 from helm_longctx.results.cells import leaderboard_rows
 from helm_longctx.results.comparison import SharedTable
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 from tests.support.leaderboards import summarize_suite
 
 

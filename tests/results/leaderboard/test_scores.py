@@ -17,7 +17,7 @@ from helm_longctx.results.leaderboard.tables import MOST_PUBLISHED, NOTES
 from helm_longctx.results.reading import read_results
 from helm_longctx.results.suite import write_reference
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 from tests.support.fabricate_runs import long_prompts, write_run
 from tests.support.leaderboards import summarize_suite
 

@@ -45,8 +45,8 @@ class Boundary(NamedTuple):
 
     Args:
         first: an answer with the shortest beginning with which answers differ.
-        before: one with the longest shorter beginning with which they do not; None if they differ with the shortest.
-        block: what all counts of cached tokens are multiples of; 0 if the server counts none, or has no blocks.
+        before: one with the longest shorter beginning with which they do not. None if they differ with the shortest.
+        block: what all counts of cached tokens are multiples of. 0 if the server counts none, or has no blocks.
         is_counted: whether the server counts the tokens.
     """
 
@@ -58,23 +58,22 @@ class Boundary(NamedTuple):
     @property
     def text(self) -> str:
         """The result in a sentence."""
-        about, kind = ("", "cached") if self.is_counted else ("about ", "shared")
+        kind = "cached" if self.is_counted else "shared"
+        about = "" if self.is_counted else "about "
         blocks = ""
         if self.block:
             count = self.first.tokens // self.block
             blocks = f", {count} block{'s' * (count > 1)} of {self.block}"
-        shorter = (
-            f"none was seen at {about}{self.before.tokens}"
-            if self.before
-            else "no shorter beginning was tried"
-        )
+        shorter = "no shorter beginning was tried"
+        if self.before:
+            shorter = f"none was seen at {about}{self.before.tokens}"
         return f"The fault begins at {about}{self.first.tokens} {kind} tokens{blocks}; {shorter}."
 
 
 def find_boundary(
     replies: Sequence[Reply], ask: Callable[[int, int], list[Reply]], tie: float | None = None
 ) -> Boundary | None:
-    """Narrow down from which shared beginning on answers differ; None if it does not depend on the beginning.
+    """Narrow down from which shared beginning on answers differ. Returns None if it does not depend on the beginning.
 
     Args:
         replies: the answers of one length and kind of text that were paid for.
@@ -88,36 +87,45 @@ def find_boundary(
         shots = [shot for shot in shots if shot.differs]
     tried: Counter[int] = Counter()
     while True:
-        shots.sort(key=lambda each: each.tokens)
-        place = _find_split(shots)
-        first = next((each for each in shots[place:] if each.differs), None)
+        shots.sort(key=lambda shot: shot.tokens)
+        split = _find_split(shots)
+        first = next((shot for shot in shots[split:] if shot.differs), None)
         if first is None:
             return None
-        before = next((each for each in reversed(shots[:place]) if not each.differs), None)
-        block = reduce(gcd, (each.reply.cached_tokens or 0 for each in shots))
+        before = next((shot for shot in reversed(shots[:split]) if not shot.differs), None)
+        block = reduce(gcd, (shot.reply.cached_tokens or 0 for shot in shots))
         line = ((before.line if before else 0) + first.line) // 2
         if line in tried or (before and first.tokens - before.tokens <= max(block, 1)):
             # A few answers at both ends are not enough if some others differ by chance.
-            is_sure = all(each.differs == (number >= place) for number, each in enumerate(shots))
-            counts = Counter(each.tokens for each in shots)
-            rare = (
-                each.line for each in (before, first) if each and counts[each.tokens] < QUESTIONS
+            line = (
+                0
+                if _count_agreeing(shots, split) == len(shots)
+                else _find_rare(before, first, shots)
             )
-            line = 0 if is_sure else next(rare, 0)
         if not line or tried.total() == STEPS:
             break
         shots += _take_shots(ask(line, tried[line]), tie)
         tried[line] += 1
-    sides = [sum(each.differs for each in side) for side in (shots[place:], shots[:place])]
-    table = [[sides[0], len(shots) - place - sides[0]], [sides[1], place - sides[1]]]
+    above = sum(shot.differs for shot in shots[split:])
+    below = sum(shot.differs for shot in shots[:split])
     if before is None:
-        depends = 2 * sides[0] > len(shots)
+        depends = 2 * above > len(shots)
     else:
+        table = [[above, len(shots) - split - above], [below, split - below]]
         depends = fisher_exact(table, alternative="greater").pvalue < SIGNIFICANCE
     if not depends:
         return None
-    is_counted = all(each.reply.cached_tokens is not None for each in shots)
+    is_counted = all(shot.reply.cached_tokens is not None for shot in shots)
     return Boundary(first, before, block if block > 1 else 0, is_counted)
+
+
+def _find_rare(before: Shot | None, first: Shot, shots: Sequence[Shot]) -> int:
+    """Return the line of an end with fewer than `QUESTIONS` answers, or 0 if both have enough."""
+    counts = Counter(shot.tokens for shot in shots)
+    for end in (before, first):
+        if end and counts[end.tokens] < QUESTIONS:
+            return end.line
+    return 0
 
 
 def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:
@@ -135,10 +143,20 @@ def _take_shots(replies: Sequence[Reply], tie: float | None) -> list[Shot]:
 
 
 def _find_split(shots: Sequence[Shot]) -> int:
-    """Return the number of shots before the place that best divides those that differ from those that do not."""
-    sizes = [n for n in range(len(shots)) if n == 0 or shots[n - 1].tokens < shots[n].tokens]
-    return max(
-        sizes,
-        default=0,
-        key=lambda n: sum(each.differs == (m >= n) for m, each in enumerate(shots)),
-    )
+    """Return the number of shots before the split that best divides those that differ from those that do not."""
+    best = 0
+    most = -1
+    for split in range(len(shots)):
+        # Shots with as many tokens stay together.
+        if split and shots[split - 1].tokens == shots[split].tokens:
+            continue
+        agreeing = _count_agreeing(shots, split)
+        if agreeing > most:
+            best = split
+            most = agreeing
+    return best
+
+
+def _count_agreeing(shots: Sequence[Shot], split: int) -> int:
+    """Return how many shots differ if and only if they stand after the split."""
+    return sum(shot.differs == (index >= split) for index, shot in enumerate(shots))

@@ -1,4 +1,4 @@
-"""Makes a cache check: asks the questions, prints what was found, and searches where it is."""
+"""Makes a cache check: asks the questions, prints the verdict, and searches where a difference is."""
 
 import json
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def open_folder(folder: Path, design: dict[str, Any], server: Server, finds_cold
 
 
 def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float | None) -> int:
-    """Ask, print and write what was found, and return the exit status."""
+    """Ask, print and write the verdict, and return the exit status."""
     tie = TIE if server.cold_fields and tie is None else tie
     asked = plan_questions(
         plan.lengths, plan.questions, plan.states, plan.seed, bool(server.cold_fields), plan.kinds
@@ -94,37 +94,35 @@ def check(server: Server, plan: Plan, folder: Path, searches: bool, tie: float |
     builds = judge_builds(replies)
     for line in describe_builds(builds):
         print(line)
-    (folder / "cells.json").write_text(
-        json.dumps([vars(each) for each in cells], indent=1) + "\n", encoding="utf-8"
-    )
-    differing = [each for each in cells if each.differs]
+    data = json.dumps([vars(cell) for cell in cells], indent=1)
+    (folder / "cells.json").write_text(f"{data}\n", encoding="utf-8")
+    differing = [cell for cell in cells if cell.differs]
     # The cell of the shortest length of each state and kind of text.
-    first = list({each.name: each for each in reversed(differing)}.values())[::-1]
-    found = [Where(each) for each in first]
+    shortest: dict[str, Cell] = {}
+    for cell in reversed(differing):
+        shortest[cell.name] = cell
+    first = list(reversed(shortest.values()))
+    located = [Where(cell) for cell in first]
     if searches:
-        found = [_search(server, cells, each, replies, plan.seed, folder, tie) for each in first]
-    for each in found:
-        if script := write_script(server, each.cell, each.boundary, folder):
-            print(f"This script shows it ({each.cell.name}): {script}")
+        located = [_search(server, cells, cell, replies, plan.seed, folder, tie) for cell in first]
+    for where in located:
+        script = write_script(server, where.cell, where.boundary, folder)
+        if script:
+            print(f"This script shows it ({where.cell.name}): {script}")
     print(f"All data: {folder}")
-    return (
-        1
-        if differing or any(build.differs for build in builds)
-        else 3
-        if open_cells(cells) or not cells
-        else 0
-    )
+    if differing or any(build.differs for build in builds):
+        return 1
+    return 3 if open_cells(cells) or not cells else 0
 
 
 def find_suspects(replies: Sequence[Reply], tie: float | None) -> list[Reply]:
     """Return the answers in parallel that seem to differ from cold ones without other requests."""
-    cells = judge(replies, tie)
-    places = {(cell.length, cell.kind) for cell in cells if cell.state == PARALLEL and cell.differs}
-    return [
-        reply
-        for reply in replies
-        if reply.state == PARALLEL and (reply.length, reply.kind) in places
-    ]
+    suspects = set()
+    for cell in judge(replies, tie):
+        if cell.state == PARALLEL and cell.differs:
+            suspects.add((cell.length, cell.kind))
+    parallel = [reply for reply in replies if reply.state == PARALLEL]
+    return [reply for reply in parallel if (reply.length, reply.kind) in suspects]
 
 
 def _search(
@@ -145,12 +143,11 @@ def _search(
         shared: int | None = None,
         tried: int = 0,
     ) -> list[Reply]:
-        parts = [
-            cell.state,
-            length,
-            *([cell.kind] if cell.kind != PLAIN else []),
-            *(["spread"] if is_spread else []),
-        ]
+        parts: list[object] = [cell.state, length]
+        if cell.kind != PLAIN:
+            parts.append(cell.kind)
+        if is_spread:
+            parts.append("spread")
         first = seed + SEEDS * (1 + is_spread)
         count = QUESTIONS
         if shared is not None:
@@ -163,19 +160,15 @@ def _search(
         )
         if CONTROL in states and COLD in states:
             questions += plan_busy(questions, bool(server.cold_fields))
-        return ask_states(
-            server,
-            questions,
-            folder / "where" / "-".join(map(str, parts)).replace(" ", "-"),
-            is_spread,
-        )
+        name = "-".join(map(str, parts)).replace(" ", "-")
+        return ask_states(server, questions, folder / "where" / name, is_spread)
 
     def ask_shared(length: int, lines: int, tried: int) -> list[Reply]:
         return ask(length, (COLD, CONTROL, cell.state), False, lines, tried)
 
-    found = find_where(cells, cell, replies, ask, ask_shared, tie)
-    print(found.text)
-    return found
+    where = find_where(cells, cell, replies, ask, ask_shared, tie)
+    print(where.text)
+    return where
 
 
 def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> None:
@@ -183,21 +176,25 @@ def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> No
 
     Args:
         max_tokens: the limit of an answer.
-        fields: the fields of `--cold`; None if they are not given.
+        fields: the fields of `--cold`, if they are given.
     """
     copies = plan.questions * len(plan.kinds)
-    each, most = (
-        copies * sum(STATES[state].requests for state, _ in list_copies(plan.states, is_exact))
-        for is_exact in (bool(fields), True)
-    )
-    for length in plan.lengths:
-        print(f"{length_label(length)}: {each} requests, {each * length / 1e6:,.1f}M prompt tokens")
-    tokens = sum(plan.lengths) * each
     count = len(plan.lengths)
+
+    def count_requests(is_exact: bool) -> int:
+        states = list_copies(plan.states, is_exact)
+        return copies * sum(STATES[state].requests for state, _ in states)
+
+    requests = count_requests(bool(fields))
+    most = count_requests(True)
+    for length in plan.lengths:
+        tokens = requests * length / 1e6
+        print(f"{length_label(length)}: {requests} requests, {tokens:,.1f}M prompt tokens")
+    tokens = sum(plan.lengths) * requests / 1e6
     print(
-        f"Together: {each * count} requests, {tokens / 1e6:,.1f}M prompt tokens if nothing is cached."
+        f"Together: {requests * count} requests, {tokens:,.1f}M prompt tokens if nothing is cached."
     )
-    if fields is None and most > each:
+    if fields is None and most > requests:
         print(f"If the server can answer past its cache, there are {most * count} (--cold).")
     print(f"An answer has at most {max_tokens} tokens.")
     if PARALLEL in plan.states:
@@ -208,9 +205,7 @@ def print_plan(plan: Plan, max_tokens: int, fields: dict[str, Any] | None) -> No
         )
     cells = count * len(plan.kinds) * sum(state not in REFERENCES for state in plan.states)
     share = smallest_share(plan.questions, cells)
-    found = (
-        f"that changes {share:.0%} of its answers" if share else "of no size; ask more questions"
-    )
+    size = f"that changes {share:.0%} of its answers" if share else "of no size; ask more questions"
     print(
-        f"A server that repeats its cold answers exactly: a state {found} is found in 80 % of checks. Nothing was sent."
+        f"A server that repeats its cold answers exactly: a state {size} is found in 80 % of checks. Nothing was sent."
     )

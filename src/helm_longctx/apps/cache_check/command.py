@@ -90,13 +90,14 @@ def cache_check(
         STATES,
         Server,
     )
-    from helm_longctx.config.plan import make_plan, use_settings
+    from helm_longctx.config.plan import make_plan, make_settings
 
-    lengths = [
-        parse_length(split_name, "cache-check: --length") for split_name in split_names([length])
-    ]
+    names = split_names([length])
+    lengths = [parse_length(name, "cache-check: --length") for name in names]
     fields = _read_fields(cold)
-    models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
+    models = split_names(options["model"] or [])
+    if options["model_url"]:
+        models.append(options["model_url"])
     if len(models) != 1:
         raise bad_argument(
             "cache-check", "--model", ", ".join(models), "one model, by --model or --model-url"
@@ -104,7 +105,7 @@ def cache_check(
     # No task is run: a plan has an entry, and finds the model and asks its server.
     entry = f"{first_entry()}:length=4k"
     config = load_config(None, read_options({**options, "suite": "cache-checks", "entry": [entry]}))
-    with set_log_levels(quiet, verbose) as prints, use_settings(config):
+    with set_log_levels(quiet, verbose) as prints, make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             deployment = make_plan(config).specs[0].adapter_spec.model_deployment
@@ -129,7 +130,7 @@ def cache_check(
 
 def _choose(option: str, text: str, allowed: Iterable[str]) -> list[str]:
     """Return the names in an option."""
-    names = [each.strip() for each in text.split(";")]
+    names = [name.strip() for name in text.split(";")]
     for name in names:
         if name not in allowed:
             raise bad_argument("cache-check", f"--{option}", name, allowed)
@@ -137,7 +138,7 @@ def _choose(option: str, text: str, allowed: Iterable[str]) -> list[str]:
 
 
 def _read_fields(text: str | None) -> dict[str, Any] | None:
-    """Return the fields of `--cold`; None without it."""
+    """Return the fields of `--cold`, or None without it."""
     if text is None:
         return None
     try:

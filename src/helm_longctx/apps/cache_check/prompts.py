@@ -13,7 +13,7 @@ from random import Random
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 PLACES = ("start", "before the border", "at the border", "after the border", "end")
-"""The places in the register of the keys that are asked for. The border is the end of a shared beginning."""
+"""Where the keys that are asked for stand in the register. The border is the end of a shared beginning."""
 
 DEPTHS = 20
 """Number of depths at which questions ask whose keys are spread."""
@@ -75,20 +75,20 @@ class Prompt:
     Args:
         copy: the number of the copy, at the start of the prompt.
         lines: the keys and values.
-        places: the places of the keys that are asked for.
+        asked_lines: the indices of the keys that are asked for.
         kind: a key of `TEXTS`.
     """
 
     copy: int
     lines: Sequence[tuple[int, int]]
-    places: Sequence[int]
+    asked_lines: Sequence[int]
     kind: str = PLAIN
 
     @property
     def text(self) -> str:
         """The whole prompt."""
         first, _, question = TEXTS[self.kind]
-        keys = ", ".join(str(self.lines[place][0]) for place in self.places)
+        keys = ", ".join(str(self.lines[index][0]) for index in self.asked_lines)
         return f"{first.format(copy=self.copy)}\n\n{self.register(len(self.lines))}\n\n{question.format(keys=keys)}"
 
     def register(self, count: int) -> str:
@@ -99,7 +99,7 @@ class Prompt:
     def find_values(self, answer: str) -> list[bool]:
         """Return for each key that is asked for whether the answer has its value."""
         numbers = {int(number) for number in _NUMBER.findall(answer) if len(number) < 10}
-        return [self.lines[place][1] in numbers for place in self.places]
+        return [self.lines[index][1] in numbers for index in self.asked_lines]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Question:
         is_spread: whether the keys that are asked for are spread over the register. Questions with seeds that follow
             each other ask at different depths.
         kind: a key of `TEXTS`.
-        shared: the first line that differs in a prompt with the same beginning; None for one that is drawn.
+        shared: the first line that differs in a prompt with the same beginning, or None for one that is drawn.
     """
 
     seed: int
@@ -128,7 +128,7 @@ class Question:
 
     @cached_property
     def border(self) -> int:
-        """The place of the first line that differs in a prompt with the same beginning.
+        """The index of the first line that differs in a prompt with the same beginning.
 
         Lines have different numbers of tokens, so the borders of some questions lie inside of a block of the cache.
         """
@@ -138,17 +138,15 @@ class Question:
         return Random(f"{self.seed}-border").randint(low, high)
 
     @property
-    def places(self) -> list[int]:
-        """The places of the keys that are asked for: near both ends and around the border, or spread.
+    def asked_lines(self) -> list[int]:
+        """The indices of the keys that are asked for: near both ends and around the border, or spread.
 
         If the border was chosen, they are so far before it that one is in the last whole block, whatever its size is.
         """
         if self.is_spread:
             first = self.seed % (DEPTHS // len(PLACES)) * len(PLACES)
-            return [
-                (2 * (first + number) + 1) * self.size // (2 * DEPTHS)
-                for number in range(len(PLACES))
-            ]
+            depths = range(first, first + len(PLACES))
+            return [(2 * depth + 1) * self.size // (2 * DEPTHS) for depth in depths]
         if self.shared is not None:
             line = tokens_per_line(self.kind)
             return sorted({max(self.border - 1 - int((block - 1) / line), 0) for block in BLOCKS})
@@ -157,20 +155,21 @@ class Question:
     @property
     def values(self) -> list[int]:
         """The values of the keys that are asked for."""
-        return [self.lines[place][1] for place in self.places]
+        return [self.lines[index][1] for index in self.asked_lines]
 
     def prompt(self, state: str) -> Prompt:
         """Return the copy for a state of the cache."""
         copy = Random(f"{self.seed}-{state}").randint(10**8, 10**9 - 1)
-        return Prompt(copy, self.lines, self.places, self.kind)
+        return Prompt(copy, self.lines, self.asked_lines, self.kind)
 
     def sibling(self, state: str, number: int = 0) -> Prompt:
         """Return the same copy with another question."""
-        places = Random(f"{self.seed}-sibling-{number}").sample(range(self.size), len(self.places))
-        return replace(self.prompt(state), places=places)
+        random = Random(f"{self.seed}-sibling-{number}")
+        asked_lines = random.sample(range(self.size), len(self.asked_lines))
+        return replace(self.prompt(state), asked_lines=asked_lines)
 
     def relative(self, state: str) -> Prompt:
-        """Return a copy with the same beginning, other lines from the border on, and the same places asked for."""
+        """Return a copy with the same beginning, other lines from the border on, and the same lines asked for."""
         lines = [*self.lines[: self.border], *self._draw("relative")[self.border :]]
         return replace(self.prompt(state), lines=lines)
 
@@ -189,7 +188,7 @@ class Question:
 def tokens_per_line(kind: str) -> float:
     """Return about how many tokens a line has."""
     sample = Question(0, 200, kind=kind)
-    return estimate_tokens(Prompt(0, sample.lines, sample.places, kind).text) / sample.size
+    return estimate_tokens(Prompt(0, sample.lines, sample.asked_lines, kind).text) / sample.size
 
 
 def lines_for(tokens: int, kind: str = PLAIN) -> int:

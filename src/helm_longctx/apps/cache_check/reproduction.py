@@ -20,7 +20,7 @@ class Step(NamedTuple):
     """A request of a script.
 
     Args:
-        title: what is printed before its answer; empty if the answer is not shown.
+        title: what is printed before its answer, or empty if the answer is not shown.
         values: the right values.
     """
 

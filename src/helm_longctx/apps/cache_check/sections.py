@@ -76,7 +76,7 @@ def _row(cell: Cell) -> list[TableCell]:
     note = "differs" if cell.differs else "not from the cache" if cell.was_not_warm else ""
     found, cold = (
         percent(value) if cell.n else "–"
-        for value in (cell.found, (cell.cold_found + cell.control_found) / 2)
+        for value in (cell.state_found, (cell.cold_found + cell.control_found) / 2)
     )
     return [
         TableCell(cell.name, note=STATES[cell.state].about),
@@ -84,7 +84,7 @@ def _row(cell: Cell) -> list[TableCell]:
         TableCell(f"{cell.n}", cell.n, f"{cell.failed} failed" if cell.failed else ""),
         TableCell(f"{cell.farther}", cell.farther),
         TableCell(f"{cell.nearer}", cell.nearer),
-        TableCell(found, cell.found),
+        TableCell(found, cell.state_found),
         TableCell(cold, cell.cold_found),
         TableCell("–" if cell.cached is None else percent(cell.cached), cell.cached),
         TableCell(f"{cell.p_value:.2g}", cell.p_value),
@@ -107,8 +107,8 @@ def _verdict(cells: Sequence[Cell], model: str) -> str:
     kinds = list(dict.fromkeys(each.kind for each in differing))
     if fine := [kind for kind in dict.fromkeys(cell.kind for cell in cells) if kind not in kinds]:
         text += f" It was seen only in texts of these kinds: {', '.join(kinds)}; not in: {', '.join(fine)}."
-    places = [name for name, share in zip(PLACES, first.lost, strict=True) if share >= _LOST]
-    return f"{text} Values are lost most at: {', '.join(places)}." if places else text
+    most_lost = [name for name, share in zip(PLACES, first.lost, strict=True) if share >= _LOST]
+    return f"{text} Values are lost most at: {', '.join(most_lost)}." if most_lost else text
 
 
 def _notes(cells: Sequence[Cell], replies: Sequence[Reply]) -> list[str]:

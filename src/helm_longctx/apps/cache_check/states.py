@@ -8,6 +8,7 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -62,16 +63,16 @@ class Reply:
     Args:
         length: tokens of the prompt, as planned.
         seed: the question's seed.
-        text: the answer; empty if there is none.
+        text: the answer. Empty if there is none.
         failure: why there is no answer.
-        found: for each key that was asked for whether its value was found.
+        hits: for each key that was asked for whether the answer has its value.
         logprobs: for each token of the answer the log-probabilities of the most likely ones, the chosen one first;
-            empty if the server gives none.
-        prompt_tokens, cached_tokens: what the server reports; None if it does not.
+            Empty if the server gives none.
+        prompt_tokens, cached_tokens: what the server reports, if it does.
         before: tokens of the prompts that were sent before it, for this state.
         seconds: seconds until the answer was complete.
-        build: the model and the fingerprint that the server names; empty if it names none.
-        copy: the state whose prompt was asked past the cache; empty for a cold prompt of its own.
+        build: the model and the fingerprint that the server names. Empty if it names none.
+        copy: the state whose prompt was asked past the cache. Empty for a cold prompt of its own.
         kind: the kind of text, a key of `prompts.TEXTS`.
         shared: the first line that differs in a prompt with the same beginning, if it was chosen.
     """
@@ -81,7 +82,7 @@ class Reply:
     state: str
     text: str = ""
     failure: str | None = None
-    found: tuple[bool, ...] = ()
+    hits: tuple[bool, ...] = ()
     logprobs: tuple[Mapping[str, float], ...] = ()
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
@@ -144,16 +145,15 @@ class Server:
         return client
 
     def connect_cold(self, fields: Mapping[str, Any] | None = None) -> OpenAIClient:
-        """Return a client whose requests do not use the cache, with the given fields in place of `cold_fields`."""
+        """Return a client whose requests do not use the cache, with the given fields instead of `cold_fields`."""
         client = self.connect()
         texts = fill_cold_fields(self.cold_fields if fields is None else fields)
-        client.settings = replace(
-            client.settings, extra_body={**(client.settings.extra_body or {}), **texts}
-        )
+        body = {**(client.settings.extra_body or {}), **texts}
+        client.settings = replace(client.settings, extra_body=body)
         return client
 
     def find_cold_fields(self, seed: int) -> dict[str, Any]:
-        """Return the fields of `COLD_FIELDS` with which the server answers past its cache; none if it cannot be seen.
+        """Return the fields of `COLD_FIELDS` with which the server answers past its cache, if that can be seen.
 
         A prompt is sent twice. Fields work if the server says that it read the second one from its cache, and nothing
         of the same prompt with the fields.
@@ -162,8 +162,8 @@ class Server:
         prompt = Question(seed, PROBE_LINES).prompt("probe")
 
         def count_cached(fields: Mapping[str, Any]) -> int | None:
-            found = self.ask(prompt, reply, self.connect_cold(fields))
-            return None if found.failure else found.cached_tokens or 0
+            answer = self.ask(prompt, reply, self.connect_cold(fields))
+            return None if answer.failure else answer.cached_tokens or 0
 
         count_cached({})
         return find_cold_fields(count_cached) if count_cached({}) else {}
@@ -177,7 +177,7 @@ class Server:
         )
 
     def request(self, prompt: Prompt) -> Request:
-        """Return the request of a prompt, which asks for log-probabilities: a chat, if the server answers chats."""
+        """Return the request of a prompt for an answer with log-probabilities: a chat, if the server answers chats."""
         return self._request(prompt.text, self.is_chat)
 
     def ask(self, prompt: Prompt, reply: Reply, client: OpenAIClient | None = None) -> Reply:
@@ -197,7 +197,7 @@ class Server:
         return replace(
             reply,
             text=text,
-            found=tuple(prompt.find_values(text)),
+            hits=tuple(prompt.find_values(text)),
             logprobs=tuple(read_logprobs(body)),
             prompt_tokens=usage.input_tokens if usage else None,
             cached_tokens=find_cached(body),
@@ -212,14 +212,14 @@ class Server:
 
 
 def find_cached(body: Mapping[str, Any]) -> int | None:
-    """Return the tokens of the prompt that the server says it read from its cache; None if it does not say it."""
-    places = (
+    """Return the tokens of the prompt that the server says it read from its cache, or None if it does not say it."""
+    fields = (
         ("usage", "prompt_tokens_details", "cached_tokens"),  # OpenAI, vLLM, SGLang
         ("usage", "cached_tokens"),
         ("timings", "cache_n"),  # llama.cpp
         ("tokens_cached",),
     )
-    for names in places:
+    for names in fields:
         value: Any = body
         for name in names:
             value = value.get(name) if isinstance(value, Mapping) else None
@@ -229,7 +229,7 @@ def find_cached(body: Mapping[str, Any]) -> int | None:
 
 
 def find_build(body: Mapping[str, Any]) -> str:
-    """Return the model and the fingerprint of the build that a reply names; empty if it names none."""
+    """Return the model and the fingerprint of the build that a reply names, or an empty text."""
     return " ".join(str(body[name]) for name in ("model", "system_fingerprint") if body.get(name))
 
 
@@ -270,9 +270,11 @@ class State:
             sent = reply if self.aborts else server.ask(make(question, state), reply)
             tokens += sent.prompt_tokens or reply.length
         reply = replace(reply, before=tokens)
-        client = (
-            server.connect_cold() if reply.copy else server.connect() if self.reconnects else None
-        )
+        client = None
+        if reply.copy:
+            client = server.connect_cold()
+        elif self.reconnects:
+            client = server.connect()
         prompts = [question.prompt(state)]
         prompts += [question.sibling(state, number) for number in range(self.siblings)]
         prompts += [question.other(reply.state, number) for number in range(self.others)]
@@ -340,17 +342,18 @@ def plan_questions(
     Args:
         is_exact: whether the server can answer the prompts of the other states past its cache.
         kinds: kinds of text.
-        shared: the first line that differs in a prompt with the same beginning; None for one that is drawn.
+        shared: the first line that differs in a prompt with the same beginning, or None for one that is drawn.
     """
     groups = group_states(states, is_exact)
-    return [
-        Reply(length, number, state, copy=copy, kind=kind, shared=shared)
-        for length in lengths
-        for number in range(seed, seed + questions)
-        for kind in kinds
-        for group in Random(number).sample(groups, len(groups))
-        for state, copy in group
-    ]
+    plan = []
+    for length in lengths:
+        for number in range(seed, seed + questions):
+            for kind in kinds:
+                for group in Random(number).sample(groups, len(groups)):
+                    for state, copy in group:
+                        reply = Reply(length, number, state, copy=copy, kind=kind, shared=shared)
+                        plan.append(reply)
+    return plan
 
 
 def plan_busy(asked: Sequence[Reply], is_exact: bool) -> list[Reply]:
@@ -360,34 +363,36 @@ def plan_busy(asked: Sequence[Reply], is_exact: bool) -> list[Reply]:
         is_exact: whether the server can answer the same prompts past its cache.
     """
     copy = PARALLEL if is_exact else ""
-    return [
-        Reply(
-            reply.length,
-            reply.seed,
-            state,
-            copy=copy,
-            kind=reply.kind,
-            shared=reply.shared,
-        )
-        for reply in asked
-        if reply.state == PARALLEL
-        for state in (BUSY, BUSY_CONTROL)
-    ]
+    plan = []
+    for reply in asked:
+        if reply.state != PARALLEL:
+            continue
+        for state in (BUSY, BUSY_CONTROL):
+            plan.append(
+                Reply(
+                    reply.length,
+                    reply.seed,
+                    state,
+                    copy=copy,
+                    kind=reply.kind,
+                    shared=reply.shared,
+                )
+            )
+    return plan
 
 
 def group_states(states: Sequence[str], is_exact: bool) -> list[list[tuple[str, str]]]:
     """Return states, and cold ones with the state whose prompt they ask, in groups that follow each other."""
-    warm = [each for each in states if each not in (COLD, CONTROL)]
+    warm = [state for state in states if state not in (COLD, CONTROL)]
     if not is_exact or not warm:
         return [[(state, "")] for state in states]
-    return [
-        [(state, ""), *((cold, state) for cold in states if cold not in warm)] for state in warm
-    ]
+    cold = [state for state in states if state in (COLD, CONTROL)]
+    return [[(state, ""), *((reference, state) for reference in cold)] for state in warm]
 
 
 def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
-    """Return states, and cold ones with the state whose prompt they ask; see `plan_questions`."""
-    return [each for group in group_states(states, is_exact) for each in group]
+    """Return states, and cold ones with the state whose prompt they ask. See `plan_questions`."""
+    return list(chain.from_iterable(group_states(states, is_exact)))
 
 
 def ask_states(
@@ -399,30 +404,25 @@ def ask_states(
     with lock_run(folder):
         replies = [reply for reply in read_replies(path) if not reply.failure]
         done = {reply.name for reply in replies}
+        left = [reply for reply in plan if reply.name not in done]
         with path.open("a", encoding="utf-8") as file:
-            for each in tqdm(
-                [e for e in plan if e.name not in done], "Questions", unit="question", disable=None
-            ):
-                replies.append(STATES[each.state].ask(server, each.question(is_spread), each))
-                print(json.dumps(asdict(replies[-1])), file=file, flush=True)
+            for planned in tqdm(left, "Questions", unit="question", disable=None):
+                question = planned.question(is_spread)
+                reply = STATES[planned.state].ask(server, question, planned)
+                print(json.dumps(asdict(reply)), file=file, flush=True)
+                replies.append(reply)
     return replies
 
 
 def read_replies(path: Path) -> list[Reply]:
-    """Return the replies in a file; none if there is no file. A line that was not finished is left out."""
+    """Return the replies in a file, none if there is no file. A line that was not finished is left out."""
     if not path.is_file():
         return []
     replies = []
     for line in path.read_text(encoding="utf-8").splitlines():
         with suppress(json.JSONDecodeError):
             fields = json.loads(line)
-            replies.append(
-                Reply(
-                    **{
-                        **fields,
-                        "found": tuple(fields["found"]),
-                        "logprobs": tuple(fields["logprobs"]),
-                    }
-                )
-            )
+            fields["hits"] = tuple(fields["hits"])
+            fields["logprobs"] = tuple(fields["logprobs"])
+            replies.append(Reply(**fields))
     return replies

@@ -3,7 +3,7 @@
 For each question there are three answers to copies of the same text, or to the same text if the server can answer it
 past its cache: a cold one, another cold one, and one in the state. If the state changes nothing, the second and the
 third are exchangeable, so each is as often the farther one from the first, and by as much. Ties say nothing. The tests,
-of signed ranks of distances and of signs of values found, are exact, whatever the server's own noise is, and Holm's
+of signed ranks of distances and of signs of right values, are exact, whatever the server's own noise is, and Holm's
 correction is for all states and lengths.
 
 Requests at the same time can change answers without a cache, because a server computes larger batches otherwise. So if
@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ LEAST_TIE = 0.001
 """The same for log-probabilities of a server without noise. It is above errors of rounding."""
 
 _MEASURES = 2
-"""Number of tests of each cell: of the distance of answers, and of the values found."""
+"""Number of tests of each cell: of the distance of answers, and of the right values."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,16 @@ class Cell:
         failed: number of questions whose answer in the state is missing.
         farther, nearer: number of questions whose answer is farther from the cold one than the other cold one is, or
             nearer to it.
-        found, control_found, cold_found: shares of the values that were found in the state, and in both cold ones.
-        lost: for each place that is asked for (`prompts.PLACES`) the share of its values that were found in the second
-            cold answer, less the share found in the state.
+        state_found, control_found, cold_found: shares of the values that answers have in the state, and in both cold ones.
+        lost: for each of `prompts.PLACES` the share of its values that are in the second
+            cold answer, less the share in the state.
         worse, better: number of questions with fewer, or with more values than the second cold answer.
-        cached: share of the prompt's tokens that the server says it read from its cache; None if it does not say it.
+        cached: share of the prompt's tokens that the server says it read from its cache, if it says it.
         noise: median distance of the two cold answers.
         gap: median of how much farther the answer is from the cold one than the other cold one is.
         p_value: probability that so many are farther, or worse, if the state changes nothing; corrected for the number
             of cells.
-        example: the seed of the question that shows the difference best; None if no answer differs.
+        example: the seed of the question that shows the difference best, or None if no answer differs.
         kind: the kind of text, a key of `prompts.TEXTS`.
     """
 
@@ -78,7 +79,7 @@ class Cell:
     failed: int
     farther: int
     nearer: int
-    found: float
+    state_found: float
     control_found: float
     cold_found: float
     worse: int
@@ -124,7 +125,7 @@ def needed_wins(cells: int) -> int:
 
 
 def smallest_share(questions: int, cells: int) -> float | None:
-    """Return the smallest share of answers whose change is found in 80 % of checks; None if none is."""
+    """Return the smallest share of answers whose change is seen in 80 % of checks, or None if none is."""
     return smallest_shares(questions, SIGNIFICANCE / (cells * _MEASURES))[0]
 
 
@@ -132,27 +133,25 @@ def judge(replies: Sequence[Reply], tie: float | None = None) -> list[Cell]:
     """Return the cells of all lengths and states, with corrected p-values.
 
     Args:
-        tie: log-probabilities that differ by less are equal, in nats for each token; None for half of what two cold
+        tie: log-probabilities that differ by less are equal, in nats for each token. None for half of what two cold
             answers usually differ by.
     """
     states = [state for state in STATES if state not in REFERENCES]
     groups: dict[tuple[int, str], list[Reply]] = defaultdict(list)
     for reply in replies:
         groups[reply.length, reply.kind].append(reply)
-    cells = [
-        _judge(rows, state, tie)
-        for _, rows in sorted(
-            groups.items(), key=lambda each: (each[0][0], list(TEXTS).index(each[0][1]))
-        )
-        for state in states
-        if any(row.state == state for row in rows)
-    ]
-    p_values = holm([each.p_value for each in cells])
+    kinds = list(TEXTS)
+    cells = []
+    for length, kind in sorted(groups, key=lambda group: (group[0], kinds.index(group[1]))):
+        rows = groups[length, kind]
+        answered = {row.state for row in rows}
+        cells += [_judge(rows, state, tie) for state in states if state in answered]
+    p_values = holm([cell.p_value for cell in cells])
     return [replace(cell, p_value=p_value) for cell, p_value in zip(cells, p_values, strict=True)]
 
 
 def find_small(replies: Sequence[Reply], cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells that differ only if differences below the tie count; empty without `--cold`.
+    """Return the cells that differ only if differences below the tie count. There are none without `--cold`.
 
     Args:
         cells: what was judged with the tie.
@@ -170,20 +169,20 @@ class Changes(NamedTuple):
         triples: the cold answer, the other cold one, and that in the state.
         noise: distances of the two cold answers.
         gaps: how much farther the answers are from the cold ones.
-        found: shape (questions, 3, places): whether values were found, in cold answers without other requests.
+        hits: shape (questions, 3, keys): whether answers have the values, cold ones without other requests.
         tie: the least gap that counts.
     """
 
     triples: list[tuple[Reply, Reply, Reply]]
     noise: np.ndarray
     gaps: np.ndarray
-    found: np.ndarray
+    hits: np.ndarray
     tie: float
 
     @property
     def losses(self) -> np.ndarray:
-        """For each question the share of its values that were found without the state, and not with it."""
-        share: np.ndarray = (self.found[:, 1] - self.found[:, 2]).mean(axis=1)
+        """For each question the share of its values that answers have without the state, and not with it."""
+        share: np.ndarray = (self.hits[:, 1] - self.hits[:, 2]).mean(axis=1)
         return share
 
 
@@ -194,72 +193,74 @@ def compare_answers(replies: Sequence[Reply], state: str, tie: float | None = No
         replies: the replies of one length and kind of text.
         tie: see `judge`.
     """
-    answers = {
-        (reply.state, reply.seed): reply
-        for reply in replies
-        if not reply.failure and reply.copy in ("", state)
-    }
+    answers = {}
+    for reply in replies:
+        if not reply.failure and reply.copy in ("", state):
+            answers[reply.state, reply.seed] = reply
     is_busy = state == PARALLEL and any(reply.state == BUSY for reply in replies)
     first, second = (BUSY, BUSY_CONTROL) if is_busy else (COLD, CONTROL)
     needed = {first, second, COLD, CONTROL, state}
-    seeds = [
-        seed
-        for seed in dict.fromkeys(reply.seed for reply in replies if reply.state == state)
-        if all((name, seed) in answers for name in needed)
-    ]
-    triples = [
-        (answers[first, seed], answers[second, seed], answers[state, seed]) for seed in seeds
-    ]
-    noise = np.array([distance(second, first) for first, second, _ in triples])
-    gaps = np.array([distance(third, first) for first, _, third in triples]) - noise
-    if not triples or not all(each.logprobs for triple in triples for each in triple):
+    triples = []
+    hits = []
+    for seed in dict.fromkeys(reply.seed for reply in replies if reply.state == state):
+        if all((name, seed) in answers for name in needed):
+            triples.append((answers[first, seed], answers[second, seed], answers[state, seed]))
+            hits.append([answers[name, seed].hits for name in (COLD, CONTROL, state)])
+    noise = np.array([distance(control, cold) for cold, control, _ in triples])
+    gaps = np.array([distance(changed, cold) for cold, _, changed in triples]) - noise
+    if not triples or not all(reply.logprobs for reply in chain.from_iterable(triples)):
         tie = TIE
     elif tie is None:
         tie = float(np.clip(np.median(noise) / 2, LEAST_TIE, TIE))
-    shape = (len(triples), 3, len(triples[0][0].found) if triples else len(PLACES))
-    values = [[answers[name, seed].found for name in (COLD, CONTROL, state)] for seed in seeds]
-    found = np.array(values, dtype=float).reshape(shape)
-    return Changes(triples, noise, gaps, found, tie)
+    shape = (len(triples), 3, len(triples[0][0].hits) if triples else len(PLACES))
+    return Changes(triples, noise, gaps, np.array(hits, dtype=float).reshape(shape), tie)
 
 
 def _judge(replies: Sequence[Reply], state: str, given_tie: float | None) -> Cell:
-    triples, noise, gaps, found, tie = changed = compare_answers(replies, state, given_tie)
+    triples, noise, gaps, hits, tie = changed = compare_answers(replies, state, given_tie)
     lost = changed.losses
-    farther, nearer, worse, better = (
-        int(np.sum(each)) for each in (gaps > tie, gaps < -tie, lost > 0, lost < 0)
-    )
-    cached = [
-        each.cached_tokens / each.prompt_tokens
-        for *_, each in triples
-        if each.prompt_tokens and each.cached_tokens is not None
-    ]
-    changes = gaps + lost
+    worse = int(np.sum(lost > 0))
+    better = int(np.sum(lost < 0))
+    smallest = min(_signed_ranks(gaps[np.abs(gaps) > tie]), sign_test(worse, better))
     in_state = [reply for reply in replies if reply.state == state]
-    return Cell(
+    cell = Cell(
         length=replies[0].length,
         state=state,
         n=len(triples),
-        failed=sum(bool(each.failure) for each in in_state),
-        farther=farther,
-        nearer=nearer,
+        failed=sum(bool(reply.failure) for reply in in_state),
+        farther=int(np.sum(gaps > tie)),
+        nearer=int(np.sum(gaps < -tie)),
         worse=worse,
         better=better,
-        cold_found=float(found[:, 0].mean()) if triples else math.nan,
-        control_found=float(found[:, 1].mean()) if triples else math.nan,
-        found=float(found[:, 2].mean()) if triples else math.nan,
-        lost=tuple(float(each) for each in (found[:, 1] - found[:, 2]).mean(axis=0))
-        if triples
-        else (),
-        cached=float(np.mean(cached)) if cached else None,
-        noise=float(np.median(noise)) if triples else math.nan,
-        gap=float(np.median(gaps)) if triples else math.nan,
-        p_value=min(
-            1.0, _MEASURES * min(_signed_ranks(gaps[np.abs(gaps) > tie]), sign_test(worse, better))
-        ),
-        example=triples[int(np.argmax(changes))][2].seed
-        if triples and changes.max() > tie
-        else None,
+        cold_found=math.nan,
+        control_found=math.nan,
+        state_found=math.nan,
+        lost=(),
+        cached=None,
+        noise=math.nan,
+        gap=math.nan,
+        p_value=min(1.0, _MEASURES * smallest),
+        example=None,
         kind=replies[0].kind,
+    )
+    if not triples:
+        return cell
+    cached = []
+    for *_, reply in triples:
+        if reply.prompt_tokens and reply.cached_tokens is not None:
+            cached.append(reply.cached_tokens / reply.prompt_tokens)
+    changes = gaps + lost
+    most = int(np.argmax(changes))
+    return replace(
+        cell,
+        cold_found=float(hits[:, 0].mean()),
+        control_found=float(hits[:, 1].mean()),
+        state_found=float(hits[:, 2].mean()),
+        lost=tuple(float(share) for share in (hits[:, 1] - hits[:, 2]).mean(axis=0)),
+        cached=float(np.mean(cached)) if cached else None,
+        noise=float(np.median(noise)),
+        gap=float(np.median(gaps)),
+        example=triples[most][2].seed if changes[most] > tie else None,
     )
 
 
@@ -298,14 +299,14 @@ class Build(NamedTuple):
 
 
 def judge_builds(replies: Sequence[Reply]) -> list[Build]:
-    """Compare the cold answers of builds behind one address; empty if there is one build.
+    """Compare the cold answers of builds behind one address. A single build is not compared.
 
     A router can send all prompts of a question to one build, and answers to one question resemble each other, so each
     question counts once (see `_compare_build`).
     """
     cold = [reply for reply in replies if reply.state in (COLD, CONTROL) and not reply.failure]
     asked = Counter(reply.build for reply in cold)
-    right = Counter(reply.build for reply in cold if all(reply.found))
+    right = Counter(reply.build for reply in cold if all(reply.hits))
     builds = []
     for name in asked if len(asked) > 1 else ():
         builds.append(
@@ -319,9 +320,8 @@ def judge_builds(replies: Sequence[Reply]) -> list[Build]:
             )
         )
     p_values = holm([build.p_value for build in builds])
-    return [
-        build._replace(p_value=p_value) for build, p_value in zip(builds, p_values, strict=True)
-    ]
+    adjusted = zip(builds, p_values, strict=True)
+    return [build._replace(p_value=p_value) for build, p_value in adjusted]
 
 
 def _compare_build(replies: Sequence[Reply], name: str) -> float:
@@ -333,7 +333,7 @@ def _compare_build(replies: Sequence[Reply], name: str) -> float:
     questions: dict[tuple[int, str, int], dict[bool, bool]] = defaultdict(dict)
     for reply in replies:
         answers = questions[reply.length, reply.kind, reply.seed]
-        answers.setdefault(reply.build == name, all(reply.found))
+        answers.setdefault(reply.build == name, all(reply.hits))
     pairs = [answers for answers in questions.values() if len(answers) == 2]
     own = [answers[True] for answers in questions.values() if list(answers) == [True]]
     others = [answers[False] for answers in questions.values() if list(answers) == [False]]

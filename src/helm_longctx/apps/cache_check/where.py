@@ -42,10 +42,10 @@ class Where(NamedTuple):
 
     Args:
         cell: the shortest length at which the state changes the answers.
-        without: the longest shorter length at which no difference was seen; 0 if there is one at the shortest.
-        depths: [first, last] depth of the values that are lost, 0 to 1; None if they have no common depth.
-        at_border: the places around the end of the shared beginning whose values are lost.
-        boundary: from which shared beginning on answers differ; None if that is no question, or not known.
+        without: the longest shorter length at which no difference was seen. 0 if there is one at the shortest.
+        depths: [first, last] depth of the values that are lost, 0 to 1. None if they have no common depth.
+        at_border: where around the end of the shared beginning values are lost.
+        boundary: from which shared beginning on answers differ. None if that is no question, or not known.
     """
 
     cell: Cell
@@ -93,17 +93,17 @@ def find_where(
         tie: see `judge`.
     """
     state = worst.state
-    paid = {each.length: list(replies) for each in cells}
-    own = sorted((each for each in cells if each.name == worst.name), key=lambda each: each.length)
-    worst = next(each for each in own if each.differs)
-    without = max((each.length for each in own if each.length < worst.length), default=0)
+    paid = {cell.length: list(replies) for cell in cells}
+    own = [cell for cell in cells if cell.name == worst.name]
+    worst = min((cell for cell in own if cell.differs), key=lambda cell: cell.length)
+    without = max((cell.length for cell in own if cell.length < worst.length), default=0)
     while worst.length > max(CLOSE * without, SHORTEST):
         middle = max(round((max(without, SHORTEST / 2) * worst.length) ** 0.5), SHORTEST)
         if middle >= worst.length:
             break
         paid[middle] = ask(middle, (COLD, CONTROL, state), False)
         (cell,) = judge(paid[middle], tie)
-        # One test, because the steps before have found that there is a difference.
+        # One test, because the steps before have shown that there is a difference.
         if cell.p_value < SIGNIFICANCE:
             worst = cell
         elif middle == SHORTEST:
@@ -118,29 +118,26 @@ def find_where(
         depths = _find_depths(worst, ask(worst.length, (CONTROL, state), True))
     boundary = None
     if state == BEGINNING:
-        kept = [
-            each
-            for each in paid[worst.length]
-            if (each.length, each.kind) == (worst.length, worst.kind)
-        ]
+        group = (worst.length, worst.kind)
+        kept = [reply for reply in paid[worst.length] if (reply.length, reply.kind) == group]
         boundary = find_boundary(kept, partial(ask_shared, worst.length), tie)
     at_border = tuple(name.removesuffix(" the border") + " the end" for name in border)
     return Where(worst, without, depths, at_border, boundary)
 
 
 def _find_depths(cell: Cell, replies: Sequence[Reply]) -> tuple[float, float] | None:
-    """Return the first and the last depth at which most values are lost in a state that were found without it."""
+    """Return the first and the last depth at which most values are lost in a state that answers have without it."""
     answers = {(reply.state, reply.seed): reply for reply in replies if not reply.failure}
     size = lines_for(cell.length, cell.kind)
     lost: dict[float, list[bool]] = defaultdict(list)
     for name, seed in answers:
-        if name == cell.state and (CONTROL, seed) in answers:
-            pairs = zip(answers[CONTROL, seed].found, answers[cell.state, seed].found, strict=True)
-            for place, (before, after) in zip(
-                Question(seed, size, is_spread=True).places, pairs, strict=True
-            ):
-                lost[round((place + 0.5) / size * DEPTHS - 0.5) / DEPTHS].append(
-                    before and not after
-                )
-    found = sorted(depth for depth, values in lost.items() if sum(values) >= _LOST * len(values))
-    return (found[0], found[-1] + 1 / DEPTHS) if found else None
+        if name != cell.state or (CONTROL, seed) not in answers:
+            continue
+        lines = Question(seed, size, is_spread=True).asked_lines
+        before = answers[CONTROL, seed].hits
+        after = answers[cell.state, seed].hits
+        for line, was_hit, is_hit in zip(lines, before, after, strict=True):
+            depth = round((line + 0.5) / size * DEPTHS - 0.5) / DEPTHS
+            lost[depth].append(was_hit and not is_hit)
+    depths = sorted(depth for depth, values in lost.items() if sum(values) >= _LOST * len(values))
+    return (depths[0], depths[-1] + 1 / DEPTHS) if depths else None

@@ -34,15 +34,15 @@ class Reply:
     """What is kept of the answer to a question.
 
     Args:
-        score: 0 to 1; None without an answer.
-        failure: why there is no answer; empty if there is one.
+        score: 0 to 1, None without an answer.
+        failure: why there is no answer, if there is none.
         refused: whether the server refused the prompt because of its length.
         is_cut: whether the output budget ended the answer.
-        places: whether each of `PLACES` was found; empty for kinds without places.
+        places: whether the answer has each of `PLACES`. Empty for kinds without them.
         sent: tokens of the prompt by an estimate.
-        tokenized: tokens of the prompt by the deployment's tokenizer; None if it was not counted.
-        counted: tokens of the prompt as the server reports them; None if it does not.
-        dollars: price of the request; None if it is not known.
+        tokenized: tokens of the prompt by the deployment's tokenizer, if it was counted.
+        counted: tokens of the prompt as the server reports them, if it does.
+        dollars: price of the request, if it is known.
         model: name of the model in the reply.
         floors: scores of the baselines that need no model, by name.
         prompt, answer: SHA-256 of the prompt and of the answer.

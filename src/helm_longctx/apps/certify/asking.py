@@ -49,11 +49,11 @@ class _Question(NamedTuple):
     """A question of a block.
 
     Args:
-        place: number of the block.
+        block: number of the block.
         is_first: whether it is the block's first one.
     """
 
-    place: int
+    block: int
     is_first: bool
     task: Task
     request: StoredRequest
@@ -92,7 +92,7 @@ class CertificateRunner(LongContextRunner):
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
-        """Open the journal of answers in the folder, which no other process may use meanwhile.
+        """Open the journal of answers in the folder. No other process may use it meanwhile.
 
         Raises:
             InputError: it is damaged, or another process uses it.
@@ -114,13 +114,15 @@ class CertificateRunner(LongContextRunner):
         """
         with Spool(self.folder) as spool:
             questions: list[_Question] = []
-            for place, block in enumerate(blocks):
-                spec = self._make_spec(self.entry(block))
-                self.asked.append(self.entry(block))
+            for index, block in enumerate(blocks):
+                entry = self.entry(block)
+                spec = self._make_spec(entry)
+                self.asked.append(entry)
                 scenario = make_scenario(spec)
                 for number, request in enumerate(self.adapt(spec, scenario, spool)):
                     task = scenario.benchmark.task(request.state.instance.sub_split)
-                    questions.append(_Question(place, not number, task, request))
+                    is_first = number == 0
+                    questions.append(_Question(index, is_first, task, request))
             spending = Spending(self.model, self.limit)
             sender = make_sender(self.executor.context, self.model)
             asking = Asking(sender, journal, spending, len(questions))
@@ -131,9 +133,8 @@ class CertificateRunner(LongContextRunner):
                 if not self.limit.is_reached:
                     raise
                 states = [asking.recall(question.request) for question in questions]
-                raise LimitReachedError(
-                    str(error), self._group(blocks, questions, states)
-                ) from error
+                answered = self._group(blocks, questions, states)
+                raise LimitReachedError(str(error), answered) from error
             return self._group(blocks, questions, states)
 
     def entry(self, block: Block) -> str:
@@ -160,10 +161,10 @@ class CertificateRunner(LongContextRunner):
         replies: list[list[Reply]] = [[] for _ in blocks]
         for question, state in zip(questions, states, strict=True):
             if state is not None and state.result is not None:
-                replies[question.place].append(
-                    self._reply(blocks[question.place], question, state, state.result)
-                )
-        return [Answered(*pair) for pair in zip(blocks, replies, strict=True) if pair[1]]
+                reply = self._reply(blocks[question.block], question, state, state.result)
+                replies[question.block].append(reply)
+        pairs = zip(blocks, replies, strict=True)
+        return [Answered(block, own_replies) for block, own_replies in pairs if own_replies]
 
     def _reply(
         self, block: Block, question: _Question, state: RequestState, result: RequestResult
@@ -176,8 +177,13 @@ class CertificateRunner(LongContextRunner):
             return Reply(None, answer.failure.value, refused=is_refused, **about)
         usage = answer.usage
         prices = find_prices(self.model)
-        if question.is_first and block.has_text and (count := load_deployment_counter(self.model)):
-            about["tokenized"] = count(text)
+        if question.is_first and block.has_text:
+            count = load_deployment_counter(self.model)
+            if count:
+                about["tokenized"] = count(text)
+        floors = None
+        if block.has_text and block.length == self.baseline_length:
+            floors = self._floors(question)
         scores = question.task.scores(scored_record(state, question.request.sample))
         return Reply(
             scores[MAIN_METRIC],
@@ -186,22 +192,19 @@ class CertificateRunner(LongContextRunner):
             counted=usage.input_tokens if usage else None,
             dollars=prices.dollars(usage) if prices and usage else None,
             model=answer.served_model,
-            floors=self._floors(question)
-            if block.has_text and block.length == self.baseline_length
-            else None,
+            floors=floors,
             answer=digest(answer.output),
             **about,
         )
 
     def _floors(self, question: _Question) -> dict[str, float]:
-        """Return the scores of the baselines, which read the prompt in this process."""
+        """Return the scores of the baselines. They read the prompt in this process."""
         request = question.request.whole()
         scores = {}
         for name, client in _BASELINES.items():
             state = replace(question.request.state, result=client.make_request(request))
-            scores[name] = question.task.scores(scored_record(state, question.request.sample))[
-                MAIN_METRIC
-            ]
+            record = scored_record(state, question.request.sample)
+            scores[name] = question.task.scores(record)[MAIN_METRIC]
         return scores
 
     def describe(self) -> dict[str, Any]:
@@ -209,8 +212,19 @@ class CertificateRunner(LongContextRunner):
         deployment = get_model_deployment(self.model)
         prices = find_prices(self.model)
         arguments = deployment.client_spec.args or {}
-        benchmarks = [benchmark_of(split_entry(entry)[0]) for entry in self.entries.values()]
+        versions = {
+            "helm-longctx": VERSION,
+            "crfm-helm": metadata.version("crfm-helm"),
+            "python": platform.python_version(),
+        }
+        for entry in self.entries.values():
+            benchmark = benchmark_of(split_entry(entry)[0])
+            revision = f"{benchmark.revision}, comparability {benchmark.comparability}"
+            versions[benchmark.name] = revision
         journal = self.folder / NAME
+        journal_sha256 = None
+        if journal.exists():
+            journal_sha256 = hashlib.sha256(journal.read_bytes()).hexdigest()
         return {
             "model": self.model,
             "served_model": arguments.get("model"),
@@ -221,17 +235,7 @@ class CertificateRunner(LongContextRunner):
             "seconds": round(time.monotonic() - self._start, 1),
             "spent_by_this_command": self.limit.spent,
             "prices": prices.source if prices else None,
-            "versions": {
-                "helm-longctx": VERSION,
-                "crfm-helm": metadata.version("crfm-helm"),
-                "python": platform.python_version(),
-                **{
-                    benchmark.name: f"{benchmark.revision}, comparability {benchmark.comparability}"
-                    for benchmark in benchmarks
-                },
-            },
+            "versions": versions,
             "entries": list(self.asked),
-            "journal_sha256": hashlib.sha256(journal.read_bytes()).hexdigest()
-            if journal.exists()
-            else None,
+            "journal_sha256": journal_sha256,
         }

@@ -51,7 +51,7 @@ class PlannedLength:
     Args:
         fewest: number of questions if all answers are right, so that only the shortest length and the claim are asked.
         most: largest number of questions.
-        dollars: price of `fewest` and of `most`; None if the price is not known.
+        dollars: price of `fewest` and of `most`, if the price is known.
     """
 
     length: int
@@ -112,21 +112,21 @@ def questions_for(score: float, loss: float, error: float) -> int | None:
         error: probability of a wrong decision.
 
     Returns:
-        The number; None if kinds with this score cannot be measured.
+        The number, or None if kinds with this score cannot be measured.
     """
     from scipy.special import ndtri
 
     def count(true: float, other: float, of_error: float) -> float:
-        deviations = (math.sqrt(max(each * (1 - each), 0.01)) for each in (other, true))
-        parts = zip((-ndtri(of_error), ndtri(POWER)), deviations, strict=True)
-        return float(sum(quantile * deviation for quantile, deviation in parts) / loss) ** 2
+        one = -ndtri(of_error) * math.sqrt(max(other * (1 - other), 0.01))
+        two = ndtri(POWER) * math.sqrt(max(true * (1 - true), 0.01))
+        return float((one + two) / loss) ** 2
 
     if score <= loss + ABOVE_FLOOR:
         return None
     lost = score - loss
-    return math.ceil(
-        _MORE * max(count(score, lost, error), count(lost, score, error * (1 - KIND_SHARE)))
-    )
+    without_loss = count(score, lost, error)
+    with_loss = count(lost, score, error * (1 - KIND_SHARE))
+    return math.ceil(_MORE * max(without_loss, with_loss))
 
 
 KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
@@ -240,7 +240,7 @@ def _certify(
         describe_verdict,
         write_certificate,
     )
-    from helm_longctx.config.plan import make_plan, use_settings
+    from helm_longctx.config.plan import make_plan, make_settings
 
     models = [*split_names(options["model"] or []), *filter(None, [options["model_url"]])]
     if len(models) > 1:
@@ -250,7 +250,7 @@ def _certify(
     # A certificate has one run entry for each kind.
     texts = [f"{entry},length={design.shortest}" for entry in entries.values()]
     config = load_config(None, read_options({**options, "suite": "certificates", "entry": texts}))
-    with use_settings(config):
+    with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plan = make_plan(config)
@@ -320,15 +320,15 @@ def _ask(
 def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     """Print what is asked at most, and before how many questions and tokens of the claim which loss is decided."""
     prices = find_prices(deployment)
-    budgets = dict(
-        zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True)
-    )
-    plans = plan_lengths(design, budgets, prices)
+    limits = [spec.adapter_spec.max_tokens for spec in plan.specs]
+    plans = plan_lengths(design, dict(zip(design.kinds, limits, strict=True)), prices)
     rows = []
-    for each in plans:
-        dollars = [f"${value:,.2f}" for value in each.dollars] if each.dollars else ["unknown"] * 2
-        length = length_label(each.length) if each.length else "no text"
-        rows.append([length, str(each.fewest), str(each.most), *dollars])
+    for planned in plans:
+        dollars = ["unknown", "unknown"]
+        if planned.dollars:
+            dollars = [f"${value:,.2f}" for value in planned.dollars]
+        length = length_label(planned.length) if planned.length else "no text"
+        rows.append([length, str(planned.fewest), str(planned.most), *dollars])
     columns = (
         "length",
         "questions if all is right",
@@ -340,10 +340,10 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     losses = sorted({0.1, 0.15, 0.3, design.loss})
     rows = []
     for score in (0.5, 0.8, 0.9, 0.98):
-        counts = [questions_for(score, loss, design.error) for loss in losses]
-        cells = [
-            f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–" for count in counts
-        ]
+        cells = []
+        for loss in losses:
+            count = questions_for(score, loss, design.error)
+            cells.append(f"{count}, {count * design.claim / 1e6:,.1f}M" if count else "–")
         rows.append([f"{100 * score:.0f}", *cells])
     title = f"Questions at the claim, and their tokens, that decide in {POWER:.0%} of certificates"
     heads = [
@@ -354,10 +354,12 @@ def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
     needed = questions_for(0.5, design.loss, design.error)
     if needed and design.most < needed:
         print(f"-m {design.most} is too few for a model with a score of 50: give -m {needed}.")
-    if all(each.dollars for each in plans):
-        low, high = (sum(each.dollars[end] for each in plans if each.dollars) for end in (0, 1))
-        print(
-            f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops earlier. Nothing was sent."
-        )
-    else:
+    prices_of_plans = [planned.dollars for planned in plans if planned.dollars]
+    if len(prices_of_plans) < len(plans):
         print("The price is not known; give --prices. Nothing was sent.")
+        return
+    low = sum(least for least, _ in prices_of_plans)
+    high = sum(most for _, most in prices_of_plans)
+    print(
+        f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops earlier. Nothing was sent."
+    )

@@ -16,14 +16,14 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sample import is_cut
 
 HALF = 0.5
-"""A part of the text counts as used if what stands there is found in more than half of the answers."""
+"""A part of the text counts as used if more than half of the answers have what stands there."""
 
 START = "at_start"
 MIDDLE = "at_middle"
 END = "at_end"
 
 ENDS = (START, MIDDLE, END)
-"""The places that findings are about. They are asked until they are decided."""
+"""The parts that findings are about. They are asked until they are decided."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Place:
-    """How often something at a place of the text was found.
+    """How often answers have what stands in a part of the text.
 
     Args:
         place: one of `PLACES`.
-        shares: the share of the answers in which it was found, by length.
-        decision: whether it was found in more than half of the pooled answers.
+        shares: the share of the answers that have it, by length.
+        decision: whether more than half of the pooled answers have it.
     """
 
     place: str
@@ -55,7 +55,7 @@ class Place:
 
 
 class Diagnosis:
-    """The parts of long texts that the answers use, from the kind that asks for something at several places.
+    """The parts of long texts that the answers use, from the kind that asks for something in several parts.
 
     The answers at all lengths that are not effective are pooled, or those at the claim if all lengths are effective.
 
@@ -72,39 +72,38 @@ class Diagnosis:
     @property
     def cells(self) -> list[Cell]:
         """The cells whose answers are pooled, the shortest length last."""
-        read = [
-            length
-            for length in self._search.tests
-            if not any(
-                length in each.cells and each.cells[length].is_refused
-                for each in self._search.measured
-            )
-        ]
-        lost = [length for length in read if not self._is_effective(length)]
-        return [self._kind.cell(length) for length in sorted(lost or read[:1], reverse=True)]
+        lengths = [length for length in self._search.tests if not self._is_refused(length)]
+        lost = [length for length in lengths if not self._is_effective(length)]
+        chosen = lost or lengths[:1]
+        return [self._kind.cell(length) for length in sorted(chosen, reverse=True)]
+
+    def _is_refused(self, length: int) -> bool:
+        cells = [kind.cells.get(length) for kind in self._search.measured]
+        return any(cell.is_refused for cell in cells if cell)
 
     def _is_effective(self, length: int) -> bool:
         return self._search.tests[length].decision is Decision.ABOVE
 
     @property
     def places(self) -> list[Place]:
-        """How often each place was found; empty if there are no answers."""
+        """How often answers have each part. There are none without answers."""
         rows = self._rows()
+        if not rows:
+            return []
         places = []
         cells = sorted((self._kind.base, *self._kind.cells.values()), key=lambda cell: cell.length)
-        for number, name in enumerate(PLACES) if rows else ():
-            found = {
-                cell.length: [reply.places[number] for reply in cell.replies if reply.places]
-                for cell in cells
-            }
-            shares = {length: fmean(values) for length, values in found.items() if values}
-            places.append(
-                Place(name, shares, decide([row[number] for row in rows], HALF, self._error))
-            )
+        for number, name in enumerate(PLACES):
+            shares = {}
+            for cell in cells:
+                values = [reply.places[number] for reply in cell.replies if reply.places]
+                if values:
+                    shares[cell.length] = fmean(values)
+            decision = decide([row[number] for row in rows], HALF, self._error)
+            places.append(Place(name, shares, decision))
         return places
 
     def next_blocks(self) -> list[Block]:
-        """Return what to ask next: at the shortest of the lengths that are not effective, which costs least."""
+        """Return what to ask next: at the shortest of the lengths that are not effective, because it costs least."""
         rows = self._rows()
         cells = self.cells
         length = cells[-1].length if cells else 0
@@ -112,84 +111,86 @@ class Diagnosis:
             return []
         start = len(cells[-1].replies)
         left = min(self._search.most_at(length), self._search.design.most - start)
-        columns = [[row[PLACES.index(name)] for row in rows] for name in ENDS]
-        count = max(
-            (count_until_decision(column, HALF, max(left, 1), self._error) for column in columns),
-            default=0,
-        )
-        numbers = range(start, start + max(0, min(count, left)))
-        return [
-            Block(self._kind.kind, length, self._kind.question(number), 1) for number in numbers
-        ]
+        count = 0
+        for name in ENDS:
+            column = [row[PLACES.index(name)] for row in rows]
+            needed = count_until_decision(column, HALF, max(left, 1), self._error)
+            count = max(count, needed)
+        blocks = []
+        for number in range(start, start + max(0, min(count, left))):
+            blocks.append(Block(self._kind.kind, length, self._kind.question(number), 1))
+        return blocks
 
     def _rows(self) -> list[tuple[float, ...]]:
-        return [reply.places for cell in self.cells for reply in cell.replies if reply.places]
+        rows = []
+        for cell in self.cells:
+            rows += [reply.places for reply in cell.replies if reply.places]
+        return rows
 
 
 def list_findings(searches: Sequence[KindAnswers], diagnosis: Diagnosis | None) -> list[Finding]:
     """Return what the answers show besides the effective lengths."""
-    refused = min(
-        (length for each in searches for length, cell in each.cells.items() if cell.is_refused),
-        default=0,
-    )
+    refusing = []
+    failing = []
+    for search in searches:
+        refusing += [length for length, cell in search.cells.items() if cell.is_refused]
+        failing += [length for length, cell in search.cells.items() if cell.failure_count]
     findings = []
-    if refused:
-        text = f"The server refuses prompts of {length_label(refused)}."
+    if refusing:
+        text = f"The server refuses prompts of {length_label(min(refusing))}."
         findings.append(Finding("refuses", text))
-    failing = min(
-        (length for each in searches for length, cell in each.cells.items() if cell.failure_count),
-        default=0,
-    )
     if failing:
-        cells = [each.cells[failing] for each in searches if failing in each.cells]
+        length = min(failing)
+        cells = [search.cells[length] for search in searches if length in search.cells]
         failed = sum(cell.failure_count for cell in cells)
         asked = sum(len(cell.replies) for cell in cells)
         text = (
-            f"{failed} of {asked} requests of {length_label(failing)} have no answer. They count as"
+            f"{failed} of {asked} requests of {length_label(length)} have no answer. They count as"
             " wrong for an effective length, and as right for one that is not."
         )
         findings.append(Finding("fails", text))
-    found = []
+    shortfalls = []
     for search in searches:
         usual = token_ratio(search.base.replies)
         for length, cell in search.cells.items():
             ratio = token_ratio(cell.replies)
             if usual and ratio and is_cut(ratio, 1.0, usual):
                 counted = median(reply.counted for reply in cell.replies if reply.counted)
-                found.append((length, int(counted)))
-    if shortfall := min(found, default=None):
-        length, kept = shortfall
+                shortfalls.append((length, int(counted)))
+    if shortfalls:
+        length, kept = min(shortfalls)
         what = f"of prompts of {length_label(length)} it counts only {kept:,} tokens"
         text = f"The server cuts prompts without an error: {what}."
         findings.append(Finding("cuts", text))
-    places = {place.place: place.decision for place in diagnosis.places} if diagnosis else {}
-    if part := _describe_parts(places):
-        lengths = (
-            [length_label(cell.length) for cell in reversed(diagnosis.cells)] if diagnosis else []
-        )
-        findings.append(Finding(part[0], f"{part[1]} (prompts of {', '.join(lengths)})."))
+    part = None
+    if diagnosis:
+        part = _describe_parts({place.place: place.decision for place in diagnosis.places})
+    if diagnosis and part:
+        name, sentence = part
+        lengths = [length_label(cell.length) for cell in reversed(diagnosis.cells)]
+        findings.append(Finding(name, f"{sentence} (prompts of {', '.join(lengths)})."))
     return findings
 
 
 def token_ratio(replies: Sequence[Reply]) -> float | None:
-    """Return the median ratio of the server's tokens to ours; None if the server reports none."""
+    """Return the median ratio of the server's tokens to ours, or None if the server reports none."""
     ratios = [reply.counted / reply.sent for reply in replies if reply.counted and reply.sent]
     return median(ratios) if ratios else None
 
 
 def _describe_parts(places: Mapping[str, Decision]) -> tuple[str, str] | None:
-    """Return a word and a sentence about the parts that are not used; None if all are, or if it is open."""
+    """Return a word and a sentence about the parts that are not used, or None if all are, or if it is open."""
     lost = Decision.BELOW
-    found = Decision.ABOVE
-    ends = places.get(START), places.get(END)
-    if ends == (lost, found):
+    used = Decision.ABOVE
+    ends = (places.get(START), places.get(END))
+    if ends == (lost, used):
         return "end_only", "Only the end of the text is used: what stands at its start is not found"
-    if ends == (found, lost):
+    if ends == (used, lost):
         return (
             "start_only",
             "Only the start of the text is used: what stands at its end is not found",
         )
-    if ends == (found, found) and places.get(MIDDLE) is lost:
+    if ends == (used, used) and places.get(MIDDLE) is lost:
         return (
             "middle_lost",
             "The middle of the text is not used: what stands at both ends is found",
@@ -205,8 +206,10 @@ FORMAT = 2
 
 def all_blocks(search: KindAnswers) -> list[Answered]:
     """Return all blocks of a kind: without texts, at the shortest length, and at the others."""
-    cells = (search.base, *search.cells.values())
-    return [*search.without_text, *(each for cell in cells for each in cell.answered)]
+    blocks = [*search.without_text]
+    for cell in (search.base, *search.cells.values()):
+        blocks += cell.answered
+    return blocks
 
 
 def _record_test(test: LengthTest) -> dict[str, Any]:
@@ -240,15 +243,18 @@ def _record_kind(kind: KindAnswers, is_measured: bool) -> dict[str, Any]:
 
 
 def _record_cell(cell: Cell) -> dict[str, Any]:
-    found = cell.interval
+    interval = cell.interval
     counted = [reply.counted for reply in cell.replies if reply.counted]
     dollars = [reply.dollars for reply in cell.replies if not reply.failure]
+    dollars_per_request = None
+    if dollars and None not in dollars:
+        dollars_per_request = fmean(dollar for dollar in dollars if dollar is not None)
     return {
         "length": cell.length,
-        "n": found.n,
-        "mean": found.mean if found.n else None,
-        "low": found.low,
-        "high": found.high,
+        "n": interval.n,
+        "mean": interval.mean if interval.n else None,
+        "low": interval.low,
+        "high": interval.high,
         "decision": cell.decision.value,
         "is_refused": cell.is_refused,
         "threshold": cell.highest,
@@ -257,9 +263,7 @@ def _record_cell(cell: Cell) -> dict[str, Any]:
         "cut_answers": sum(reply.is_cut for reply in cell.replies),
         "sent_tokens": median(reply.sent for reply in cell.replies) if cell.replies else None,
         "counted_tokens": median(counted) if counted else None,
-        "dollars_per_request": fmean(dollar for dollar in dollars if dollar is not None)
-        if dollars and None not in dollars
-        else None,
+        "dollars_per_request": dollars_per_request,
     }
 
 
@@ -281,11 +285,11 @@ class LimitReachedError(InputError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was asked and found.
+    """What was asked, and the result.
 
     Args:
-        diagnosis: the parts of long texts that the answers use; None if no kind asks for several places.
-        stop: why it ended before all decisions were made; empty if it did not.
+        diagnosis: the parts of long texts that the answers use. None if no kind asks for several parts.
+        stop: why it ended before all decisions were made. Empty if it did not.
     """
 
     search: Search
@@ -299,7 +303,7 @@ class Outcome:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the kinds that can be measured lose less than allowed at the claim; None if that is open."""
+        """Whether the kinds that can be measured lose less than allowed at the claim. None if that is open."""
         decision = self.search.decision
         return None if decision is Decision.OPEN else decision is Decision.ABOVE
 
@@ -307,19 +311,33 @@ class Outcome:
         """Return the certificate as JSON data, without what depends on the machine."""
         design = self.search.design
         searches = list(self.search.kinds.values())
-        blocks = [block for each in searches for block in all_blocks(each)]
-        replies = [reply for block in blocks for reply in block.replies]
+        blocks: list[Answered] = []
+        cells: list[Cell] = []
+        for search in searches:
+            blocks += all_blocks(search)
+            cells += [search.base, *search.cells.values()]
+        replies: list[Reply] = []
+        answers = []
+        for answered in blocks:
+            replies += answered.replies
+            own_replies = [reply.to_json() for reply in answered.replies]
+            answers.append({**asdict(answered.block), "replies": own_replies})
         dollars = [reply.dollars for reply in replies if not reply.failure]
-        pairs = [
-            (reply.counted, reply.tokenized)
-            for reply in replies
-            if reply.counted and reply.tokenized
-        ]
-        cells = [cell for each in searches for cell in (each.base, *each.cells.values())]
-        answers = [
-            {**asdict(each.block), "replies": [reply.to_json() for reply in each.replies]}
-            for each in blocks
-        ]
+        ratios = []
+        for reply in replies:
+            if reply.counted and reply.tokenized:
+                ratios.append(reply.counted / reply.tokenized)
+        answered_replies = [reply for reply in replies if not reply.failure]
+        measured = self.search.measured
+        all_kinds = all(
+            search in measured and search.effective == design.claim for search in searches
+        )
+        places = []
+        for place in self.diagnosis.places if self.diagnosis else ():
+            places.append({**asdict(place), "decision": place.decision.value})
+        total = None
+        if None not in dollars:
+            total = sum(dollar for dollar in dollars if dollar is not None)
         lines = sorted(answers, key=lambda block: block["seed"])
         return {
             "format": FORMAT,
@@ -327,33 +345,21 @@ class Outcome:
             "holds": self.holds,
             "accepted": max((cell.length for cell in cells if cell.scores), default=None),
             "findings": [asdict(finding) for finding in self.findings],
-            "stands_on": [each.kind for each in self.search.measured],
-            "all_kinds": all(
-                each in self.search.measured and each.effective == self.search.design.claim
-                for each in self.search.kinds.values()
-            ),
+            "stands_on": [search.kind for search in measured],
+            "all_kinds": all_kinds,
             "effective": self.search.effective,
             "not_effective": self.search.not_effective,
             "lengths": [_record_test(test) for test in self.search.tests.values()],
-            "kinds": [_record_kind(each, each in self.search.measured) for each in searches],
-            "places": [
-                {**asdict(each), "decision": each.decision.value}
-                for each in (self.diagnosis.places if self.diagnosis else ())
-            ],
+            "kinds": [_record_kind(search, search in measured) for search in searches],
+            "places": places,
             "tokens": {
                 "reported": any(reply.counted for reply in replies),
-                "by_tokenizer": median(counted / tokenized for counted, tokenized in pairs)
-                if pairs
-                else None,
-                "by_estimate": token_ratio([reply for reply in replies if not reply.failure]),
+                "by_tokenizer": median(ratios) if ratios else None,
+                "by_estimate": token_ratio(answered_replies),
             },
             "requests": len(replies),
-            "prompt_tokens": sum(
-                reply.counted or reply.sent for reply in replies if not reply.failure
-            ),
-            "dollars": None
-            if None in dollars
-            else sum(dollar for dollar in dollars if dollar is not None),
+            "prompt_tokens": sum(reply.counted or reply.sent for reply in answered_replies),
+            "dollars": total,
             "cut_answers": sum(reply.is_cut for reply in replies),
             "models": dict(Counter(reply.model for reply in replies if reply.model)),
             "design": {**asdict(design), "lengths": design.lengths},
@@ -379,15 +385,14 @@ def run(design: Design, ask: Ask) -> Outcome:
         except LimitReachedError as error:
             answered = error.answered
             stop = str(error)
-        for each in answered:
-            search.add(each)
+        for block in answered:
+            search.add(block)
     return Outcome(search, _diagnose(search), stop)
 
 
 def _diagnose(search: Search) -> Diagnosis | None:
-    """Return the diagnosis by the kind that asks for something at several places."""
-    kinds = search.measured if search.tests else []
-    placed = next(
-        (kind for kind in kinds if any(reply.places for reply in kind.base.replies)), None
-    )
-    return Diagnosis(search, placed) if placed else None
+    """Return the diagnosis by the kind that asks for something in several parts."""
+    for kind in search.measured if search.tests else ():
+        if any(reply.places for reply in kind.base.replies):
+            return Diagnosis(search, kind)
+    return None

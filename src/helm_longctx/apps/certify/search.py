@@ -133,7 +133,10 @@ class Cell:
     @property
     def replies(self) -> list[Reply]:
         """All replies, in the order in which they were asked for."""
-        return [reply for each in self.answered for reply in each.replies]
+        replies: list[Reply] = []
+        for answered in self.answered:
+            replies += answered.replies
+        return replies
 
     @property
     def scores(self) -> list[float]:
@@ -198,16 +201,29 @@ class KindAnswers:
 
     def base_blocks(self, numbers: Sequence[int]) -> list[Block]:
         """Return the blocks that ask questions at the shortest length, each in several texts."""
-        return [
-            Block(
-                self.kind,
-                self.design.shortest,
-                self.question(number),
-                self.design.texts,
-                texts=self.design.texts,
+        blocks = []
+        for number in numbers:
+            blocks.append(
+                Block(
+                    self.kind,
+                    self.design.shortest,
+                    self.question(number),
+                    self.design.texts,
+                    texts=self.design.texts,
+                )
             )
-            for number in numbers
-        ]
+        return blocks
+
+    def _base_scores(self) -> tuple[list[float], list[int]]:
+        """Return the scores at the shortest length, and the seed of the question of each."""
+        scores = []
+        seeds = []
+        for answered in self.base.answered:
+            for reply in answered.replies:
+                if reply.score is not None:
+                    scores.append(reply.score)
+                    seeds.append(answered.block.seed)
+        return scores, seeds
 
     def cell(self, length: int) -> Cell:
         """Return the answers at a length above the shortest."""
@@ -222,33 +238,29 @@ class KindAnswers:
     @cached_property
     def base_interval(self) -> Interval:
         """The score at the shortest length, with its interval over questions. Read it when all are answered."""
-        scores = [
-            (reply.score, each.block.seed) for each in self.base.answered for reply in each.replies
-        ]
-        found = [(score, seed) for score, seed in scores if score is not None]
-        interval = mean_interval([score for score, _ in found], [seed for _, seed in found])
+        scores, seeds = self._base_scores()
+        if not scores:
+            return Interval(0.0, 0.0, 1.0, 0)
+        interval = mean_interval(scores, seeds)
         # A test needs thresholds between 0 and 1, and few questions cannot show that a score is exactly 1.
-        least = 1 / (len(found) + 2)
+        least = 1 / (len(scores) + 2)
         mean, low, high = (
             min(max(end, least), 1 - least) for end in (interval.mean, interval.low, interval.high)
         )
-        return Interval(mean, low, high, len(found)) if found else Interval(0.0, 0.0, 1.0, 0)
+        return Interval(mean, low, high, len(scores))
 
     @cached_property
     def pairing(self) -> float:
         """How much of a question's difference from its kind's mean at the shortest length is not chance, 0 to 1."""
-        found = [
-            (reply.score, each.block.seed) for each in self.base.answered for reply in each.replies
-        ]
-        scores = [score for score, _ in found if score is not None]
-        parts = variance_components(scores, [seed for score, seed in found if score is not None])
-        whole = parts.between + parts.within / self.design.texts
+        scores, seeds = self._base_scores()
+        parts = variance_components(scores, seeds)
         # Differences that chance explains are none: it explains this one in less than 0.1 % of cases. Real differences
         # that are smaller explain about a tenth of the variance at the claim.
-        is_real = parts.between > 5 * parts.within / self.design.texts * math.sqrt(
-            2 / max(parts.groups - 1, 1)
-        )
-        return parts.between / whole if is_real and whole else 0.0
+        by_chance = 5 * parts.within / self.design.texts * math.sqrt(2 / max(parts.groups - 1, 1))
+        whole = parts.between + parts.within / self.design.texts
+        if not whole or not parts.between > by_chance:
+            return 0.0
+        return parts.between / whole
 
     def expect(self, seed: int, is_paired: bool = True) -> float:
         """Return the score of a question without a loss.
@@ -259,28 +271,27 @@ class KindAnswers:
         mean = self.base_interval.mean
         if not is_paired or not self.pairing:
             return mean
-        own = [each for each in self.base.answered if each.block.seed == seed]
-        scores = [reply.score for each in own for reply in each.replies if reply.score is not None]
+        scores = []
+        for answered in self.base.answered:
+            if answered.block.seed == seed:
+                scores += [reply.score for reply in answered.replies if reply.score is not None]
         return mean + self.pairing * (fmean(scores) - mean) if scores else mean
 
     @property
     def floor(self) -> float:
         """The score that needs no text: of the model without texts, or of a constant answer if that is higher."""
-        guesses = [
-            reply.score
-            for each in self.without_text
-            for reply in each.replies
-            if reply.score is not None
-        ]
+        guesses = []
+        for answered in self.without_text:
+            guesses += [reply.score for reply in answered.replies if reply.score is not None]
         return max(fmean(guesses) if guesses else 0.0, self.baselines.get("null", 0.0))
 
     @property
     def baselines(self) -> dict[str, float]:
         """The mean scores of the baselines at the shortest length, by name."""
         floors = [reply.floors for reply in self.base.replies if reply.floors]
-        return {
-            name: fmean(floor[name] for floor in floors) for name in (floors[0] if floors else ())
-        }
+        if not floors:
+            return {}
+        return {name: fmean(floor[name] for floor in floors) for name in floors[0]}
 
     @property
     def least(self) -> float:
@@ -338,7 +349,7 @@ class Expectation:
     """
 
     def __init__(self, kinds: Sequence[KindAnswers], shifts: Mapping[str, float], is_paired: bool):
-        self._kinds = {each.kind: each for each in kinds}
+        self._kinds = {answers.kind: answers for answers in kinds}
         self._shifts = shifts
         self._is_paired = is_paired
 
@@ -349,13 +360,13 @@ class Expectation:
     def answers_of(self, kind: KindAnswers) -> list[PairedAnswer]:
         """Return the answers of a kind at the shortest length."""
         answers = []
-        for each in kind.base.answered:
-            expected = self.score(kind.kind, each.block.seed)
-            answers += [
-                PairedAnswer(expected=expected, score=reply.score, question=each.block.seed)
-                for reply in each.replies
-                if reply.score is not None
-            ]
+        for answered in kind.base.answered:
+            seed = answered.block.seed
+            expected = self.score(kind.kind, seed)
+            for reply in answered.replies:
+                if reply.score is not None:
+                    answer = PairedAnswer(expected=expected, score=reply.score, question=seed)
+                    answers.append(answer)
         return answers
 
 
@@ -376,7 +387,7 @@ class LengthTest:
 
     def __init__(self, design: Design, length: int, kinds: Sequence[KindAnswers], most: int):
         self.length = length
-        self.kinds = {each.kind: each for each in kinds}
+        self.kinds = {answers.kind: answers for answers in kinds}
         self.most = most
         self.losses: list[float] = []
         self.asked = 0
@@ -386,11 +397,11 @@ class LengthTest:
         shifts = find_shifts(kinds)
         self._paired = Expectation(kinds, shifts, is_paired=True)
         plans = [self._paired]
-        if any(each.pairing for each in kinds):
+        if any(kind.pairing for kind in kinds):
             plans.append(Expectation(kinds, shifts, is_paired=False))
         planned = []
         for expectation in plans:
-            answers = [expectation.answers_of(each) for each in kinds]
+            answers = [expectation.answers_of(kind) for kind in kinds]
             planned.append(plan_tests(answers, design.loss, most, error))
         # Pairs have a smaller variance, but their bounds are wider. Each test uses what has the larger power. Only
         # answers at the shortest length choose, so the error stays.
@@ -430,17 +441,17 @@ class LengthTest:
     @property
     def decision(self) -> Decision:
         """Whether the length is effective: above if the mean loss is less than allowed, and no kind is lost."""
-        cells = [
-            kind.cells[self.length] for kind in self.kinds.values() if self.length in kind.cells
-        ]
-        if self._is_refused or any(cell.decision is Decision.BELOW for cell in cells):
+        for kind in self.kinds.values():
+            cell = kind.cells.get(self.length)
+            if cell and cell.decision is Decision.BELOW:
+                return Decision.BELOW
+        if self._is_refused:
             return Decision.BELOW
         above, below = self.tests
         # If both decide, the one that needed fewer answers was first.
-        is_below = below.is_above and (not above.is_above or below.count < above.count)
-        is_above = above.is_above and (not below.is_above or above.count < below.count)
-        if is_below:
+        if below.is_above and (not above.is_above or below.count < above.count):
             return Decision.BELOW
+        is_above = above.is_above and (not below.is_above or above.count < below.count)
         return Decision.ABOVE if is_above and not self.has_too_many_failures else Decision.OPEN
 
     @property
@@ -464,7 +475,7 @@ class LengthTest:
     def interval(self) -> Interval:
         """The mean loss, with its interval if the number of questions had been fixed, for the table.
 
-        Losses are in -1 to 1. Moved to 0 to 1 they have Wilson's interval, which has a width even if few losses are all
+        Losses are in -1 to 1. Moved to 0 to 1 they have Wilson's interval. It has a width even if few losses are all
         equal; Student's has none.
         """
         interval = mean_interval([(loss + 1) / 2 for loss in self.losses])
@@ -500,9 +511,8 @@ class Search:
         """The questions at a length, in order: the kinds are drawn, so each question is about any kind."""
         random = Random(f"kinds {self.design.seed}")
         numbers = Counter[str]()
-        drawn = [
-            random.choice(self.measured) for _ in range(self.design.most if self.measured else 0)
-        ]
+        count = self.design.most if self.measured else 0
+        drawn = [random.choice(self.measured) for _ in range(count)]
         questions = []
         for kind in drawn:
             questions.append((kind, kind.question(numbers[kind.kind] % (SEEDS - 1))))
@@ -510,17 +520,17 @@ class Search:
         return questions
 
     def next_blocks(self) -> list[Block]:
-        """Return what to ask next; empty at the end."""
+        """Return what to ask next, nothing at the end."""
         design = self.design
         kinds = list(self.kinds.values())
-        if not any(each.base.answered for each in kinds):
-            empty = [
-                Block(each.kind, design.shortest, each.question(SEEDS - 1), NO_TEXT, False)
-                for each in kinds
-            ]
-            return empty + [
-                block for each in kinds for block in each.base_blocks(range(design.first))
-            ]
+        if not any(kind.base.answered for kind in kinds):
+            blocks = []
+            for kind in kinds:
+                seed = kind.question(SEEDS - 1)
+                blocks.append(Block(kind.kind, design.shortest, seed, NO_TEXT, False))
+            for kind in kinds:
+                blocks += kind.base_blocks(range(design.first))
+            return blocks
         if not self.tests:
             return self._further_base() or self._next_questions()
         return self._next_questions() or (self._each_kind() if design.each_kind else [])
@@ -545,30 +555,35 @@ class Search:
 
     @property
     def effective(self) -> int | None:
-        """The largest length that is effective; the shortest if no other one is; None if no kind can be measured."""
-        found = [length for length, test in self.tests.items() if test.decision is Decision.ABOVE]
-        return max(found, default=self.design.shortest) if self.tests else None
+        """The largest length that is effective. It is the shortest if no other one is, None if no kind can be measured."""
+        if not self.tests:
+            return None
+        effective = [self.design.shortest]
+        for length, test in self.tests.items():
+            if test.decision is Decision.ABOVE:
+                effective.append(length)
+        return max(effective)
 
     @property
     def not_effective(self) -> int | None:
-        """The smallest length that was decided to be not effective; None if there is none."""
+        """The smallest length that was decided to be not effective, if there is one."""
         lost = (length for length, test in self.tests.items() if test.decision is Decision.BELOW)
         return min(lost, default=None)
 
     def _further_base(self) -> list[Block]:
         """Return the questions of the order that the shortest length lacks, if it has too few or pairs them."""
         blocks = list[Block]()
-        is_enough = sum(len(each.base.answered) for each in self.measured) >= self.design.most
+        is_enough = sum(len(kind.base.answered) for kind in self.measured) >= self.design.most
+        drawn = dict.fromkeys(self.order)
         for kind in self.measured:
             if is_enough and not kind.pairing:
                 continue
-            have = {each.block.seed for each in kind.base.answered}
-            numbers = [
-                seed - kind.question(0) for each, seed in dict.fromkeys(self.order) if each is kind
-            ]
-            blocks += kind.base_blocks(
-                [number for number in numbers if kind.question(number) not in have]
-            )
+            answered = {answer.block.seed for answer in kind.base.answered}
+            numbers = []
+            for drawn_kind, seed in drawn:
+                if drawn_kind is kind and seed not in answered:
+                    numbers.append(seed - kind.question(0))
+            blocks += kind.base_blocks(numbers)
         return blocks
 
     def _next_questions(self) -> list[Block]:
@@ -590,13 +605,13 @@ class Search:
     def most_at(self, length: int) -> int:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
         design = self.design
-        further = sum(max(len(each.base.answered) - design.first, 0) for each in self.measured)
-        spared = min(
-            math.ceil(further * design.texts * design.shortest / design.claim), MOST_SPARED
-        )
-        asked = sum(
-            len(cell.replies) * at for each in self.measured for at, cell in each.cells.items()
-        )
+        further = sum(max(len(kind.base.answered) - design.first, 0) for kind in self.measured)
+        spared = math.ceil(further * design.texts * design.shortest / design.claim)
+        spared = min(spared, MOST_SPARED)
+        asked = 0
+        for kind in self.measured:
+            for cell_length, cell in kind.cells.items():
+                asked += len(cell.replies) * cell_length
         return min(design.most, max((design.most - spared) * design.claim - asked, 0) // length)
 
     def _next_length(self) -> int | None:
@@ -613,9 +628,7 @@ class Search:
         if self.tests[claim].decision is not Decision.BELOW:
             return None
         low = lengths.index(self.effective or self.design.shortest)
-        others = [
-            length for length, test in self.tests.items() if test.decision is not Decision.ABOVE
-        ]
+        others = [n for n, test in self.tests.items() if test.decision is not Decision.ABOVE]
         high = lengths.index(min(others))
         middle = lengths[(low + high) // 2]
         return middle if high - low > 1 and self.most_at(middle) >= FEWEST else None
@@ -624,19 +637,20 @@ class Search:
         """Return more questions of the kinds that are still open at an effective claim."""
         claim = self.design.claim
         blocks = list[Block]()
-        for kind in self.measured if self.decision is Decision.ABOVE else ():
+        if self.decision is not Decision.ABOVE:
+            return blocks
+        for kind in self.measured:
             cell = kind.cell(claim)
-            left = min(self.design.most, SEEDS - 1) - len(cell.replies)
-            if left > 0 and cell.decision is Decision.OPEN:
-                count = min(
-                    count_until_decision(cell.scores, limit, left, error)
-                    for limit, error in zip((cell.highest, cell.lowest), cell.errors, strict=True)
-                )
-                start = len(cell.replies)
-                blocks += [
-                    Block(kind.kind, claim, kind.question(start + number), 1)
-                    for number in range(max(count, 1))
-                ]
+            start = len(cell.replies)
+            left = min(self.design.most, SEEDS - 1) - start
+            if left <= 0 or cell.decision is not Decision.OPEN:
+                continue
+            limits = zip((cell.highest, cell.lowest), cell.errors, strict=True)
+            count = min(
+                count_until_decision(cell.scores, limit, left, error) for limit, error in limits
+            )
+            for number in range(start, start + max(count, 1)):
+                blocks.append(Block(kind.kind, claim, kind.question(number), 1))
         return blocks
 
 
@@ -645,9 +659,9 @@ def find_shifts(kinds: Sequence[KindAnswers]) -> dict[str, float]:
 
     As the kinds are drawn with equal chances, the mean loss is the same. It is 0 if the kinds differ much.
     """
-    means = {each.kind: each.base_interval.mean for each in kinds}
+    means = {answers.kind: answers.base_interval.mean for answers in kinds}
     of_kinds = np.var([*means.values()])
-    within = np.mean([np.var(each.base.scores) for each in kinds])
+    within = np.mean([np.var(answers.base.scores) for answers in kinds])
     if of_kinds > KIND_VARIANCE * (of_kinds + within):
         return dict.fromkeys(means, 0.0)
     return {kind: fmean(means.values()) - mean for kind, mean in means.items()}
@@ -659,7 +673,7 @@ def plan_tests(
     """Return the tests whether the mean loss is less than `loss`, and whether there is any.
 
     The first one is planned for a model without a loss, and the second one for a model with this loss: its answers are
-    those at the shortest length, of which a part has become wrong.
+    those at the shortest length, but a part of them has become wrong.
 
     Args:
         kinds: the answers of each kind at the shortest length.
@@ -668,7 +682,7 @@ def plan_tests(
     """
     expected = np.array([answer.expected for answers in kinds for answer in answers])
     scores = np.array([answer.score for answers in kinds for answer in answers])
-    weights = np.array([1 / len(answers) for answers in kinds for _ in answers])
+    weights = np.concatenate([np.full(len(answers), 1 / len(answers)) for answers in kinds])
     lost = min(loss / max(float(np.average(scores, weights=weights)), loss), 1.0)
     thinned = collect_outcomes(
         np.concatenate([expected - scores, expected]),

@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from statistics import fmean
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder, Key
@@ -26,7 +25,7 @@ class AnswerPair:
 
     Args:
         base, candidate: the scores and statistics of both answers.
-        texts: both answers; None for a request without an answer.
+        texts: both answers, None for a request without an answer.
         is_base_first: whether the request was sent to the base first.
         may_pass: whether a request has no answer for a reason that can pass, such as a limit of the provider or a busy
             server. It says nothing about the model.
@@ -52,14 +51,18 @@ class AnswerPair:
     def equal_tokens(self) -> float:
         """The share of the tokens before the first difference, of the longer answer."""
         one, other = (_TOKEN.findall(text or "") for text in self.texts)
-        same = sum(
-            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-        )
-        return same / max(len(one), len(other)) if one or other else 1.0
+        if not one and not other:
+            return 1.0
+        same = 0
+        for token, other_token in zip(one, other, strict=False):
+            if token != other_token:
+                break
+            same += 1
+        return same / max(len(one), len(other))
 
     @property
     def difference(self) -> float | None:
-        """The candidate's score minus the base's; None if one has no score."""
+        """The candidate's score minus the base's, or None if one has no score."""
         if self.base.score is None or self.candidate.score is None:
             return None
         return self.candidate.score - self.base.score
@@ -74,8 +77,8 @@ class Agreement:
         answers: number of requests that both arms answered.
         equal: share of equal answers.
         equal_tokens: mean share of the tokens before the first difference.
-        equal_scores: share of equal scores; None if no request has a score in both arms.
-        difference: the candidate's mean score minus the base's; None as for `equal_scores`.
+        equal_scores: share of equal scores. None if no request has a score in both arms.
+        difference: the candidate's mean score minus the base's. None as for `equal_scores`.
     """
 
     part: str
@@ -97,17 +100,22 @@ def pair_answers(
     Raises:
         InputError: a file of a run is missing or damaged.
     """
-    return [pair for names in runs for pair in _pair_runs(folder, names, benchmarks)]
+    pairs: list[AnswerPair] = []
+    for names in runs:
+        pairs += _pair_runs(folder, names, benchmarks)
+    return pairs
 
 
 def _pair_runs(
     folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[Benchmark]
 ) -> Iterator[AnswerPair]:
-    paths = [
-        folder.suite_folder(arm) / name for arm, name in zip((BASE, CANDIDATE), names, strict=True)
-    ]
+    base_name, candidate_name = names
+    paths = (
+        folder.suite_folder(BASE) / base_name,
+        folder.suite_folder(CANDIDATE) / candidate_name,
+    )
     base, candidate = (
-        {_key(each): each for each in read_scores(path, benchmarks)} for path in paths
+        {_key(score): score for score in read_scores(path, benchmarks)} for path in paths
     )
     texts: list[dict[Key, str]] = []
     passing: set[Key] = set()
@@ -144,10 +152,9 @@ def agreements(pairs: Sequence[AnswerPair]) -> tuple[list[Agreement], list[Agree
         if pair.is_answered:
             lengths[pair.base.length].append(pair)
             orders[f"{BASE if pair.is_base_first else CANDIDATE} first"].append(pair)
-    by_length = [
-        _agreement(part_name(each), lengths[each])
-        for each in sorted(lengths, key=lambda each: each or 0)
-    ]
+    by_length = []
+    for length in sorted(lengths, key=lambda length: length or 0):
+        by_length.append(_agreement(part_name(length), lengths[length]))
     return by_length, [_agreement(order, orders[order]) for order in sorted(orders)]
 
 
@@ -163,6 +170,6 @@ def _agreement(part: str, pairs: Sequence[AnswerPair]) -> Agreement:
         len(pairs),
         fmean(pair.are_equal for pair in pairs),
         fmean(pair.equal_tokens for pair in pairs),
-        fmean(abs(each) < EQUAL for each in differences) if differences else None,
+        fmean(abs(difference) < EQUAL for difference in differences) if differences else None,
         fmean(differences) if differences else None,
     )

@@ -93,17 +93,17 @@ def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
     level = level_of_look((1,), ONE_SIDED)
     outcomes = changed_outcomes(goal.noise)
     plans = []
-    for length in sorted(lengths, key=lambda each: each or 0):
-        cells = tuple(
-            zip(_weigh(lengths[length]), (each.clusters for each in lengths[length]), strict=True)
-        )
-        questions = sum(each.questions for each in lengths[length])
-        clusters = sum(number for _, number in cells)
+    for length in sorted(lengths, key=lambda length: length or 0):
+        tasks = lengths[length]
+        sizes = [task.clusters for task in tasks]
+        cells = tuple(zip(_weigh(tasks), sizes, strict=True))
+        questions = sum(task.questions for task in tasks)
+        clusters = sum(sizes)
         needed = clusters_needed(cells, goal.noise, goal.margin, power, ONE_SIDED)
-        found = power_to_pass(cells, outcomes, goal.margin, level)
+        passes = power_to_pass(cells, outcomes, goal.margin, level)
         worse = smallest_drop(clusters, goal.noise, goal.margin, level / parts, goal.power)
         needed = math.ceil(needed * questions / clusters)
-        plans.append(LengthPlan(part_name(length), questions, clusters, needed, found, worse))
+        plans.append(LengthPlan(part_name(length), questions, clusters, needed, passes, worse))
     return plans
 
 
@@ -114,13 +114,12 @@ def _weigh(samples: Sequence[TaskSample]) -> list[float]:
 
 
 def _count_depths(samples: Iterable[TaskSample]) -> dict[str, int]:
-    """Return the number of clusters at each depth that a gate tests; nothing if there is only one."""
+    """Return the number of clusters at each depth that a gate tests, if there are several."""
     numbers: Counter[str] = Counter()
     for sample in samples:
         for depth, clusters in sample.depths:
-            numbers[next(name for name, percents in DEPTHS.items() if depth in percents)] += (
-                clusters
-            )
+            name = next(name for name, percents in DEPTHS.items() if depth in percents)
+            numbers[name] += clusters
     return numbers if len(numbers) > 1 else {}
 
 
@@ -129,7 +128,7 @@ class DepthPlan:
     """What the tests of depths find.
 
     Args:
-        visible_drop: the smallest drop at one depth that is found with the wanted power.
+        visible_drop: the smallest drop at one depth that is shown with the wanted power.
         false_alarm: the largest probability that they keep a candidate without a drop from passing.
     """
 
@@ -138,15 +137,15 @@ class DepthPlan:
 
 
 def plan_depths(samples: Iterable[TaskSample], goal: Goal) -> DepthPlan | None:
-    """Plan the tests of depths; None if the questions have no depths, or all the same."""
+    """Plan the tests of depths, or return None if the questions have no depths, or all the same."""
     depths = _count_depths(samples)
     if not depths:
         return None
     outcomes = changed_outcomes(goal.noise)
     level = ONE_SIDED / len(depths)
-    alarm = sum(
-        power_to_fail(((1.0, clusters),), outcomes, 0.0, level) for clusters in depths.values()
-    )
+    alarm = 0.0
+    for clusters in depths.values():
+        alarm += power_to_fail(((1.0, clusters),), outcomes, 0.0, level)
     return DepthPlan(visible_drop(min(depths.values()), goal.noise, len(depths), goal.power), alarm)
 
 
@@ -169,10 +168,9 @@ def limit_specs(
     shares = {plan.part: plan.share for plan in plans}
     limited = []
     for spec, estimate in zip(specs, estimates, strict=True):
-        needed = sum(
-            math.ceil(sample.questions * shares[part_name(sample.length)])
-            for sample in estimate.samples
-        )
+        needed = 0
+        for sample in estimate.samples:
+            needed += math.ceil(sample.questions * shares[part_name(sample.length)])
         adapter = spec.adapter_spec
         most = min(needed, adapter.max_eval_instances or needed)
         limited.append(replace(spec, adapter_spec=replace(adapter, max_eval_instances=most)))
@@ -193,22 +191,22 @@ def check_samples(base: Sequence[Estimate], candidate: Sequence[Estimate]) -> No
                 " windows, tokenizers or styles of prompts differ; give both deployments the same max_sequence_length,"
                 " tokenizer_name and style"
             )
-    tasks = [
-        (sample.entry, sample.task, sample.length)
-        for estimate in base
-        for sample in estimate.samples
-    ]
-    if twice := [each for each in tasks if tasks.count(each) > 1]:
-        entry, task, length = twice[0]
-        name = " ".join(filter(None, (entry, task, part_name(length))))
-        raise InputError(f"gate: {name} is in several run entries; give each task and length once")
+    tasks = Counter[tuple[str, str, int | None]]()
+    for estimate in base:
+        tasks.update((sample.entry, sample.task, sample.length) for sample in estimate.samples)
+    for (entry, task, length), count in tasks.items():
+        if count > 1:
+            name = " ".join(part for part in (entry, task, part_name(length)) if part)
+            raise InputError(
+                f"gate: {name} is in several run entries; give each task and length once"
+            )
 
 
 class FirstHalf(OneShard):
     """Sends the first half of each run's requests, and writes down which requests these are.
 
     Args:
-        folder: the gate's folder; None for the candidate, whose first half is the same as the base's.
+        folder: the gate's folder, or None for the candidate: its first half is the same as the base's.
     """
 
     def __init__(self, folder: GateFolder | None):
@@ -219,11 +217,11 @@ class FirstHalf(OneShard):
     def ask(self, run: PreparedRun) -> None:
         """Write down the requests, and send them."""
         if self._folder:
-            states = [request.state for request in run.requests]
-            keys = (
-                (each.instance.sub_split or "", str(each.instance.id), each.train_trial_index)
-                for each in states
-            )
+            keys = []
+            for request in run.requests:
+                instance = request.state.instance
+                repeat = request.state.train_trial_index
+                keys.append((instance.sub_split or "", str(instance.id), repeat))
             self._folder.write_first_half(run.path.name, keys)
         super().ask(run)
 
@@ -278,7 +276,7 @@ class Arm:
 def make_arms(
     folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[str, Any]
 ) -> tuple[Arm, Arm]:
-    """Return both arms, which share the limit in dollars.
+    """Return both arms. They share the limit in dollars.
 
     Args:
         base, candidate: the arguments of the runners.

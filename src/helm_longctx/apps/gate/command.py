@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from helm_longctx.apps.gate.teacher_forcing import Comparison
     from helm_longctx.config.plan import Plan
     from helm_longctx.config.schema import RunConfig
-    from helm_longctx.runner.estimate import Estimate
+    from helm_longctx.runner.estimate import Estimate, TaskSample
 
 MAX_DROP = 2.0
 """Default of `--max-drop`, in points."""
@@ -47,7 +47,7 @@ class Subset:
 
     Args:
         entries: the run entries.
-        max_drop: the default of `--max-drop`, in points, which the sample can show.
+        max_drop: the default of `--max-drop`, in points: the sample can show it.
     """
 
     entries: Sequence[str]
@@ -174,7 +174,7 @@ class _Sample:
         estimates: the estimates of each arm's runs.
         lengths: the sample at each length.
         needed: the sample at each length if all instances of the entries are asked.
-        depths: what the tests of depths find; None if there are none.
+        depths: what the tests of depths show, if there are any.
     """
 
     plans: tuple[Plan, Plan]
@@ -188,13 +188,13 @@ def _run_gate(
     models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO
 ) -> int:
     """Make the gate, and return its exit status."""
-    from helm_longctx.config.plan import use_settings
+    from helm_longctx.config.plan import make_settings
 
     configs = _load_configs(models, arguments)
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
     looks = read_looks(folder, *models)
-    with use_settings(config):
+    with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             sample = _plan_sample(configs, goal, "max_eval_instances" in arguments)
@@ -203,20 +203,20 @@ def _run_gate(
             return 0
         with redirect_stdout(prints):
             runs, is_new = _ask(sample, folder)
-    found = read_gate(folder, Question(*models, goal.margin, goal.power, runs, looks), BENCHMARKS)
-    _show(found, folder, is_new)
-    return int(found.verdict)
+    decided = read_gate(folder, Question(*models, goal.margin, goal.power, runs, looks), BENCHMARKS)
+    _show(decided, folder, is_new)
+    return int(decided.verdict)
 
 
 def _load_configs(models: tuple[str, str], arguments: Mapping[str, Any]) -> list[RunConfig]:
     from helm_longctx.config.load import load_config
 
-    options = [read_options({**arguments, "model": [model]}) for model in models]
-    pairs = zip(options, ("BASE", "CANDIDATE"), strict=True)
-    return [
-        load_config(None, replace(each, names={**each.names, ("models", 0): name}))
-        for each, name in pairs
-    ]
+    configs = []
+    for model, name in zip(models, ("BASE", "CANDIDATE"), strict=True):
+        options = read_options({**arguments, "model": [model]})
+        names = {**options.names, ("models", 0): name}
+        configs.append(load_config(None, replace(options, names=names)))
+    return configs
 
 
 def _compare_distributions(
@@ -233,7 +233,7 @@ def _compare_distributions(
         read_points,
         read_questions,
     )
-    from helm_longctx.config.plan import make_plan, make_runner, use_settings
+    from helm_longctx.config.plan import make_plan, make_runner, make_settings
 
     configs = _load_configs(models, arguments)
     config = configs[0]
@@ -241,10 +241,10 @@ def _compare_distributions(
     kept = folder.path / "logprobs.jsonl"
     default = divergences.QUESTIONS if margin else divergences.QUESTIONS_OF_ANY
     most = int(arguments.get("max_eval_instances") or default)
-    with use_settings(config):
+    with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
-            plans = [make_plan(each) for each in configs]
+            plans = [make_plan(config_of_side) for config_of_side in configs]
             runner = make_runner(config)
             way = find_way(models)
             runs = [list(read_questions(runner, spec, most, way)) for spec in plans[0].specs]
@@ -253,12 +253,11 @@ def _compare_distributions(
         earlier = read_points(kept)
         print(divergences.describe_sample(asked, margin, goal.power, way, earlier))
         twice = divergences.count_twice(lengths) * lengths
-        dollars = sum(
-            cost_of_question(
-                estimate_tokens(question.text), models, way, not margin or number < twice
-            )
-            for number, question in enumerate(asked)
-        )
+        dollars = 0.0
+        for number, question in enumerate(asked):
+            is_twice = not margin or number < twice
+            tokens = estimate_tokens(question.text)
+            dollars += cost_of_question(tokens, models, way, is_twice)
         if dollars:
             print(f"They cost about ${dollars:.4f}.")
         if config.dry_run:
@@ -316,7 +315,10 @@ def _ask_until_worse(
     done = 0
     known = set(earlier)
     for size in sizes:
-        comparison.ask([question for run in runs for question in run[done:size]], lengths)
+        further: list[Asked] = []
+        for run in runs:
+            further += run[done:size]
+        comparison.ask(further, lengths)
         done = size
         asked = sum(min(size, len(run)) for run in runs)
         looks = next_looks(known, asked)
@@ -333,10 +335,20 @@ def _read_looks_of_distributions(
     """Return the numbers of questions at earlier looks at the same deployments with the same margin."""
     if not path.exists():
         return ()
-    found = read_json(path)
+    earlier = read_json(path)
     with reading(path):
-        same = (found["base"], found["candidate"], found["max_divergence"]) == (*models, margin)
-        return tuple(map(int, found["looks"])) if same else ()
+        same = (earlier["base"], earlier["candidate"], earlier["max_divergence"]) == (
+            *models,
+            margin,
+        )
+        return tuple(map(int, earlier["looks"])) if same else ()
+
+
+def _list_samples(estimates: Iterable[Estimate]) -> list[TaskSample]:
+    samples: list[TaskSample] = []
+    for estimate in estimates:
+        samples += estimate.samples
+    return samples
 
 
 def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _Sample:
@@ -354,7 +366,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
             f"gate: model={named[0]} is in a run entry; give the deployments only as BASE and CANDIDATE"
         )
     every = _estimate(base)
-    needed = plan_lengths([sample for each in every for sample in each.samples], goal)
+    needed = plan_lengths(_list_samples(every), goal)
     if not has_size:
         base, candidate = (
             replace(plan, specs=limit_specs(plan.specs, every, needed))
@@ -364,9 +376,8 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     # Of one deployment twice, the requests are the same.
     others = chosen if base.specs == candidate.specs else _estimate(candidate)
     check_samples(chosen, others)
-    samples = [sample for each in chosen for sample in each.samples]
-    lengths = plan_lengths(samples, goal)
-    depths = plan_depths(samples, goal)
+    lengths = plan_lengths(_list_samples(chosen), goal)
+    depths = plan_depths(_list_samples(chosen), goal)
     return _Sample((base, candidate), (chosen, others), lengths, needed, depths)
 
 
@@ -384,13 +395,17 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
 
     print_estimates([*sample.estimates[0], *sample.estimates[1]], "give --prices")
     numbers = ("instances", "clusters", "needed", "power", "worse from")
-    rows = [
-        (
-            *(plan.part, f"{plan.questions:,}", f"{plan.clusters:,}", f"{plan.needed:,}"),
-            *(f"{plan.power:.0%}", f"{100 * plan.worse_from:.1f} points"),
+    rows = []
+    for plan in sample.lengths:
+        cells = (
+            plan.part,
+            f"{plan.questions:,}",
+            f"{plan.clusters:,}",
+            f"{plan.needed:,}",
+            f"{plan.power:.0%}",
+            f"{100 * plan.worse_from:.1f} points",
         )
-        for plan in sample.lengths
-    ]
+        rows.append(cells)
     title = f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}"
     print_table(text_table(title, ("length", *numbers), rows, right=numbers))
     power = overall_power(sample.lengths, sample.depths)
@@ -414,16 +429,18 @@ def _ask(sample: _Sample, folder: GateFolder) -> tuple[list[tuple[str, str]], bo
     from helm_longctx.apps.gate.asking import ask_in_both_orders, make_arms
     from helm_longctx.runner.runner import runner_arguments
 
-    arguments = [
-        runner_arguments(
-            plan.config.output_path,
-            folder.suite(arm),
-            plan.config.local_path,
-            plan.config.parallelism,
-            skip_completed_runs=True,
+    arguments = []
+    for plan, arm in zip(sample.plans, (BASE, CANDIDATE), strict=True):
+        config = plan.config
+        arguments.append(
+            runner_arguments(
+                config.output_path,
+                folder.suite(arm),
+                config.local_path,
+                config.parallelism,
+                skip_completed_runs=True,
+            )
         )
-        for plan, arm in zip(sample.plans, (BASE, CANDIDATE), strict=True)
-    ]
     arms = make_arms(folder, *arguments)
     runs = ask_in_both_orders(arms, zip(*(plan.specs for plan in sample.plans), strict=True))
     return runs, any(arm.has_asked for arm in arms)

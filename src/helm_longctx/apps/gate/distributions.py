@@ -1,4 +1,4 @@
-"""Compares the distributions of a gate's two sides at the same tokens, which needs few requests.
+"""Compares the distributions of a gate's two sides at the same tokens. That needs few requests.
 
 Both sides write an answer to each question. Then both read the same texts: the prompt with the base's answer, and the
 prompt with the gold answer. At the tokens of both answers, and at stretches of the prompt, their most likely tokens
@@ -41,20 +41,20 @@ ANSWER_TOKENS = 32
 """The most tokens of an answer."""
 
 TOP = 5
-"""Number of the most likely tokens, which every server gives."""
+"""Number of the most likely tokens: every server gives these."""
 
 SMALLEST = 1e-9
-"""The least probability of all other tokens together, which rounding can make negative."""
+"""The least probability of all other tokens together. Rounding can make it negative."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How distributions are compared: the number of requests about a question, and of places.
+    """How distributions are compared: the number of requests about a question, and of stretches.
 
     Args:
         base, candidate: requests to each side.
         base_again, candidate_again: further requests to each side if it does everything twice.
-        places: parts of each length.
+        stretches: parts of each length.
         twice: what both do twice.
         about: what the table says.
     """
@@ -63,7 +63,7 @@ class Way:
     candidate: int
     base_again: int
     candidate_again: int
-    places: int
+    stretches: int
     twice: str
     about: str
 
@@ -78,7 +78,7 @@ TEXTS = Way(
     candidate=3,
     base_again=3,
     candidate_again=2,
-    places=len(DEPTHS) + 2,
+    stretches=len(DEPTHS) + 2,
     twice="both read each text twice",
     about="Both read the same texts.",
 )
@@ -89,7 +89,7 @@ ANSWERS = Way(
     candidate=1,
     base_again=1,
     candidate_again=1,
-    places=1,
+    stretches=1,
     twice="both answer each twice",
     about="Answers are compared, up to the first token that differs.",
 )
@@ -116,11 +116,11 @@ class Asked(NamedTuple):
     """A question.
 
     Args:
-        length: the length; None if the benchmark has no lengths.
+        length: the length. None if the benchmark has no lengths.
         prompt: the prompt as a completion, or the last turn of a chat.
         gold: the first gold answer.
         group: the cluster of the question.
-        messages: the earlier turns of a chat; None for a completion.
+        messages: the earlier turns of a chat. None for a completion.
     """
 
     length: int | None
@@ -136,27 +136,27 @@ class Asked(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What was compared of a question at one place.
+    """What was compared of a question in one stretch of text.
 
     A token is of the kinds of itself and of the token before it, because a fault of a kind can show in how probable it
     is, and in what follows it.
 
     Args:
-        place: `answer`, `gold answer`, or the depth of a stretch.
+        stretch: `answer`, `gold answer`, or the depth of the stretch.
         divergence: mean lower bound of the divergence of the candidate from the base, in nats.
         same: share of the tokens at which both have the same most likely token.
         loss: mean log-probability of the tokens by the base minus that by the candidate, in nats.
-        noise: mean divergence of the base from itself, when it reads the same text again; None if it did not.
+        noise: mean divergence of the base from itself, when it reads the same text again. None if it did not.
         kinds: for each kind of tokens their number, and how far the sides' log-probabilities of them are apart, less
             the same of the base and its second reading: the mean, and the mean of what is divided by the probability
             of all other tokens. A change of all logits by the same size moves the log-probability of a likely token
             less. The entry of all tokens has an empty name.
-        candidate_noise: the noise of the candidate; None if it did not read again.
-        noise_same, noise_loss: `same` and `loss` of the base and its second reading; None if it did not read again.
+        candidate_noise: the noise of the candidate. None if it did not read again.
+        noise_same, noise_loss: `same` and `loss` of the base and its second reading. None if it did not read again.
     """
 
     length: int | None
-    place: str
+    stretch: str
     group: str
     divergence: float
     same: float
@@ -200,7 +200,7 @@ class Written(NamedTuple):
         fault: `empty`, `cut` (it ends before the base's), `longer` (it goes on after the base's), `other text` (its
             log-probabilities are those of another text), or `unlike` (it does not follow the candidate's own
             distributions). Empty if nothing is.
-        noise: the same of the base's second answer; None if it did not write again.
+        noise: the same of the base's second answer. None if it did not write again.
     """
 
     length: int | None
@@ -227,18 +227,20 @@ class Compared:
     usage: Usage | None = None
 
 
+def _probabilities(distribution: Distribution) -> dict[str, float]:
+    told = {**distribution.top, distribution.text: distribution.logprob}
+    return {text: math.exp(value) for text, value in told.items()}
+
+
 def divergence(base: Distribution, candidate: Distribution) -> float:
     """Return a lower bound of the Kullback-Leibler divergence at a token, in nats.
 
     It is the least divergence of all distributions with these log-probabilities. A token that only the base tells has
-    at most the probability that the candidate's list leaves for it (`Distribution.largest_missing`); tokens that the
+    at most the probability that the candidate's list leaves for it (`Distribution.largest_missing`). Tokens that the
     base does not tell are one, because putting tokens together never makes a divergence larger.
     """
-    first = {text: math.exp(value) for text, value in {**base.top, base.text: base.logprob}.items()}
-    second = {
-        text: math.exp(value)
-        for text, value in {**candidate.top, candidate.text: candidate.logprob}.items()
-    }
+    first = _probabilities(base)
+    second = _probabilities(candidate)
     shared = [(first[text], second[text]) for text in first if text in second]
     missing = [first[text] for text in first if text not in second]
     rest = max(1 - math.fsum(first.values()), SMALLEST)
@@ -263,11 +265,11 @@ def _share_out(shares: Sequence[float], budget: float, rest: float, most: float)
     """
     spent = [0.0] * len(shares)
     total = math.fsum(shares) + rest
-    for place in sorted(range(len(shares)), key=lambda number: -shares[number]):
+    for index in sorted(range(len(shares)), key=lambda number: -shares[number]):
         scale = max(budget, 0.0) / max(total, SMALLEST)
-        spent[place] = min(scale * shares[place], most)
-        budget -= spent[place]
-        total -= shares[place]
+        spent[index] = min(scale * shares[index], most)
+        budget -= spent[index]
+        total -= shares[index]
     return spent
 
 
@@ -288,7 +290,7 @@ def compare(
     Args:
         sides: send requests to the base and to the candidate.
         is_twice: whether both read or answer again, so that their noise is known.
-        is_base_first: the order of the sides; that of their second readings is the other one, so that both have the
+        is_base_first: the order of the sides. That of their second readings is the other one, so that both have the
             same load on average.
 
     Raises:
@@ -300,51 +302,52 @@ def compare(
     if is_twice:
         order += [(side, True) for side, _ in reversed(order)]
     if way is TEXTS:
-        answers = {
-            (side, is_again): sides[side](
-                Request(
-                    deployments[side],
-                    deployments[side],
-                    random=AGAIN if is_again else None,
-                    **fields,
-                )
-            )
-            for side, is_again in order
-            if side == 0 or not is_again
-        }
-        texts = {key: answer.completions[0].text for key, answer in answers.items()}
-        compared = compare_texts(asked, texts, sides, deployments, order)
-        compared.usage = usage_of(answers[0, False])
-        return compared
-    results = {
-        (side, is_again): sides[side](
-            AnswerRequest(
+        texts = {}
+        usage = None
+        for side, is_again in order:
+            if side == 1 and is_again:
+                continue
+            request = Request(
                 deployments[side],
                 deployments[side],
-                messages=asked.messages,
-                top=TOP,
                 random=AGAIN if is_again else None,
                 **fields,
             )
+            answer = sides[side](request)
+            texts[side, is_again] = answer.completions[0].text
+            if (side, is_again) == (0, False):
+                usage = usage_of(answer)
+        compared = compare_texts(asked, texts, sides, deployments, order)
+        compared.usage = usage
+        return compared
+    rows = {}
+    written = {}
+    compared = Compared()
+    for side, is_again in order:
+        request = AnswerRequest(
+            deployments[side],
+            deployments[side],
+            messages=asked.messages,
+            top=TOP,
+            random=AGAIN if is_again else None,
+            **fields,
         )
-        for side, is_again in order
-    }
-    rows = {key: distributions_of(result)[0] for key, result in results.items()}
+        result = sides[side](request)
+        rows[side, is_again] = distributions_of(result)[0]
+        written[side, is_again] = result.completions[0].text
+        if (side, is_again) == (0, False):
+            compared.usage = usage_of(result)
     base = rows[0, False]
-    compared = Compared(usage=usage_of(results[0, False]))
     if base and rows[1, False]:
         compared.points.append(_measure(asked, "answer", rows))
-    faults = {
-        key: _find_fault(base, rows[key], results[key].completions[0].text)
-        for key in rows
-        if key != (0, False)
-    }
     # A server that samples, or tells the log-probabilities of its reasoning, does so on both sides.
-    own = _find_fault(base, base, results[0, False].completions[0].text)
-    faults = {key: "" if fault == own else fault for key, fault in faults.items()}
-    fault = faults[1, False]
+    own = _find_fault(base, base, written[0, False])
+    faults = {}
+    for key, row in rows.items():
+        fault = _find_fault(base, row, written[key])
+        faults[key] = "" if fault == own else fault
     noise = faults.get((0, True))
-    compared.written.append(Written(asked.length, asked.group, fault, noise))
+    compared.written.append(Written(asked.length, asked.group, faults[1, False], noise))
     return compared
 
 
@@ -384,7 +387,7 @@ def compare_texts(
     deployments: tuple[str, str],
     order: Sequence[tuple[int, bool]],
 ) -> Compared:
-    """Let both sides read a question with its answers, and return what was compared; see `compare`.
+    """Let both sides read a question with its answers, and return what was compared. See `compare`.
 
     Args:
         answers: the answers of the base (0), of the candidate (1), and of the base again. Without an answer of the
@@ -394,54 +397,54 @@ def compare_texts(
     answer = answers.get((0, False), "")
     gap = "" if asked.prompt[-1:].isspace() else SEPARATOR
     size = len(asked.prompt)
-    stretches = {
-        f"{depth} %": (size * depth // 100, size * depth // 100 + STRETCH) for depth in DEPTHS
-    }
-    stretches = {place: span for place, span in stretches.items() if span[1] <= size}
-    texts = [
-        (asked.prompt + gap + asked.gold, {"gold answer": (size, size + len(gap + asked.gold))})
-    ]
+    stretches = {}
+    for depth in DEPTHS:
+        start = size * depth // 100
+        if start + STRETCH <= size:
+            stretches[f"{depth} %"] = (start, start + STRETCH)
+    gold = gap + asked.gold
+    texts = [(asked.prompt + gold, {"gold answer": (size, size + len(gold))})]
     if answer:
         texts.append((asked.prompt + answer, {"answer": (size, size + len(answer))}))
-    texts[-1] = (texts[-1][0], {**stretches, **texts[-1][1]})
+    last_text, last_stretches = texts[-1]
+    texts[-1] = (last_text, {**stretches, **last_stretches})
     compared = Compared()
     own_rows: dict[tuple[int, bool], Sequence[Distribution]] = {}
     is_other = False
-    for text, places in texts:
-        found: dict[tuple[int, bool], Sequence[Sequence[Distribution]]] = {}
+    for text, spans in texts:
+        readings: dict[tuple[int, bool], Sequence[Sequence[Distribution]]] = {}
         for side, is_again in order:
             request = SpanRequest(
                 deployments[side],
                 deployments[side],
                 prompt=text,
-                spans=tuple(places.values()),
+                spans=tuple(spans.values()),
                 top=TOP,
                 random=AGAIN if is_again else None,
             )
-            found[side, is_again] = distributions_of(sides[side](request))
-        for number, (place, (start, end)) in enumerate(places.items()):
-            rows = {key: parts[number] for key, parts in found.items()}
+            readings[side, is_again] = distributions_of(sides[side](request))
+        for number, (stretch, (start, end)) in enumerate(spans.items()):
+            rows = {key: parts[number] for key, parts in readings.items()}
             if _reads_other_text(rows, text[start:end]):
                 is_other = True
                 continue
             _check_tokens(rows[0, False], rows[1, False], deployments)
             if rows[0, False]:
-                compared.points.append(_measure(asked, place, rows))
-            if place == "answer":
+                compared.points.append(_measure(asked, stretch, rows))
+            if stretch == "answer":
                 own_rows = dict(rows)
-    if (1, False) in answers:
-        fault = (
-            "other text"
-            if is_other
-            else _find_written_fault(answer, answers[1, False], own_rows.get((1, False), ()))
-        )
-        base_rows = own_rows.get((0, False), ())
-        if fault == "unlike" and max(map(_own_gap, base_rows), default=0.0) > OWN_GAP:
-            fault = ""  # the base samples, too
-        noise = None
-        if (0, True) in answers:
-            noise = _find_written_fault(answer, answers[0, True], base_rows)
-        compared.written.append(Written(asked.length, asked.group, fault, noise))
+    if (1, False) not in answers:
+        return compared
+    base_rows = own_rows.get((0, False), ())
+    fault = "other text"
+    if not is_other:
+        fault = _find_written_fault(answer, answers[1, False], own_rows.get((1, False), ()))
+    if fault == "unlike" and max(map(_own_gap, base_rows), default=0.0) > OWN_GAP:
+        fault = ""  # the base samples, too
+    noise = None
+    if (0, True) in answers:
+        noise = _find_written_fault(answer, answers[0, True], base_rows)
+    compared.written.append(Written(asked.length, asked.group, fault, noise))
     return compared
 
 
@@ -452,7 +455,7 @@ def _reads_other_text(rows: Mapping[tuple[int, bool], Sequence[Distribution]], t
 
 
 def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution]) -> str:
-    """Return what is wrong with an answer beside the one that was read; see `Written`.
+    """Return what is wrong with an answer beside the one that was read. See `Written`.
 
     Args:
         forced: the text that was read.
@@ -477,11 +480,10 @@ def _find_written_fault(forced: str, written: str, rows: Sequence[Distribution])
         if rest.startswith(token):
             continue
         best = max(row.top.values(), default=row.logprob)
-        likely = [
-            value
-            for text, value in {**row.top, row.text: row.logprob}.items()
-            if text != row.text and _continues(rest, text)
-        ]
+        likely = []
+        for text, value in {**row.top, row.text: row.logprob}.items():
+            if text != row.text and _continues(rest, text):
+                likely.append(value)
         gap = best - max(likely, default=row.largest_missing)
         if gap <= OWN_GAP:
             return ""
@@ -497,7 +499,7 @@ def _continues(rest: str, token: str) -> bool:
 
 
 def _measure(
-    asked: Asked, place: str, rows: Mapping[tuple[int, bool], Sequence[Distribution]]
+    asked: Asked, stretch: str, rows: Mapping[tuple[int, bool], Sequence[Distribution]]
 ) -> Point:
     """Compare the distributions of both sides, and of their second readings, up to the first token that differs.
 
@@ -512,18 +514,19 @@ def _measure(
     apart = [mean_divergence(pairs)]
     if again and other_again:
         apart.append(mean_divergence(pair_tokens(again, other_again)))
+    candidate_noise = None
+    if other_again:
+        candidate_noise = mean_divergence(pair_tokens(rows[1, False], other_again))
     return Point(
         length=asked.length,
-        place=place,
+        stretch=stretch,
         group=asked.group,
         divergence=fmean(apart),
         same=_share_same(pairs),
         loss=_mean_loss(pairs),
         noise=mean_divergence(repeated) if again else None,
         kinds=_average_kinds(pairs, repeated),
-        candidate_noise=mean_divergence(pair_tokens(rows[1, False], other_again))
-        if other_again
-        else None,
+        candidate_noise=candidate_noise,
         noise_same=_share_same(repeated) if again else None,
         noise_loss=_mean_loss(repeated) if again else None,
     )
@@ -557,11 +560,12 @@ def pair_tokens(
 def _check_tokens(
     one: Sequence[Distribution], other: Sequence[Distribution], deployments: tuple[str, str]
 ) -> None:
-    texts = ([each.text for each in one], [each.text for each in other])
-    if texts[0] != texts[1]:
-        kind = find_kind(
-            "".join(next((pair for pair in zip(*texts, strict=False) if pair[0] != pair[1]), ()))
-        )
+    texts = [row.text for row in one]
+    other_texts = [row.text for row in other]
+    if texts != other_texts:
+        pairs = zip(texts, other_texts, strict=False)
+        first = next(("".join(pair) for pair in pairs if pair[0] != pair[1]), "")
+        kind = find_kind(first)
         raise InputError(
             f"gate: {deployments[0]} and {deployments[1]} divide the same text into different tokens, first in {kind},"
             " so their distributions cannot be compared; give both the same tokenizer, or leave out --logprobs"
@@ -572,21 +576,19 @@ def _average_kinds(
     pairs: Sequence[tuple[Distribution, Distribution]],
     repeated: Sequence[tuple[Distribution, Distribution]],
 ) -> dict[str, tuple[int, float, float]]:
-    """Return how far log-probabilities are apart for each kind of tokens; see `Point.kinds`."""
+    """Return how far log-probabilities are apart for each kind of tokens. See `Point.kinds`."""
     values: dict[str, list[tuple[float, float]]] = defaultdict(list)
     before = ""
-    for (a, b), (_, second) in zip(pairs, repeated, strict=False):
-        change = abs(a.logprob - b.find_logprob(a.text)) - abs(
-            a.logprob - second.find_logprob(a.text)
-        )
-        for kind in {"", *(find_kind(text) for text in (before, a.text) if text)}:
-            values[kind].append((change, change / max(1 - math.exp(a.logprob), LEAST_REST)))
-        before = a.text
-    return {
-        kind: (
-            len(rows),
-            fmean(change for change, _ in rows),
-            fmean(relative_change for _, relative_change in rows),
-        )
-        for kind, rows in values.items()
-    }
+    for (base, candidate), (_, second) in zip(pairs, repeated, strict=False):
+        apart = abs(base.logprob - candidate.find_logprob(base.text))
+        change = apart - abs(base.logprob - second.find_logprob(base.text))
+        relative = change / max(1 - math.exp(base.logprob), LEAST_REST)
+        for kind in {"", *(find_kind(text) for text in (before, base.text) if text)}:
+            values[kind].append((change, relative))
+        before = base.text
+    averages = {}
+    for kind, rows in values.items():
+        mean = fmean(change for change, _ in rows)
+        relative_mean = fmean(relative for _, relative in rows)
+        averages[kind] = (len(rows), mean, relative_mean)
+    return averages

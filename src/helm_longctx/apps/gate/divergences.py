@@ -86,11 +86,11 @@ def count_fewest() -> int:
 
 @dataclass(frozen=True)
 class Part:
-    """The comparison of a part of the places.
+    """The comparison of a stretch of the texts of a length.
 
     Args:
-        name: the length and the place.
-        divergence, loss: means over questions, in nats; see `Point.excess` and `Point.excess_loss`. The ends are the
+        name: the length and the stretch.
+        divergence, loss: means over questions, in nats. See `Point.excess` and `Point.excess_loss`. The ends are the
             bounds that decide; with a margin of 0, those of the 95 % interval.
         changed: the same of `Point.changed`.
         same: the mean share of tokens with the same most likely token.
@@ -149,15 +149,15 @@ def decide(
     margin: float,
     looks: Looks | None = None,
 ) -> Decision:
-    """Decide on each length and place, and on all of them.
+    """Decide on each length and stretch, and on all of them.
 
     The error of calling a candidate worse is divided among the parts. A candidate passes if it passes in each part.
     With a margin of 0, it is worse if it differs from the base at a length (see `find_differing_lengths`), and passes
     if it does not, although the questions of each length are enough to find a difference in all of them.
 
     Args:
-        margin: the largest mean divergence that is accepted, in nats; 0 for none beyond the noise of both.
-        looks: the numbers of questions at all looks until now; None for a single look.
+        margin: the largest mean divergence that is accepted, in nats. 0 for none beyond the noise of both.
+        looks: the numbers of questions at all looks until now, or None for a single look.
     """
     questions = _count_questions(points, written)
     looks = looks or (max(1, sum(questions.values())),)
@@ -166,7 +166,7 @@ def decide(
     noisier = _find_noisier_lengths(points, looks)
     groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:
-        groups[point.length, point.place].append(point)
+        groups[point.length, point.stretch].append(point)
     order = sorted(groups.items(), key=lambda item: (item[0][0] or 0, item[0][1]))
     if margin:
         levels = _Levels(looks, len(groups), max(len(questions), 1))
@@ -174,15 +174,14 @@ def decide(
         answers = _judge_answers(written, levels)
     else:
         level = level_of_look(looks, ONE_SIDED)
-        verdicts = {
-            length: _judge_any(length, count, differences, noisier, level / len(questions))
-            for length, count in questions.items()
-        }
+        error = level / len(questions) if questions else level
+        verdicts = {}
+        for length, count in questions.items():
+            verdicts[length] = _judge_any(length, count, differences, noisier, error)
         parts = [_describe_part(rows, verdicts[length]) for (length, _), rows in order]
-        answers = [
-            _describe_answers(length, rows, verdicts[length])
-            for length, rows in _by_length(written).items()
-        ]
+        answers = []
+        for length, faults in _by_length(written).items():
+            answers.append(_describe_answers(length, faults, verdicts[length]))
     verdict = Verdict.UNDECIDED
     verdicts_of_parts = {part.verdict for part in parts} | {part.verdict for part in answers}
     if Verdict.WORSE in verdicts_of_parts:
@@ -206,7 +205,7 @@ class _Levels:
     Bets have one error for all looks. Exact tests of single looks have the level of the last one.
 
     Args:
-        parts: number of lengths and places.
+        parts: number of lengths and stretches.
         lengths: number of lengths.
     """
 
@@ -263,7 +262,7 @@ def _judge_part(rows: Sequence[Point], margin: float, levels: _Levels) -> Part:
         levels.passing,
     )
     return Part(
-        name=f"{label(rows[0].length)} {rows[0].place}".strip(),
+        name=f"{label(rows[0].length)} {rows[0].stretch}".strip(),
         divergence=divergence.bounds,
         loss=loss.bounds,
         changed=changed.bounds,
@@ -380,7 +379,7 @@ def _describe_part(rows: Sequence[Point], verdict: Verdict) -> Part:
     loss = mean_interval([row.excess_loss for row in rows], groups, ValueKind.NATS)
     changed = mean_interval([row.changed for row in rows], groups, ValueKind.DIFFERENCE)
     return Part(
-        name=f"{label(rows[0].length)} {rows[0].place}".strip(),
+        name=f"{label(rows[0].length)} {rows[0].stretch}".strip(),
         divergence=divergence,
         loss=loss,
         changed=changed,
@@ -416,12 +415,12 @@ def find_differing_lengths(
     for row in written:
         if row.noise is not None and bool(row.fault) != bool(row.noise):
             shifts[row.length][row.group].append(1.0 if row.fault else -1.0)
-    found = {}
+    lengths = {}
     for length, questions in sorted(shifts.items(), key=lambda item: item[0] or 0):
         means = [fmean(values) for values in questions.values()]
         if _sign_p_value(means) * len(shifts) < level:
-            found[length] = fmean(means)
-    return found
+            lengths[length] = fmean(means)
+    return lengths
 
 
 def _find_noisier_lengths(points: Sequence[Point], looks: Looks) -> list[int | None]:
@@ -431,12 +430,12 @@ def _find_noisier_lengths(points: Sequence[Point], looks: Looks) -> list[int | N
         if point.noise is not None and point.candidate_noise is not None:
             noises[point.length][point.group].append(point.candidate_noise - point.noise)
     level = level_of_look(looks, ONE_SIDED)
-    found = []
+    lengths = []
     for length, questions in noises.items():
         means = [fmean(values) for values in questions.values()]
         if _sign_p_value(means) * len(noises) < level:
-            found.append(length)
-    return found
+            lengths.append(length)
+    return lengths
 
 
 def _sign_p_value(values: Sequence[float]) -> float:
@@ -456,7 +455,7 @@ def visible_divergence(
         ratio: the standard deviation of a part's divergence between questions, by its mean.
 
     Returns:
-        Nats; infinite if even the largest of `_VISIBLE` margins is not found.
+        Nats, or infinity if even the largest of `_VISIBLE` margins is not seen.
     """
     spread = max(ratio, 0.01) ** 2
     drawn = np.random.default_rng(0).gamma(1 / spread, spread, (_DRAWN, questions))
@@ -470,10 +469,10 @@ def visible_divergence(
 
 
 def measure_spread(points: Sequence[Point]) -> float | None:
-    """Return the largest ratio of a part's standard deviation to its mean; None if that is not known."""
+    """Return the largest ratio of a part's standard deviation to its mean, if that is known."""
     groups: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:
-        groups[point.length, point.place].append(point)
+        groups[point.length, point.stretch].append(point)
     ratios = []
     for rows in groups.values():
         values = group_means([row.excess for row in rows], [row.group for row in rows])
@@ -506,11 +505,13 @@ def describe_sample(
     more = way.count(True) - way.count()
     measured = measure_spread(kept)
     ratio = SPREAD_RATIO if measured is None else measured
-    origin = (
-        "an assumption until a command has measured it" if measured is None else "as measured here"
-    )
-    found = visible_divergence(questions, lengths * way.places, margin, ratio, power)
-    visible = "of no size" if math.isinf(found) else f"of at least {decimals(found, 3)} nats"
+    origin = "as measured here"
+    if measured is None:
+        origin = "an assumption until a command has measured it"
+    smallest = visible_divergence(questions, lengths * way.stretches, margin, ratio, power)
+    visible = "of no size"
+    if not math.isinf(smallest):
+        visible = f"of at least {decimals(smallest, 3)} nats"
     few = ""
     if questions < count_fewest():
         few = (
@@ -529,8 +530,9 @@ def describe_sample(
 def parts_table(decision: Decision, way: Way) -> Table:
     """Return the table of distributions that the terminal shows."""
     numbers = ("questions", "divergence", "noise", "same token", "loss")
-    rows = [
-        (
+    rows = []
+    for part in decision.parts:
+        cells = (
             part.name,
             str(part.divergence.n),
             interval_text(part.divergence, lambda value: decimals(value, 3)),
@@ -539,13 +541,11 @@ def parts_table(decision: Decision, way: Way) -> Table:
             interval_text(part.loss, signed_decimals),
             _verdict_text(part.verdict),
         )
-        for part in decision.parts
-    ]
-    ends = (
-        f"The ends are the bounds that decide, in which a question counts as at most {CAPS * decision.margin:g} nats."
-        if decision.margin
-        else "The ends are those of 95 % intervals."
-    )
+        rows.append(cells)
+    ends = "The ends are those of 95 % intervals."
+    if decision.margin:
+        most = f"{CAPS * decision.margin:g}"
+        ends = f"The ends are the bounds that decide, in which a question counts as at most {most} nats."
     about = (
         f"{way.about} Divergence is a lower bound, from the most likely tokens of both, less the noise: how far the"
         " base is from itself the second time. Loss is what the candidate loses on the same tokens. Both are in nats."
@@ -557,16 +557,17 @@ def parts_table(decision: Decision, way: Way) -> Table:
 def answers_table(decision: Decision) -> Table:
     """Return the table of what is wrong with the candidate's answers."""
     numbers = ("questions", "faulty")
-    rows = [
-        (
+    rows = []
+    for part in decision.answers:
+        faults = [f"{count} {fault}" for fault, count in sorted(part.faults.items())]
+        cells = (
             part.name,
             str(part.share.n),
             interval_text(part.share, share),
-            ", ".join(f"{count} {fault}" for fault, count in sorted(part.faults.items())) or "none",
+            ", ".join(faults) or "none",
             _verdict_text(part.verdict),
         )
-        for part in decision.answers
-    ]
+        rows.append(cells)
     about = (
         "Faulty answers are empty, end before the base's (cut), go on after it (longer), are told as another text, or"
         " do not follow the candidate's own distributions (unlike), where the base's second answer does not."
@@ -636,14 +637,12 @@ def _list_reasons(decision: Decision) -> list[str]:
 
 def explain_differences(decision: Decision) -> str:
     """Say at which lengths the candidate differs from the base at all."""
-    lengths = ", ".join(
-        f"{label(length)} ({value:.1g} nats)".strip()
-        for length, value in decision.differences.items()
-    )
+    lengths = []
+    for length, value in decision.differences.items():
+        lengths.append(f"{label(length)} ({value:.1g} nats)".strip())
     beside = "Beside the verdict: the" if decision.margin else "The"
-    return (
-        f"{beside} candidate differs from the base by more than both from themselves at {lengths}."
-    )
+    shown = ", ".join(lengths)
+    return f"{beside} candidate differs from the base by more than both from themselves at {shown}."
 
 
 def decision_json(decision: Decision, requests: int) -> dict[str, Any]:

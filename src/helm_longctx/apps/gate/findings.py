@@ -21,7 +21,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was found in the requests of both arms.
+    """Something that the requests of both arms show.
 
     Args:
         kind: `cut` and `refused` make the candidate worse, and `passing` leaves the verdict open; others are notes. The
@@ -46,7 +46,7 @@ class Finding:
 
 
 def find_differences(pairs: Sequence[AnswerPair]) -> list[Finding]:
-    """Return what was found in the requests, the most important first."""
+    """Return what the requests show, the most important first."""
     return [*_find_cuts(pairs), *_find_missing(pairs), *_find_counts(pairs)]
 
 
@@ -70,39 +70,39 @@ def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
     """Return the pairs whose prompt the candidate has cut.
 
     Deployments with different tokenizers have about the same ratio of counts in all prompts. It is the ratio of the
-    shortest prompts, which are cut last.
+    shortest prompts, because these are cut last.
     """
-    counts = {number: count for number, pair in enumerate(pairs) if (count := _counts(pair))}
-    order = sorted(counts, key=lambda number: max(counts[number]))
-    ratios = {number: candidate / base for number, (base, candidate) in counts.items()}
-    usual = median(ratios[number] for number in order[: max(1, len(order) // 4)]) if order else 1.0
+    counts = []
+    for pair in pairs:
+        tokens = _counts(pair)
+        if tokens:
+            counts.append((pair, tokens))
+    shortest = sorted((tokens for _, tokens in counts), key=max)[: max(1, len(counts) // 4)]
+    usual = median(candidate / base for base, candidate in shortest) if shortest else 1.0
     # A larger difference of tokenizers is less probable than that all prompts are cut.
     usual = usual if OTHER_TOKENIZER <= usual <= 1 / OTHER_TOKENIZER else 1.0
-    return [
-        pairs[number]
-        for number, (base, candidate) in counts.items()
-        if is_cut(candidate, base, usual)
-    ]
+    return [pair for pair, (base, candidate) in counts if is_cut(candidate, base, usual)]
 
 
 def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
     findings = []
-    too_long = [
-        pair
-        for pair in pairs
-        if pair.candidate.failure == "request_too_long" and not pair.base.failure
-    ]
+    too_long = []
+    for pair in pairs:
+        if pair.candidate.failure == "request_too_long" and not pair.base.failure:
+            too_long.append(pair)
     if too_long:
         text = f"{CANDIDATE} refuses these prompts as too long, and {BASE} answers them"
         findings.append(Finding("refused", len(too_long), text))
-    if number := sum(_lacks_score(pair) for pair in pairs if pair.may_pass):
+    number = sum(_lacks_score(pair) for pair in pairs if pair.may_pass)
+    if number:
         text = (
             "one deployment has not answered for a reason that can pass, such as a limit of the provider; the same"
             " command sends these requests again"
         )
         findings.append(Finding("passing", number, text))
     lasting = sum(_lacks_score(pair) for pair in pairs if not pair.may_pass)
-    if number := lasting - len(too_long):
+    number = lasting - len(too_long)
+    if number:
         text = (
             "only one deployment has a scored answer; the same command sends failed requests again"
         )
@@ -116,23 +116,24 @@ def _lacks_score(pair: AnswerPair) -> bool:
 
 def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
     answered = [pair for pair in pairs if pair.is_answered]
-    found = [(count, pair) for pair in answered if (count := _counts(pair))]
+    counts = [tokens for tokens in map(_counts, answered) if tokens]
     findings = []
-    different = [count[1] - count[0] for count, _ in found if count[0] != count[1]]
+    different = [candidate - base for base, candidate in counts if base != candidate]
     if different:
         text = (
             f"prompt-token counts differ, by {median(different):+g} tokens in the median and from {min(different):+g}"
             f" to {max(different):+g}: another chat template, another tokenizer, or cut prompts"
         )
         findings.append(Finding("counts", len(different), text))
-    if number := len(answered) - len(found):
+    number = len(answered) - len(counts)
+    if number:
         text = "the servers do not report the tokens of these prompts, so cuts cannot be found in their counts"
         findings.append(Finding("uncounted", number, text))
     return findings
 
 
 def _counts(pair: AnswerPair) -> tuple[float, float] | None:
-    """Return the tokens of the prompt that both servers report; None if one does not."""
+    """Return the tokens of the prompt that both servers report, or None if one does not."""
     base = pair.base.values.get(_COUNT)
     candidate = pair.candidate.values.get(_COUNT)
     return (base, candidate) if base and candidate else None

@@ -44,7 +44,7 @@ class GateFolder:
         return f"{self.name}-{arm}"
 
     def suite_folder(self, arm: str) -> Path:
-        """Return the folder of an arm's suite, which need not exist.
+        """Return the folder of an arm's suite. It need not exist.
 
         Raises:
             InputError: the gate's name is not a folder name.
@@ -68,14 +68,13 @@ class GateFolder:
         replace_file(path, orjson.dumps(sorted(keys)))
 
     def read_first_half(self, run: str) -> frozenset[Key]:
-        """Return the requests of a run that were sent to the base first; see `write_first_half`.
+        """Return the requests of a run that were sent to the base first. See `write_first_half`.
 
         Raises:
             InputError: the file is missing or damaged.
         """
-        return frozenset(
-            (task, instance, repeat) for task, instance, repeat in read_json(self._half(run))
-        )
+        rows = read_json(self._half(run))
+        return frozenset((task, instance, repeat) for task, instance, repeat in rows)
 
     def _half(self, run: str) -> Path:
         return self.path / "order" / f"{run}.json"

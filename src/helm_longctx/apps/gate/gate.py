@@ -83,9 +83,9 @@ class Gate:
     Args:
         parts: each length, all lengths if there are several, the depths if evidence is at several of them, and the
             requests with a scored answer if only one deployment has some.
-        tasks: each task, with tests of their own, which decide nothing.
+        tasks: each task, with tests of their own. They decide nothing.
         lengths, orders: how far the answers agree, by length, and by the arm that was asked first.
-        findings: what was found in the requests.
+        findings: what the requests show.
         pairs: the answers of both arms to each request.
         boards: the scores of both arms; the models are named like the arms.
         outside: the tasks that do not decide, because the benchmark's means leave them out.
@@ -109,43 +109,37 @@ class Gate:
     @property
     def missing(self) -> dict[str, int]:
         """The number of instances that each undecided length, or suspect depth, still needs."""
-        return {
-            name: part.drop.more
-            for name, part in self.parts.items()
-            if part.drop.more and name != ALL
-        }
+        missing = {}
+        for name, part in self.parts.items():
+            if part.drop.more and name != ALL:
+                missing[name] = part.drop.more
+        return missing
 
     @property
     def visible_drop(self) -> float | None:
-        """The smallest drop at one depth that the sample finds with the wanted power; None if there are no depths."""
-        depths = [
-            self.parts[name].drop.comparison.effect.n for name in DEPTHS if name in self.parts
-        ]
-        return (
-            visible_drop(min(depths), self.difference_share, len(depths), self.question.power)
-            if depths
-            else None
-        )
+        """The smallest drop at one depth that the sample shows with the wanted power, if there are depths."""
+        parts = [self.parts[name] for name in DEPTHS if name in self.parts]
+        if not parts:
+            return None
+        fewest = min(part.drop.comparison.effect.n for part in parts)
+        return visible_drop(fewest, self.difference_share, len(parts), self.question.power)
 
     @property
     def difference_share(self) -> float:
         """The share of the requests with a score in both arms whose scores differ."""
-        return fmean(
-            abs(pair.difference) >= EQUAL for pair in self.pairs if pair.difference is not None
-        )
+        differences = [pair.difference for pair in self.pairs if pair.difference is not None]
+        return fmean(abs(difference) >= EQUAL for difference in differences)
 
 
 def decide(drops: Mapping[str, Drop], findings: Sequence[Finding]) -> Verdict:
-    """Return the verdict on the drops in each part and on what was found in the requests."""
-    found = [Verdict.WORSE for finding in findings if finding.decides_worse]
-    still_open = [Verdict.UNDECIDED for finding in findings if finding.leaves_open]
-    return combine_verdicts(
-        [
-            *found,
-            *still_open,
-            *(drop.verdict for name, drop in drops.items() if is_counted(name, drop)),
-        ]
-    )
+    """Return the verdict on the drops in each part and on what the requests show."""
+    verdicts = [drop.verdict for name, drop in drops.items() if is_counted(name, drop)]
+    for finding in findings:
+        if finding.decides_worse:
+            verdicts.append(Verdict.WORSE)
+        if finding.leaves_open:
+            verdicts.append(Verdict.UNDECIDED)
+    return combine_verdicts(verdicts)
 
 
 def is_counted(name: str, drop: Drop) -> bool:
@@ -171,20 +165,12 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
     if table.refusals:
         raise InputError(f"gate: {table.refusals[0]}")
     by_length, by_order = agreements(pairs)
+    parts = _pair_parts(table, _split(table)) | _pair_missing(pairs)
+    tasks = _pair_parts(table, _split_tasks(table))
     return Gate(
         question,
-        _decide(
-            {name: table.pair_scores(CANDIDATE, BASE, part) for name, part in _split(table).items()}
-            | _pair_missing(pairs),
-            question,
-        ),
-        _decide(
-            {
-                name: table.pair_scores(CANDIDATE, BASE, part)
-                for name, part in _split_tasks(table).items()
-            },
-            question,
-        ),
+        _decide(parts, question),
+        _decide(tasks, question),
         by_length,
         by_order,
         find_differences(pairs),
@@ -195,36 +181,46 @@ def read_gate(folder: GateFolder, question: Question, benchmarks: Sequence[Bench
     )
 
 
+def _pair_parts(
+    table: SharedTable, parts: Mapping[str, Sequence[int]]
+) -> dict[str, Sequence[Pairs]]:
+    """Return the scores of both arms in each part."""
+    pairs: dict[str, Sequence[Pairs]] = {}
+    for name, indices in parts.items():
+        pairs[name] = table.pair_scores(CANDIDATE, BASE, indices)
+    return pairs
+
+
 def _read_arms(
     folder: GateFolder, question: Question, benchmarks: Sequence[Benchmark]
 ) -> list[Result]:
     """Return the results of the gate's runs, with the arm as the model, because both can be one model."""
-    return [
-        replace(result, model=arm)
-        for place, arm in enumerate((BASE, CANDIDATE))
-        for result in read_results(folder.suite_folder(arm), benchmarks)
-        if result.run and result.run.path.name in {names[place] for names in question.runs}
-    ]
+    results = []
+    for index, arm in enumerate((BASE, CANDIDATE)):
+        runs = {names[index] for names in question.runs}
+        for result in read_results(folder.suite_folder(arm), benchmarks):
+            if result.run and result.run.path.name in runs:
+                results.append(replace(result, model=arm))
+    return results
 
 
 def _split(table: SharedTable) -> dict[str, list[int]]:
-    """Return the places of the instances by length, of all if there are several lengths, and by depth."""
+    """Return the indices of the instances by length, of all if there are several lengths, and by depth."""
     lengths: dict[int | None, list[int]] = defaultdict(list)
     depths: dict[str, list[int]] = {name: [] for name in DEPTHS}
-    for place, item in enumerate(table.items):
-        lengths[item.length].append(place)
-        depth = table.depth(place)
+    for index, item in enumerate(table.items):
+        lengths[item.length].append(index)
+        depth = table.depth(index)
         if depth is not None:
-            depths[next(name for name, percents in DEPTHS.items() if depth in percents)].append(
-                place
-            )
-    parts = {
-        part_name(length): lengths[length] for length in sorted(lengths, key=lambda each: each or 0)
-    }
+            name = next(name for name, percents in DEPTHS.items() if depth in percents)
+            depths[name].append(index)
+    parts = {}
+    for length in sorted(lengths, key=lambda length: length or 0):
+        parts[part_name(length)] = lengths[length]
     if len(parts) > 1:
         parts[ALL] = list(range(len(table.items)))
-    found = {name: places for name, places in depths.items() if places}
-    return parts | (found if len(found) > 1 else {})
+    present = {name: indices for name, indices in depths.items() if indices}
+    return parts | (present if len(present) > 1 else {})
 
 
 def _pair_missing(pairs: Sequence[AnswerPair]) -> dict[str, list[Pairs]]:
@@ -233,35 +229,34 @@ def _pair_missing(pairs: Sequence[AnswerPair]) -> dict[str, list[Pairs]]:
     A request that one side refuses whenever it is sent has no score, but its number decides. A failure that can pass,
     such as a limit of the provider, says nothing about the model.
     """
-    lasting = [pair for pair in pairs if not pair.may_pass]
-    has_score = [
-        [score.score is not None for score in (pair.candidate, pair.base)] for pair in lasting
-    ]
-    rows = [
-        (found, pair.base.group)
-        for found, pair in zip(has_score, lasting, strict=True)
-        if any(found)
-    ]
-    if all(all(found) for found, _ in rows):
+    candidate = []
+    base = []
+    groups = []
+    for pair in pairs:
+        has_scores = (pair.candidate.score is not None, pair.base.score is not None)
+        if not pair.may_pass and any(has_scores):
+            candidate.append(float(has_scores[0]))
+            base.append(float(has_scores[1]))
+            groups.append(pair.base.group)
+    if all(candidate) and all(base):
         return {}
-    candidate, base = ([float(found[side]) for found, _ in rows] for side in (0, 1))
-    return {ANSWERS: [Pairs(candidate, base, [group for _, group in rows], 1.0)]}
+    return {ANSWERS: [Pairs(candidate, base, groups, 1.0)]}
 
 
 def _split_tasks(table: SharedTable) -> dict[str, list[int]]:
     tasks: dict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(table.items):
-        tasks[f"{item.task or item.entry} {part_name(item.length)}"].append(place)
+    for index, item in enumerate(table.items):
+        tasks[f"{item.task or item.entry} {part_name(item.length)}"].append(index)
     return tasks
 
 
 def _decide(pairs: Mapping[str, Sequence[Pairs]], question: Question) -> dict[str, Part]:
     depths = [name for name in DEPTHS if name in pairs]
     drops = decide_drops(pairs, question.margin, question.power, question.looks, depths)
-    return {
-        name: Part(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop)
-        for name, drop in drops.items()
-    }
+    parts = {}
+    for name, drop in drops.items():
+        parts[name] = Part(_mean(pairs[name], "b"), _mean(pairs[name], "a"), drop)
+    return parts
 
 
 def _mean(pairs: Sequence[Pairs], side: str) -> float:
@@ -280,12 +275,12 @@ def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[
     """
     if not folder.json_path.exists():
         return {}
-    found = read_json(folder.json_path)
+    earlier = read_json(folder.json_path)
     with reading(folder.json_path):
-        if (found["base"], found["candidate"]) != (base, candidate):
+        if (earlier["base"], earlier["candidate"]) != (base, candidate):
             return {}
         # A file of an earlier version has only its own look.
-        return dict(found.get("looks") or _sizes([*found["parts"], *found["tasks"]]))
+        return dict(earlier.get("looks") or _sizes([*earlier["parts"], *earlier["tasks"]]))
 
 
 def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
@@ -295,11 +290,13 @@ def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
 def gate_json(gate: Gate) -> dict[str, Any]:
     """Return the results as plain data. Scores and differences are in 0…1."""
     question = gate.question
-    parts, tasks = (
-        [_part_json(name, part) for name, part in each.items()] for each in (gate.parts, gate.tasks)
-    )
+    parts = [_part_json(name, part) for name, part in gate.parts.items()]
+    tasks = [_part_json(name, part) for name, part in gate.tasks.items()]
     now = _sizes([*parts, *tasks])
     earlier = question.looks
+    looks = {}
+    for name in {**earlier, **now}:
+        looks[name] = sorted({*earlier.get(name, ()), *now.get(name, ())})
     return {
         "verdict": gate.verdict.name.lower(),
         "exit_status": int(gate.verdict),
@@ -311,10 +308,7 @@ def gate_json(gate: Gate) -> dict[str, Any]:
         "missing_instances": gate.missing,
         "parts": parts,
         "tasks": tasks,
-        "looks": {
-            name: sorted({*earlier.get(name, ()), *now.get(name, ())})
-            for name in {**earlier, **now}
-        },
+        "looks": looks,
         "visible_drop": gate.visible_drop,
         "answers": [vars(length) for length in gate.lengths],
         "orders": [vars(order) for order in gate.orders],
@@ -325,18 +319,18 @@ def gate_json(gate: Gate) -> dict[str, Any]:
 
 
 def _part_json(name: str, part: Part) -> dict[str, Any]:
-    found = part.drop.comparison
+    comparison = part.drop.comparison
     return {
         "part": name,
         "base": part.base,
         "candidate": part.candidate,
-        "difference": found.effect.mean,
-        "low": found.effect.low,
-        "high": found.effect.high,
-        "instances": found.effect.n,
-        "better": found.wins,
-        "worse": found.losses,
-        "equal": found.ties,
+        "difference": comparison.effect.mean,
+        "low": comparison.effect.low,
+        "high": comparison.effect.high,
+        "instances": comparison.effect.n,
+        "better": comparison.wins,
+        "worse": comparison.losses,
+        "equal": comparison.ties,
         "p_worse": part.drop.p_worse,
         "verdict": part.drop.verdict.name.lower(),
         "suspect": part.drop.is_suspect,

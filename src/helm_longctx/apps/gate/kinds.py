@@ -28,26 +28,28 @@ class KindChange(NamedTuple):
     @property
     def text(self) -> str:
         """The finding in a sentence."""
-        own, others = (f"{round(each, 6) + 0.0:.1g}" for each in (self.change, self.elsewhere))
+        own = f"{round(self.change, 6) + 0.0:.1g}"
+        others = f"{round(self.elsewhere, 6) + 0.0:.1g}"
         apart = f"the log-probabilities of these tokens are {own} nats apart, those of all others {others}"
         return f"It is mainly at {self.kind}: {apart}."
 
 
 def find_main_kind(points: Iterable[Point]) -> KindChange | None:
-    """Return the kind of tokens that changes at least `MUCH` times as much as all others; None if there is none.
+    """Return the kind of tokens that changes at least `MUCH` times as much as all others, if there is one.
 
     It must do so by both measures of `Point.kinds`, so that tokens which are only less certain than others, or more,
-    are not named. Each question has a mean of the tokens of a kind, and one of all others, if it has both; texts in
-    another language may have only one. The means are compared by the test of Mann and Whitney, whose error is divided
+    are not named. Each question has a mean of the tokens of a kind, and one of all others, if it has both. Texts in
+    another language may have only one. The means are compared by the test of Mann and Whitney. Its error is divided
     among the kinds. Plain words are no kind.
     """
     questions: dict[tuple[int | None, str], list[Point]] = defaultdict(list)
     for point in points:
         questions[point.length, point.group].append(point)
-    kinds = sorted(
-        {kind for rows in questions.values() for row in rows for kind in row.kinds} - {"", WORDS}
-    )
-    found = []
+    names: set[str] = set()
+    for rows in questions.values():
+        names.update(*(row.kinds for row in rows))
+    kinds = sorted(names - {"", WORDS})
+    changes = []
     for kind in kinds:
         inside = []
         outside = []
@@ -58,19 +60,15 @@ def find_main_kind(points: Iterable[Point]) -> KindChange | None:
                 inside.append(sums / count)
             if every > count:
                 outside.append((total - sums) / (every - count))
-        pairs = (
-            zip(np.transpose(inside), np.transpose(outside), strict=True)
-            if inside and outside
-            else ()
-        )
-        p_value = max((_are_larger(own, MUCH * others) for own, others in pairs), default=1.0)
+        if not inside or not outside:
+            continue
+        pairs = zip(np.transpose(inside), np.transpose(outside), strict=True)
+        p_value = max(_are_larger(own, MUCH * others) for own, others in pairs)
         if p_value * len(kinds) < ONE_SIDED:
-            found.append(
-                KindChange(
-                    kind, float(np.mean(inside, axis=0)[0]), float(np.mean(outside, axis=0)[0])
-                )
-            )
-    return max(found, key=lambda each: each.change / max(each.elsewhere, TINY), default=None)
+            change = float(np.mean(inside, axis=0)[0])
+            elsewhere = float(np.mean(outside, axis=0)[0])
+            changes.append(KindChange(kind, change, elsewhere))
+    return max(changes, key=lambda kind: kind.change / max(kind.elsewhere, TINY), default=None)
 
 
 def _add(rows: Sequence[tuple[int, float, float]]) -> tuple[int, np.ndarray]:
@@ -84,5 +82,6 @@ def _are_larger(values: np.ndarray, others: np.ndarray) -> float:
     """Return the p-value of Mann and Whitney's test that values are larger than others. Less than `TINY` is equal."""
     from scipy.stats import mannwhitneyu
 
-    rounded = [np.rint(side / TINY) for side in (values, others)]
-    return float(mannwhitneyu(*rounded, alternative="greater").pvalue)
+    own = np.rint(values / TINY)
+    other = np.rint(others / TINY)
+    return float(mannwhitneyu(own, other, alternative="greater").pvalue)

@@ -110,10 +110,12 @@ def spread_numbers(count: int) -> list[int]:
     It is the sequence of van der Corput: the digits of a number in base 2, mirrored at the point.
     """
     digits = max(count - 1, 0).bit_length()
-    mirrored = (
-        int(f"{number:0{digits}b}"[::-1], 2) if digits else 0 for number in range(2**digits)
-    )
-    return [number for number in mirrored if number < count]
+    numbers = []
+    for number in range(2**digits):
+        mirrored = int(f"{number:0{digits}b}"[::-1], 2) if digits else 0
+        if mirrored < count:
+            numbers.append(mirrored)
+    return numbers
 
 
 def make_arms(
@@ -128,7 +130,7 @@ def make_arms(
     if not isinstance(context, LocalContext):
         raise InputError("gate: --logprobs needs clients in this process, not a HELM server")
     senders = [make_sender(context, name) for name in deployments]
-    clients: list[Any] = [each.client for each in senders]
+    clients: list[Any] = [sender.client for sender in senders]
     for client, name in zip(clients, deployments, strict=True):
         if not getattr(client, "gives_distributions", False):
             raise InputError(
@@ -136,10 +138,11 @@ def make_arms(
                 " a server with OpenAI's protocol"
             )
     pairs = list(zip(clients, deployments, strict=True))
-    reasons = [(name, client.score_support()) for client, name in pairs if way is TEXTS]
-    refusals = [
-        f", and {name} gives none of given texts: {reason}" for name, reason in reasons if reason
-    ]
+    refusals = []
+    for client, name in pairs if way is TEXTS else ():
+        reason = client.score_support()
+        if reason:
+            refusals.append(f", and {name} gives none of given texts: {reason}")
     if refusals or way is ANSWERS:
         messages: list[Any] | None = None if way is TEXTS else []
         way = ANSWERS
@@ -172,7 +175,7 @@ class Comparison:
         sides, way: see `make_arms`.
         path: the file that keeps what was compared.
         margin: the divergence that is accepted, in nats.
-        most_dollars: the limit on the cost of all requests, which is checked before each question.
+        most_dollars: the limit on the cost of all requests. It is checked before each question.
 
     Attributes:
         points, written: what was compared.
@@ -222,16 +225,16 @@ class Comparison:
                 twice[question.length].add(question.group)
                 self.requests += self._way.count(is_twice)
                 name = self._name(question)
-                found = _read_kept(kept.get(name))
-                if found is None or (is_twice and not _is_twice(found)):
-                    found = self._compare(question, is_twice)
+                compared = _read_comparison(kept.get(name))
+                if compared is None or (is_twice and not _is_twice(compared)):
+                    compared = self._compare(question, is_twice)
                     content = {
-                        "points": [list(point) for point in found.points],
-                        "written": [list(row) for row in found.written],
+                        "points": [list(point) for point in compared.points],
+                        "written": [list(row) for row in compared.written],
                     }
                     lines.append([name, content])
-                self.points += found.points
-                self.written += found.written
+                self.points += compared.points
+                self.written += compared.written
 
     def _name(self, question: Asked) -> str:
         way = ("answers",) if self._way is ANSWERS else ()
@@ -249,16 +252,16 @@ class Comparison:
             )
         is_base_first = int(self._name(question)[:8], 16) % 2 == 0
         try:
-            found = compare(
+            compared = compare(
                 question, self._sides, self._deployments, self._way, is_twice, is_base_first
             )
         except FailureError as error:
             raise InputError(f"gate: {error}; what was compared is kept in {self._path}") from error
-        read = found.usage.input_tokens + ANSWER_TOKENS if found.usage else 0
-        self._spent += (
-            cost_of_question(read, self._deployments, self._way, is_twice) if read else dollars
-        )
-        return found
+        read = compared.usage.input_tokens + ANSWER_TOKENS if compared.usage else 0
+        if read:
+            dollars = cost_of_question(read, self._deployments, self._way, is_twice)
+        self._spent += dollars
+        return compared
 
 
 def read_points(path: Path) -> list[Point]:
@@ -266,11 +269,14 @@ def read_points(path: Path) -> list[Point]:
     if not path.exists():
         return []
     with SealedLines(path, "remove this line, and its question is asked again") as lines:
-        found = [_read_kept(content) for _, content in lines.read()]
-    return [point for compared in found if compared for point in compared.points]
+        kept = [_read_comparison(content) for _, content in lines.read()]
+    points: list[Point] = []
+    for compared in kept:
+        points += compared.points if compared else []
+    return points
 
 
-def _read_kept(content: Any) -> Compared | None:
+def _read_comparison(content: Any) -> Compared | None:
     if not isinstance(content, dict):
         return None
     points = [Point(*fields) for fields in content["points"]]
@@ -278,9 +284,10 @@ def _read_kept(content: Any) -> Compared | None:
     return Compared(points=points, written=written)
 
 
-def _is_twice(found: Compared) -> bool:
-    noises = [*(point.noise for point in found.points), *(row.noise for row in found.written)]
-    return None not in noises
+def _is_twice(compared: Compared) -> bool:
+    if any(point.noise is None for point in compared.points):
+        return False
+    return all(row.noise is not None for row in compared.written)
 
 
 def cost_of_question(

@@ -101,7 +101,7 @@ def _key(text: str) -> str:
 
 
 def read_corrected_answers(root: DataRoot) -> dict[str, str]:
-    """Return the key of each answer of version 1.1 by the key of its question; nothing if the file is not there.
+    """Return the key of each answer of version 1.1 by the key of its question. Without the file there are none.
 
     Version 1.1 corrects 16 answers. No list of them is published, so the files are compared.
     """
@@ -120,20 +120,24 @@ def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
             members = {_plain_name(member.filename): member for member in archive.infolist()}
             for number, row in enumerate(read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)):
                 folder = f"lcr/{row['document_category']}/{row['document_set_id']}"
-                names = [
-                    f"{folder}/{name.strip()}"
-                    for name in row["data_source_filenames"].split(";")
-                    if name.strip()
-                ]
-                if missing := [name for name in names if _plain_name(name) not in members]:
-                    raise InputError(f"{path}: it has no file {missing[0]!r}; fetch it again")
-                found = [members[_plain_name(name)] for name in names]
-                if sum(member.file_size for member in found) > MOST_BYTES:
+                names = [name.strip() for name in row["data_source_filenames"].split(";")]
+                files = []
+                for name in names:
+                    if not name:
+                        continue
+                    member = members.get(_plain_name(f"{folder}/{name}"))
+                    if member is None:
+                        missing = f"{folder}/{name}"
+                        raise InputError(f"{path}: it has no file {missing!r}; fetch it again")
+                    files.append(member)
+                if sum(member.file_size for member in files) > MOST_BYTES:
                     raise InputError(
                         f"{path}: the documents in {folder} have more than {MOST_BYTES:,} bytes"
                     )
-                texts = enumerate((archive.read(member).decode("utf-8") for member in found), 1)
-                documents = (DOCUMENT.format(number=place, text=text) for place, text in texts)
+                documents = []
+                for index, member in enumerate(files, 1):
+                    text = archive.read(member).decode("utf-8")
+                    documents.append(DOCUMENT.format(number=index, text=text))
                 yield _example(number, row, "\n\n".join(documents))
     except _BAD_ARCHIVE as error:
         raise InputError(
@@ -172,23 +176,23 @@ def judge_prompt(record: Record, template: str = prompts.JUDGE) -> str:
 
 
 def read_verdict(reply: Any) -> Scores:
-    """Return 1 for the reply CORRECT and 0 for INCORRECT; nothing for any other text, even if only spaces differ."""
-    return (
-        {"judge_score": _VERDICTS[reply]} if isinstance(reply, str) and reply in _VERDICTS else {}
-    )
+    """Return 1 for the reply CORRECT and 0 for INCORRECT. Another text has no score, even if only spaces differ."""
+    if not isinstance(reply, str) or reply not in _VERDICTS:
+        return {}
+    return {"judge_score": _VERDICTS[reply]}
 
 
 def read_verdict_1_1(reply: Any) -> Scores:
-    """Return 1 or 0 for the verdict in a JSON object; nothing if the reply is none, or has another verdict."""
+    """Return 1 or 0 for the verdict in a JSON object. Another reply, or another verdict, has no score."""
     try:
-        found = json.loads(reply) if isinstance(reply, str) else None
+        content = json.loads(reply) if isinstance(reply, str) else None
     except (ValueError, RecursionError):
         return {}
-    return read_verdict(found.get("verdict")) if isinstance(found, dict) else {}
+    return read_verdict(content.get("verdict")) if isinstance(content, dict) else {}
 
 
 score = partial(judge_scores, headline="judge_score", score=read_verdict)
-"""Computes the verdict, or the mean of a jury's verdicts; nothing if there is none."""
+"""Computes the verdict, or the mean of a jury's verdicts. Without verdicts there is no score."""
 
 # The official code asks once, and leaves out a reply that it cannot read.
 JUDGEMENT = Judgement(

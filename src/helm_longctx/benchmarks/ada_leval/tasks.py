@@ -73,9 +73,9 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     for row in JsonArray(root / path, QUESTION_COLUMNS):
         answers = row["all_answers"]
         TEXTS.check(f"{row}: column 'all_answers'", answers)
-        listed = "".join(
-            prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1)
-        )
+        listed = ""
+        for number, text in enumerate(answers, 1):
+            listed += prompts.ANSWER.format(number=number, answer=text)
         name = number_name(f"{row['question_id']}_{row['answer']}", earlier)
         fields = {"question": row["question"], "context": listed}
         group = f"question {row['question_id']}"
@@ -111,7 +111,7 @@ ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]
 
 
 def find_designation(answer: str, count: int) -> str | None:
-    """Return the designation, `A1` to `A<count>`, that an answer contains; None if it contains none.
+    """Return the designation, `A1` to `A<count>`, that an answer contains, or None if it contains none.
 
     The highest one counts, or else the highest number without an A. It need not stand alone: `A1` occurs in `A12`.
     """
@@ -135,13 +135,14 @@ def find_order(answer: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        # `in` moves the iterator past the digit that it finds, so the next digit is searched after it.
-        found = [
-            order
-            for order in ORDERS
-            if all(digit in rest for rest in [iter(text)] for digit in order)
-        ]
-    return [int(digit) for digit in found[0]] if len(found) == 1 else NO_ORDER
+        orders = [order for order in ORDERS if _occur_in_sequence(order, text)]
+    return [int(digit) for digit in orders[0]] if len(orders) == 1 else NO_ORDER
+
+
+def _occur_in_sequence(digits: Iterable[str], text: str) -> bool:
+    rest = iter(text)
+    # `in` moves the iterator past the digit that it finds, so the next digit is searched after it.
+    return all(digit in rest for digit in digits)
 
 
 def can_read_designation(record: Record) -> bool:
@@ -161,23 +162,20 @@ def score_designation(record: Record) -> Scores:
     """Return accuracy: 1 if the answer names the accepted designation, else 0."""
     if record.get("num_choice") is None:
         return {}
-    found = find_designation(record["prediction"], record["num_choice"])
-    return {"accuracy": float(found in record["references"])}
+    designation = find_designation(record["prediction"], record["num_choice"])
+    return {"accuracy": float(designation in record["references"])}
 
 
 def score_order(record: Record) -> Scores:
-    """Return accuracy: 1 if no part stands at a wrong place, else 0. Officially, missing parts are not wrong."""
+    """Return accuracy: 1 if no part stands at a wrong position, else 0. Officially, missing parts are not wrong."""
     if record.get("order") is None:
         return {}
-    found = find_order(record["prediction"])
+    order = find_order(record["prediction"])
     # The official code ends in an error if the value is a number or null.
-    if not isinstance(found, Iterable):
+    if not isinstance(order, Iterable):
         return {"accuracy": 0.0}
-    return {
-        "accuracy": float(
-            all(part == place for part, place in zip(record["order"], found, strict=False))
-        )
-    }
+    pairs = zip(record["order"], order, strict=False)
+    return {"accuracy": float(all(right == given for right, given in pairs))}
 
 
 QUESTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128)]
@@ -200,10 +198,8 @@ _EDGE = 2000
 
 
 def _task(name: str, lengths: Sequence[int], **further: Any) -> Task:
-    samples, api_samples = (
-        {length: long if length < ULTRA_LONG else ultra_long for length in lengths}
-        for long, ultra_long in ((1000, 200), (200, 50))
-    )
+    samples = {length: 1000 if length < ULTRA_LONG else 200 for length in lengths}
+    api_samples = {length: 200 if length < ULTRA_LONG else 50 for length in lengths}
     return Task(
         name=name,
         sizes={length: length for length in lengths},
@@ -216,26 +212,25 @@ def _task(name: str, lengths: Sequence[int], **further: Any) -> Task:
 
 
 def choose_answer(messages: Sequence[Message]) -> str | None:
-    """Choose the answer that has the most words of the question; None if the prompt is not BestAnswer's."""
+    """Choose the answer that has the most words of the question, or None if the prompt is not BestAnswer's."""
     fields = _QUESTION.parse(messages[-1]["content"])
     if fields is None:
         return None
     asked = set(_WORD.findall(fields["question"].lower()))
-    shared = [
-        len(asked.intersection(_WORD.findall(text.lower())))
-        for text in _ANSWER.split(fields["context"])[1:]
-    ]
+    shared = []
+    for text in _ANSWER.split(fields["context"])[1:]:
+        shared.append(len(asked.intersection(_WORD.findall(text.lower()))))
     return f"Answer: A{shared.index(max(shared)) + 1}" if shared else None
 
 
 def sort_parts(messages: Sequence[Message]) -> str | None:
-    """Sort the parts so that neighbours share the most words where they meet; None if the prompt has no four parts."""
+    """Sort the parts so that neighbours share the most words where they meet, or None if the prompt has no four parts."""
     prompt = messages[-1]["content"]
-    found = list(_SECTION.finditer(prompt))[-len(_SECTIONS) :]
-    if [section[1] for section in found] != _SECTIONS:
+    sections = list(_SECTION.finditer(prompt))[-len(_SECTIONS) :]
+    if [section[1] for section in sections] != _SECTIONS:
         return None
-    ends = [*(section.start() for section in found[1:]), len(prompt)]
-    texts = [prompt[section.end() : end] for section, end in zip(found, ends, strict=True)]
+    ends = [*(section.start() for section in sections[1:]), len(prompt)]
+    texts = [prompt[section.end() : end] for section, end in zip(sections, ends, strict=True)]
     first, last = (
         [set(_WORD.findall(text[part])) for text in texts]
         for part in (slice(_EDGE), slice(-_EDGE, None))

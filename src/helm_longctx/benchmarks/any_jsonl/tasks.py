@@ -95,8 +95,8 @@ class Padding:
             depth: the share of the distractors' tokens that should stand before the context.
 
         Returns:
-            The padded context, and the share of the distractors' tokens that stands before it. That is the one nearest
-            to `depth` which is possible without splitting a distractor; None if no distractor fits.
+            The padded context, and the share of the distractors' tokens that stands before it. That is the nearest
+            one to `depth` that is possible without splitting a distractor. It is None if no distractor fits.
 
         Raises:
             InputError: the context leaves no room, or the distractors do not fill it.
@@ -109,10 +109,10 @@ class Padding:
             )
         chosen = self._choose(left)
         before = [0, *accumulate(document.tokens for document in chosen)]
-        place = min(range(len(before)), key=lambda place: abs(before[place] - depth * before[-1]))
+        index = min(range(len(before)), key=lambda index: abs(before[index] - depth * before[-1]))
         texts = [document.text for document in chosen]
-        padded = SEPARATOR.join([*texts[:place], context, *texts[place:]])
-        return padded, before[place] / before[-1] if before[-1] else None
+        padded = SEPARATOR.join([*texts[:index], context, *texts[index:]])
+        return padded, before[index] / before[-1] if before[-1] else None
 
     def _choose(self, left: int) -> list[Document]:
         """Return the first distractors that fit into the tokens that are left."""
@@ -205,8 +205,8 @@ def _question(
         return {"context": "", "question": messages[-1]["content"]}, messages, None
     if not isinstance(context, str) or not isinstance(question, str):
         raise InputError("a row needs the texts 'context' and 'question', or 'messages'")
-    padded, place = padding.pad(context, question, depth) if padding else (context, None)
-    return {"context": padded, "question": question}, (), place
+    padded, actual_depth = padding.pad(context, question, depth) if padding else (context, None)
+    return {"context": padded, "question": question}, (), actual_depth
 
 
 def _name(row: FileRow, field: str, default: str) -> str:
@@ -244,7 +244,7 @@ BEST_GRADE = 10
 # The whole last line must be the verdict: a grade anywhere else can be a quotation from the answer.
 _VERDICT = re.compile(r"GRADE: *([0-9]{1,2})(?: ?(?:/|out of) ?10)?\.?")
 _EMPHASIS = str.maketrans("", "", "*_`#")
-"""Signs of Markdown, which some judges put around their verdict."""
+"""Signs of Markdown that some judges put around their verdict."""
 
 
 def _simplify(text: str) -> str:
@@ -263,14 +263,15 @@ COMPARE: dict[str, Callable[[str, str], float]] = {
 
 
 def score(record: Record) -> Scores:
-    """Return all metrics that need no judge; empty without references."""
-    if not record["references"]:
+    """Return all metrics that need no judge. There are none without references."""
+    references = record["references"]
+    if not references:
         return {}
     output = record["prediction"]
-    return {
-        name: max(compare(output, reference) for reference in record["references"])
-        for name, compare in COMPARE.items()
-    }
+    scores = {}
+    for name, compare in COMPARE.items():
+        scores[name] = max(compare(output, reference) for reference in references)
+    return scores
 
 
 def score_judged(record: Record) -> Scores:

@@ -54,24 +54,18 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         raise InputError(
             f"{path}: not a name of BABILong's tables, such as qa1_4k_instruction_yes_examples_yes_….csv"
         )
-    rows = enumerate(read_csv(path, ("target", "question"), ROWS_AT_ONCE))
-    outputs = [
-        Output(
-            f"{match['task']}-{number}",
-            "" if row["output"] in _NO_VALUE else row["output"],
-            [row["target"]],
-            {"question": row["question"]},
-        )
-        for number, row in rows
-    ]
-    places = [f"{path}: row {number}" for number in range(1, len(outputs) + 1)]
+    outputs = []
+    locations = []
+    for number, row in enumerate(read_csv(path, ("target", "question"), ROWS_AT_ONCE)):
+        answer = "" if row["output"] in _NO_VALUE else row["output"]
+        name = f"{match['task']}-{number}"
+        outputs.append(Output(name, answer, [row["target"]], {"question": row["question"]}))
+        locations.append(f"{path}: row {number + 1}")
     # The script's folders are RESULTS/ORGANIZATION/MODEL, or RESULTS/MODEL.
     folder = path.resolve().parent
-    model = (
-        folder.name
-        if folder.parent.name == "babilong_evals"
-        else f"{folder.parent.name}/{folder.name}"
-    )
+    model = folder.name
+    if folder.parent.name != "babilong_evals":
+        model = f"{folder.parent.name}/{folder.name}"
     parts = match.group("instruction", "examples", "post_prompt")
     if not entry and parts not in _ENTRIES:
         raise InputError(f"{path}: no run entry has these parts of the prompt")
@@ -79,7 +73,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     if name == "babilong" and not re.fullmatch("qa[1-5]", match["task"]):
         name = "babilong_more"
     own = f"{name}:task={match['task']},length={match['length']}{arguments}"
-    yield OutputRun(entry or own, model, outputs, places)
+    yield OutputRun(entry or own, model, outputs, locations)
 
 
 READER = OutputReader("BABILong's tables of outputs (qa1_4k_instruction_yes_….csv)", _FILE, _read)

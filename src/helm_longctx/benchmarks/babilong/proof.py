@@ -114,10 +114,10 @@ def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     (run,) = READER.read(root / path, "")
     assert isinstance(run, OutputRun)
     (task,) = parse_entry([BABILONG], run.entry).tasks
-    records = [
-        {**output.record, "prediction": output.prediction, "references": output.references}
-        for output in run.outputs
-    ]
+    records = []
+    for output in run.outputs:
+        scored = {"prediction": output.prediction, "references": output.references}
+        records.append({**output.record, **scored})
     return ScoredOutputs(task, records)
 
 
@@ -159,10 +159,8 @@ def _read_notebook(notebook: Mapping[str, object]) -> Iterator[PrintedScore]:
         form = (re.findall(r"^prompt_name = '(.+)'", source, re.MULTILINE) or [form])[-1]
         for output in cell.get("outputs", ()):  # type: ignore[attr-defined]
             lines = "".join(output.get("text", ())).strip().splitlines()
-            is_table = len(lines) == len(MAIN) and all(
-                re.fullmatch(r"\d+( \d+)+ ?", line) for line in lines
-            )
-            if is_table:
+            is_table = all(re.fullmatch(r"\d+( \d+)+ ?", line) for line in lines)
+            if is_table and len(lines) == len(MAIN):
                 for task, line in zip(MAIN, lines, strict=True):
                     yield from _read_line(model, form, task, line.split())
 
@@ -196,19 +194,17 @@ def _best_form(
     scores: OutputScores, model: str, task: str, length: str, lengths: Sequence[str]
 ) -> float:
     """Return the accuracy in the form of the prompt that has the highest mean over the lengths of the table."""
-    place = f"{FOLDER}/a60bbf3/babilong_evals/{model}"
+    folder = f"{FOLDER}/a60bbf3/babilong_evals/{model}"
     start = f"{task}_{length}_"
-    forms = [
-        path.name.removeprefix(start)
-        for path in sorted((scores.root / place).glob(f"{start}*.csv"))
-    ]
-    if not forms:
-        raise InputError(f"{place} has no outputs of {task} at {length}")
-    means = {
-        form: scores.mean([f"{place}/{task}_{each}_{form}" for each in lengths]) for form in forms
-    }
+    paths = sorted((scores.root / folder).glob(f"{start}*.csv"))
+    if not paths:
+        raise InputError(f"{folder} has no outputs of {task} at {length}")
+    means = {}
+    for path in paths:
+        form = path.name.removeprefix(start)
+        means[form] = scores.mean([f"{folder}/{task}_{label}_{form}" for label in lengths])
     best = max(means, key=lambda form: means[form])
-    return scores.percent(f"{place}/{start}{best}")
+    return scores.percent(f"{folder}/{start}{best}")
 
 
 def _mean_of_tasks(scores: OutputScores, model: str, length: str, lengths: Sequence[str]) -> float:

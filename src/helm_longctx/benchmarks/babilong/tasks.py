@@ -120,7 +120,7 @@ def score_label(record: Record, labels: Collection[str]) -> Scores:
     """Return whether the output has exactly the labels of the target.
 
     Labels in the question are ignored, because they are never the answer. A target with a comma, as in qa8, has several
-    labels, except the routes of qa19, which are labels themselves. Without the question there is no score.
+    labels, except the routes of qa19: these are labels themselves. Without the question there is no score.
     """
     if "question" not in record:
         return {}
@@ -148,12 +148,15 @@ def find_label(
         return None
     words = set(_WORD.findall(fields["question"].lower()))
     possible = [label for label in labels if label not in words] or list(labels)
-    # Of several best sentences, `max` returns the first, so the last sentence comes first.
-    sentences = reversed(_SENTENCE.findall(fields["context"].lower()))
-    found = [each for each in sentences if any(label in each for label in possible)]
-    best = max(
-        found, key=lambda sentence: len(words.intersection(_WORD.findall(sentence))), default=""
-    )
+    best = ""
+    most = -1
+    # Of several best sentences, the last one counts.
+    for sentence in reversed(_SENTENCE.findall(fields["context"].lower())):
+        if any(label in sentence for label in possible):
+            shared = len(words.intersection(_WORD.findall(sentence)))
+            if shared > most:
+                best = sentence
+                most = shared
     return next((label for label in possible if label in best), possible[0])
 
 
@@ -183,11 +186,13 @@ def _task(name: str, part: str = "") -> Task:
     )
     template = Template(before + prompts.USER, "", separator="")
     number = int(name.removeprefix("qa"))
-    longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
+    longest = 0
+    if number <= 10:
+        longest = 10**7 if number <= 5 else 10**6
     sizes = {parse_length(label): tokens for label, tokens in _TOKENS.items() if tokens <= longest}
-    title = ", ".join(
-        filter(None, (f"{name.upper()} {_ROWS_BY_NAME[name]['title']}", _PARTS.get(part)))
-    )
+    title = f"{name.upper()} {_ROWS_BY_NAME[name]['title']}"
+    if part in _PARTS:
+        title += f", {_PARTS[part]}"
     return Task(
         name=f"{name}_{part}" if part else name,
         alias=name if part else "",

@@ -15,13 +15,12 @@ class RubricAnnotator(_Annotator):  # type: ignore[valid-type, misc]  # made by 
 
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
         """Make the requests. Whether two events are the same is asked with a system message, and any reply is read."""
-        return {
-            part: request
-            if part.startswith("item")
-            else replace(
-                request,
-                parse=lambda reply: {"same": float(is_same(reply))},
-                system=record["texts"][2],
-            )
-            for part, request in super().questions(task, record).items()
-        }
+        requests = super().questions(task, record)
+        for part, request in requests.items():
+            if not part.startswith("item"):
+                requests[part] = replace(
+                    request,
+                    parse=lambda reply: {"same": float(is_same(reply))},
+                    system=record["texts"][2],
+                )
+        return requests

@@ -13,9 +13,8 @@ import ast
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import TEXTS, Baseline, Example, Record, Scores, Settings, Shape, Task
 
 _REPOSITORY = "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665"
-_pinned_file = partial(PinnedFile.of_repository, _REPOSITORY, place="beam")
+_pinned_file = partial(PinnedFile.of_repository, _REPOSITORY, target="beam")
 PROMPTS = _pinned_file(
     "prompts.py", "2f630cc983ab0c34cfa80b1b4d340f5b51a9b4a3baa5af8aea9503c585eda06a"
 )
@@ -80,14 +79,14 @@ def read_texts(root: DataRoot) -> Texts:
     """
     try:
         prompts, evaluation, methods = (
-            ast.parse((root.path / each.path).read_text(encoding="utf-8"))
-            for each in (PROMPTS, EVALUATION, METHODS)
+            ast.parse((root.path / file.path).read_text(encoding="utf-8"))
+            for file in (PROMPTS, EVALUATION, METHODS)
         )
+        assignments = [node for node in prompts.body if isinstance(node, ast.Assign)]
         (judge,) = (
-            ast.literal_eval(each.value)
-            for each in prompts.body
-            if isinstance(each, ast.Assign)
-            and ast.unparse(each.targets[0]) == "unified_llm_judge_base_prompt"
+            ast.literal_eval(node.value)
+            for node in assignments
+            if ast.unparse(node.targets[0]) == "unified_llm_judge_base_prompt"
         )
         ((question,),) = _find_contents(methods, "probing_question_evaluation")
         (system,), same = _find_contents(evaluation, "llm_equivalence")
@@ -100,22 +99,24 @@ def read_texts(root: DataRoot) -> Texts:
 
 def _find_contents(module: ast.Module, function: str) -> list[list[str]]:
     """Return the texts of messages that a function writes out, each as the parts around its values."""
-    (found,) = (
-        each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == function
-    )
-    pairs = [
-        (ast.unparse(key), value)
-        for node in ast.walk(found)
-        if isinstance(node, ast.Dict)
-        for key, value in zip(node.keys, node.values, strict=True)
-        if key
-    ]
-    texts = [
-        value.values if isinstance(value, ast.JoinedStr) else [value]
-        for name, value in pairs
-        if name == "'content'" and isinstance(value, ast.Constant | ast.JoinedStr)
-    ]
-    return [[str(part.value) for part in text if isinstance(part, ast.Constant)] for text in texts]
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef)]
+    (node,) = (node for node in functions if node.name == function)
+    texts = []
+    for child in ast.walk(node):
+        if not isinstance(child, ast.Dict):
+            continue
+        for key, value in zip(child.keys, child.values, strict=True):
+            if key is None or ast.unparse(key) != "'content'":
+                continue
+            if isinstance(value, ast.JoinedStr):
+                texts.append(_constants(value.values))
+            elif isinstance(value, ast.Constant):
+                texts.append(_constants([value]))
+    return texts
+
+
+def _constants(nodes: Iterable[ast.expr]) -> list[str]:
+    return [str(node.value) for node in nodes if isinstance(node, ast.Constant)]
 
 
 JUDGE = "openai/gpt-4.1-mini-2025-04-14"
@@ -143,14 +144,14 @@ METRICS = (
     "rubric_score",
     "event_f1",
     "event_score",
-    *(f"judge_score_{each}" for each in ABILITIES),
+    *(f"judge_score_{ability}" for ability in ABILITIES),
 )
 
 
 def judge_prompts(record: Record) -> Mapping[str, str]:
     """Return the judge's requests: for each item of the rubric, and of an order for each line of the answer and item.
 
-    The official code asks whether a line is an item only until one is found. All pairs are asked here, so that the
+    The official code asks whether a line is an item only until one is. All pairs are asked here, so that the
     requests do not wait for each other.
     """
     if "texts" not in record:
@@ -160,17 +161,14 @@ def judge_prompts(record: Record) -> Mapping[str, str]:
     _, judge, _, (start, middle, end) = record["texts"]
     rubric = record["rubric"]
     answer = record["prediction"]
-    prompts = {
-        name_item(number): judge.replace("<rubric_item>", item).replace("<llm_response>", answer)
-        for number, item in enumerate(rubric)
-    }
+    prompts = {}
+    for number, item in enumerate(rubric):
+        prompt = judge.replace("<rubric_item>", item).replace("<llm_response>", answer)
+        prompts[name_item(number)] = prompt
     if record["ability"] == ORDERING:
-        lines = _number_lines(answer)
-        prompts |= {
-            name_pair(lines[line], number): f"{start}{item}{middle}{line}{end}"
-            for line in lines
-            for number, item in enumerate(rubric)
-        }
+        for line, first in _number_lines(answer).items():
+            for number, item in enumerate(rubric):
+                prompts[name_pair(first, number)] = f"{start}{item}{middle}{line}{end}"
     return prompts
 
 
@@ -185,13 +183,13 @@ def name_pair(line: int, item: int) -> str:
 
 
 def _number_lines(answer: str) -> dict[str, int]:
-    """Return the distinct lines of an answer, each with its first place."""
+    """Return the distinct lines of an answer, each with the number of its first occurrence."""
     lines = answer.split("\n")
     return {line: number for number, line in reversed([*enumerate(lines)])}
 
 
 def read_item(reply: Any) -> Any:
-    """Return the score in a reply about an item as it stands there; None if there is none in 0…1."""
+    """Return the score in a reply about an item as it stands there, or None if there is none in 0…1."""
     if not isinstance(reply, str):
         return None
     text = reply.strip()
@@ -199,11 +197,11 @@ def read_item(reply: Any) -> Any:
         text = find_fenced(text) or text
     try:
         try:
-            found = json.loads(text)
+            content = json.loads(text)
         except json.JSONDecodeError:
             part = find_part(text)
-            found = json.loads(part) if part else None
-        score = found["score"]
+            content = json.loads(part) if part else None
+        score = content["score"]
         return score if 0 <= float(score) <= 1 else None
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
@@ -250,15 +248,16 @@ def is_same(reply: str) -> bool:
 def align(rubric: Sequence[str], answer: str, replies: Mapping[str, str]) -> list[str]:
     """Return the lines of an answer, each replaced by the first unused item that the judge takes for the same."""
     numbers = _number_lines(answer)
-    used = set[int]()
+    unused = list(range(len(rubric)))
     aligned = []
     for line in answer.split("\n"):
-        free = (number for number in range(len(rubric)) if number not in used)
-        found = next(
-            (item for item in free if is_same(replies[name_pair(numbers[line], item)])), None
-        )
-        aligned.append(line if found is None else rubric[found])
-        used |= set() if found is None else {found}
+        for item in unused:
+            if is_same(replies[name_pair(numbers[line], item)]):
+                aligned.append(rubric[item])
+                unused.remove(item)
+                break
+        else:
+            aligned.append(line)
     return aligned
 
 
@@ -269,16 +268,18 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     """
     from scipy.stats import kendalltau
 
-    found = len({*rubric} & {*lines})
+    right = len({*rubric} & {*lines})
     wrong = sum(line not in rubric for line in lines)
     missed = sum(item not in lines for item in rubric)
-    precision = found / (found + wrong) if found + wrong else 0
-    recall = found / (found + missed) if found + missed else 0
+    precision = right / (right + wrong) if right + wrong else 0
+    recall = right / (right + missed) if right + missed else 0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0
     union = list(dict.fromkeys([*rubric, *lines]))
-    ranks = [{event: place for place, event in enumerate(events, 1)} for events in (rubric, lines)]
     scores = {"event_f1": float(f1)}
-    own = [[rank.get(event, len(union) + 1) for event in union] for rank in ranks]
+    own = []
+    for events in (rubric, lines):
+        rank = {event: number for number, event in enumerate(events, 1)}
+        own.append([rank.get(event, len(union) + 1) for event in union])
     # SciPy warns about a single event.
     tau = kendalltau(*own)[0] if len(union) > 1 else math.nan
     if math.isnan(tau):
@@ -287,7 +288,7 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
 
 
 def score_replies(record: Record, replies: Any) -> Scores:
-    """Score the replies of a judge; nothing if one of them is missing or cannot be read."""
+    """Score the replies of a judge. There are no scores if one of them is missing or cannot be read."""
     rubric = record["rubric"]
     if not isinstance(replies, Mapping) or not rubric:
         return {}
@@ -301,14 +302,10 @@ def score_replies(record: Record, replies: Any) -> Scores:
             return {"judge_score": sum(map(int, items)) / len(items), **mean}
         except ValueError:
             return {}
-    lines = _number_lines(record["prediction"]).values()
-    numbers = range(len(rubric))
-    if any(
-        not isinstance(replies.get(name_pair(line, item)), str)
-        for line in lines
-        for item in numbers
-    ):
-        return {}
+    for line in _number_lines(record["prediction"]).values():
+        for item in range(len(rubric)):
+            if not isinstance(replies.get(name_pair(line, item)), str):
+                return {}
     return {**score_order(rubric, align(rubric, record["prediction"], replies)), **mean}
 
 
@@ -317,18 +314,15 @@ def score(record: Record) -> Scores:
     if "rubric" not in record or "ability" not in record:
         return {}
     scores = judge_scores(record, "judge_score", lambda replies: score_replies(record, replies))
-    own = (
-        {f"judge_score_{record['ability']}": scores["judge_score"]}
-        if "judge_score" in scores
-        else {}
-    )
-    return {**scores, **own}
+    if "judge_score" not in scores:
+        return scores
+    return {**scores, f"judge_score_{record['ability']}": scores["judge_score"]}
 
 
 def read_reply(reply: str, record: Record) -> Scores:
-    """Return the score in a reply about an item; empty if there is none."""
-    found = read_item(reply)
-    return {} if found is None else {"score": float(found)}
+    """Return the score in a reply about an item, or nothing if there is none."""
+    value = read_item(reply)
+    return {} if value is None else {"score": float(value)}
 
 
 JUDGEMENT = Judgement(
@@ -427,33 +421,31 @@ def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> It
         batches = _read_batches(row, is_long)
         if file := truncated.get(row["conversation_id"]):
             batches = _read_truncated(root / file.path, batches, is_long)
-        messages = [message for _, batch in batches for message in batch]
+        messages: list[Message] = []
         # Each text is made once for all questions about a chat.
-        lines = (
-            [f"{each['role']}: {each['content']}\n\n" for each in batch]
-            for _, batch in batches
-            if is_text
-        )
-        written = ["".join(line) for line in lines]
+        written: list[str] = []
+        marks: list[tuple[int, Mapping[str, Any]]] = []
+        start = 0
+        for known, batch in batches:
+            messages += batch
+            if is_text:
+                lines = [f"{message['role']}: {message['content']}\n\n" for message in batch]
+                marks.append((start, known))
+                written.append("".join(lines))
+                start += len(written[-1])
         context = "".join(written)
-        starts = accumulate(map(len, written), initial=0)
-        marks = (
-            [(start, known) for start, (known, _) in zip(starts, batches, strict=False)]
-            if is_text
-            else []
-        )
         earlier: list[Message] = []
-        for place, (ability, number, asked) in enumerate(_read_questions(row)):
+        for index, (ability, number, asked) in enumerate(_read_questions(row)):
             question = asked["question"]
             turn: Message = {"role": "user", "content": texts.question + question}
+            fields = {"context": context, "question": question}
+            if not is_text:
+                fields = {"question": question}
+            references = [asked[name] for name in ANSWERS if isinstance(asked.get(name), str)]
             yield Example(
                 id=f"{row['conversation_id']}-{ability}-{number}",
-                fields={"context": context, "question": question}
-                if is_text
-                else {"question": question},
-                references=[asked[name] for name in ANSWERS if isinstance(asked.get(name), str)][
-                    :1
-                ],
+                fields=fields,
+                references=references[:1],
                 source="hub",
                 messages=[] if is_text else [*messages, *earlier, turn],
                 record={"rubric": asked["rubric"], "ability": ability, "texts": list(texts)},
@@ -461,34 +453,36 @@ def load(task: Task, settings: Settings, root: DataRoot, *, is_text: bool) -> It
                 marks=marks,
             )
             # The official code adds each question but the first to the chat that it keeps for the next one.
-            earlier += [turn] if place else []
+            earlier += [turn] if index else []
 
 
 def _read_batches(row: FileRow, is_long: bool) -> Batches:
     """Return the batches of a chat. One of 10m has several plans, each with its batches."""
     try:
-        found = (
-            [batch for plan in row["plans"] for batch in plan["chat"]] if is_long else row["chat"]
-        )
-        return [
-            (
-                # The first message of a batch has its date.
-                {"date": date} if isinstance(date := batch[0].get("time_anchor"), str) else {},
-                # The last message of a batch is the assistant's.
-                read_messages(str(row), [*batch, {"role": "user", "content": ""}])[:-1],
-            )
-            for batch in found
-        ]
+        chat = row["chat"] if not is_long else []
+        for plan in row["plans"] if is_long else []:
+            chat += plan["chat"]
+        batches = []
+        for batch in chat:
+            # The first message of a batch has its date.
+            date = batch[0].get("time_anchor")
+            known = {"date": date} if isinstance(date, str) else {}
+            # The last message of a batch is the assistant's.
+            turns = read_messages(str(row), [*batch, {"role": "user", "content": ""}])[:-1]
+            batches.append((known, turns))
+        return batches
     except (TypeError, LookupError, AttributeError) as error:
         raise ShapeError(f"{row}: the chat must be a list of lists of messages") from error
 
 
 def _read_truncated(path: Path, whole: Batches, is_long: bool) -> Batches:
-    """Return the batches of a truncated chat, which starts as the whole one does."""
+    """Return the batches of a truncated chat. It starts as the whole one does."""
     try:
         content = orjson.loads(path.read_bytes())
         plans = [next(iter(plan.values())) for plan in content] if is_long else [content]
-        chat = [_flatten(batch) for plan in plans for batch in plan]
+        chat = []
+        for plan in plans:
+            chat += [_flatten(batch) for batch in plan]
         batches = _read_batches(FileRow({"chat": chat}, path, 1), is_long=False)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error

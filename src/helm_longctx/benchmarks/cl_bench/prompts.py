@@ -1,6 +1,6 @@
-"""The judge's prompt of CL-bench, byte for byte except for the names of the places.
+"""The judge's prompt of CL-bench, byte for byte except for the names of the fields.
 
-Source: Tencent-Hunyuan/CL-bench at 360d60f, eval.py (`call_judge_api`, where the places are `rubrics_text` and `model_output`).
+Source: Tencent-Hunyuan/CL-bench at 360d60f, eval.py (`call_judge_api`, where the fields are `rubrics_text` and `model_output`).
 Licence: Apache License 2.0, Copyright (C) 2026 Tencent.
 """
 

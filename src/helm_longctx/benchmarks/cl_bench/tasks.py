@@ -47,10 +47,10 @@ CATEGORIES = {
 
 def list_rubrics(rubrics: list[Any]) -> str:
     """Return the criteria as a list, with the numbers that they have before empty ones are left out."""
-    texts = [
-        rubric.get("rubric_criteria", "") if isinstance(rubric, dict) else str(rubric)
-        for rubric in rubrics
-    ]
+    texts = []
+    for rubric in rubrics:
+        is_object = isinstance(rubric, dict)
+        texts.append(rubric.get("rubric_criteria", "") if is_object else str(rubric))
     lines = [f"{number}. {text.strip()}" for number, text in enumerate(texts, 1) if text.strip()]
     return "\n".join(lines) or prompts.NO_RUBRICS
 
@@ -65,7 +65,7 @@ def judge_prompt(record: Record) -> str | dict[str, str]:
 
 
 def read_grade(reply: Any) -> Scores:
-    """Return 1 if a reply's overall score is 1, and 0 for another; nothing if the reply is no JSON object with one."""
+    """Return 1 if a reply's overall score is 1, and 0 for another. A reply that is no JSON object with one has no score."""
     if not isinstance(reply, str):
         return {}
     text = reply.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
@@ -83,15 +83,15 @@ def score(record: Record) -> Scores:
     has_text = bool(record["prediction"].strip())
 
     def read(reply: Any) -> Scores:
-        return read_grade(reply) if has_text else {} if reply is None else {"judge_score": 0.0}
+        if has_text:
+            return read_grade(reply)
+        return {} if reply is None else {"judge_score": 0.0}
 
     scores = judge_scores(record, "judge_score", read)
     name = CATEGORIES.get(record.get("category", ""))
-    return (
-        {**scores, f"judge_score_{name}": scores["judge_score"]}
-        if name and "judge_score" in scores
-        else scores
-    )
+    if name and "judge_score" in scores:
+        scores[f"judge_score_{name}"] = scores["judge_score"]
+    return scores
 
 
 # The official code asks three times until a reply has a score.

@@ -110,7 +110,7 @@ def _messages(row: FileRow) -> list[Message]:
 
 
 JUDGE = "together/deepseek-v3"
-"""The official judge: `deepseek-v3` of DashScope, which HELM does not have. This is HELM's deployment of the model."""
+"""The official judge: `deepseek-v3` of DashScope. HELM does not have it. This is HELM's deployment of the model."""
 
 _ANSWER = re.compile(r"The answer is: (.*)")
 
@@ -130,16 +130,14 @@ def judge_prompt(record: Record) -> str:
 
 
 def read_verdict(reply: Any) -> Scores:
-    """Return whether a reply has [[YES]] and no [[NO]]; nothing if it is no text."""
-    return (
-        {"judge_score": float("[[YES]]" in reply and "[[NO]]" not in reply)}
-        if isinstance(reply, str)
-        else {}
-    )
+    """Return whether a reply has [[YES]] and no [[NO]]. What is no text has no score."""
+    if not isinstance(reply, str):
+        return {}
+    return {"judge_score": float("[[YES]]" in reply and "[[NO]]" not in reply)}
 
 
 score = partial(judge_scores, headline="judge_score", score=read_verdict)
-"""Computes the verdict, or the mean of a jury's verdicts; nothing if there is none."""
+"""Computes the verdict, or the mean of a jury's verdicts. Without verdicts there is no score."""
 
 JUDGEMENT = Judgement(
     judge_prompt,
@@ -170,14 +168,16 @@ _WORD = re.compile(r"[^\W\d_]{4,}|[\u4e00-\u9fff]{2}")
 
 
 def answer_line(messages: Sequence[Message]) -> str | None:
-    """Answer with the line that shares most words with the question; None if the prompt is not one of CorpusQA's."""
+    """Answer with the line that shares most words with the question, or None if the prompt is not one of CorpusQA's."""
     documents, _, asked = messages[-1]["content"].rpartition(QUESTION)
     if not documents or "The answer is:" not in asked:
         return None
     words = set(_WORD.findall(asked.partition("\n")[0].lower()))
-    best = max(
-        documents.split("\n"), key=lambda line: len(words.intersection(_WORD.findall(line.lower())))
-    )
+
+    def count_shared(line: str) -> int:
+        return len(words.intersection(_WORD.findall(line.lower())))
+
+    best = max(documents.split("\n"), key=count_shared)
     return f"The answer is: {best.strip()[:200]}"
 
 

@@ -25,7 +25,7 @@ from helm_longctx.tasks.task import TEXT, TEXTS, Baseline, Example, Record, Scor
 
 LENGTHS = (250, 500, 1000, 2000, 3000)
 PROMPTS = 800
-"""Prompts of a task at a length: 100 questions with two kinds of padding and four places of the facts."""
+"""Prompts of a task at a length: 100 questions with two kinds of padding and four positions of the facts."""
 SOURCE = HubDataset("alonj/FLenQA", {"eval": 3 * PROMPTS * len(LENGTHS)}, labelled=False)
 COLUMNS: Types = {
     "dataset": str,
@@ -77,10 +77,11 @@ def normalize(text: str) -> str:
 
 
 def _find_word(output: str) -> str | None:
-    """Return the last `true` or `false` of an answer; None if it has neither."""
+    """Return the last `true` or `false` of an answer, or None if it has neither."""
     answer = normalize(normalize(output)).replace("not true", "false")
-    places = {word: answer.rfind(word) for word in ("true", "false")}
-    return max(places, key=places.__getitem__) if max(places.values()) >= 0 else None
+    starts = {word: answer.rfind(word) for word in ("true", "false")}
+    last = max(starts, key=starts.__getitem__)
+    return last if starts[last] >= 0 else None
 
 
 def score(record: Record, reasoned: bool) -> Scores:
@@ -100,14 +101,13 @@ def score(record: Record, reasoned: bool) -> Scores:
 
 
 def find_words(template: Template, messages: Sequence[Message]) -> str | None:
-    """Answer true if one paragraph has all words of the question; None if the template did not make the prompt."""
+    """Answer true if one paragraph has all words of the question, or return None for another prompt."""
     fields = template.parse(messages[-1]["content"])
     if fields is None:
         return None
     words = set(_WORD.findall(fields["question"].lower()))
-    return str(
-        any(words.issubset(_WORD.findall(part.lower())) for part in fields["context"].split("\n"))
-    )
+    paragraphs = fields["context"].split("\n")
+    return str(any(words.issubset(_WORD.findall(part.lower())) for part in paragraphs))
 
 
 def _task(name: str, dataset: str, reasoned: bool) -> Task:

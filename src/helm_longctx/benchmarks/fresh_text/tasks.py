@@ -1,7 +1,7 @@
 """The tasks of fresh text: recall of codes, recall without shared words, multi-hop graph, counting and conversation.
 
 Each example has its own random generator: its names, words and lines depend only on the seed, and nothing is
-downloaded. Each metric is a share in 0…1 of what was asked for, found in the answer.
+downloaded. Each metric is the share in 0…1 of what was asked for that is in the answer.
 """
 
 from __future__ import annotations
@@ -132,9 +132,8 @@ class Material:
 
     def _word(self, syllables: int) -> str:
         choice = self.random.choice
-        return "".join(
-            choice(_STARTS) + choice(_VOWELS) for _ in range(syllables)
-        ).capitalize() + choice(_ENDS)
+        pairs = [choice(_STARTS) + choice(_VOWELS) for _ in range(syllables)]
+        return "".join(pairs).capitalize() + choice(_ENDS)
 
     def _new(self, draw: Callable[[], str]) -> str:
         while (text := draw()) in self._used:
@@ -157,11 +156,11 @@ def count_lines(settings: Settings, draw: Callable[[], str], rest: str) -> int:
 
 def insert(lines: list[str], hidden: Sequence[str], depths: Sequence[float]) -> list[str]:
     """Return the lines with others between them, each at its depth, 0 (start) to 1 (end)."""
-    places = [round(depth * len(lines)) for depth in depths]
-    # From the back, so that an insertion does not move the places before it.
+    positions = [round(depth * len(lines)) for depth in depths]
+    # From the back, so that an insertion does not move the positions before it.
     result = list(lines)
-    for place, text in sorted(zip(places, hidden, strict=True), reverse=True):
-        result.insert(place, text)
+    for position, text in sorted(zip(positions, hidden, strict=True), reverse=True):
+        result.insert(position, text)
     return result
 
 
@@ -207,7 +206,7 @@ JITTER = 0.01
 HOPS = 3
 
 SIGHTINGS = (4, 9)
-"""Smallest and largest number of places that are counted."""
+"""Smallest and largest number of towns that are counted."""
 
 MENTIONS = 3
 ITEMS = 5
@@ -220,7 +219,7 @@ DECOYS = 0.1
 """Share of the other arrows that lead to a thing on the way that is asked for."""
 
 Start = Callable[[Material], Material]
-"""(facts) → the material of the other lines, which draws nothing of the facts."""
+"""(facts) → the material of the other lines. It draws nothing of the facts."""
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -238,15 +237,15 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 def _draw_recall(facts: Material, start: Start, settings: Settings, name: str) -> Example:
     things = [facts.possession() for _ in DEPTHS]
     codes = [facts.number() for _ in DEPTHS]
-    needles = [
-        f"The {thing.text} has the code {code}." for thing, code in zip(things, codes, strict=True)
-    ]
+    needles = []
+    for thing, code in zip(things, codes, strict=True):
+        needles.append(f"The {thing.text} has the code {code}.")
     question = f"What are the codes of these five: {'; '.join(thing.question for thing in things)}?"
     filler = start(facts)
     lines = draw_lines(
         settings, lambda: f"The {filler.other().text} has the code {filler.number()}.", question
     )
-    # A place that is always the same, such as the first line, would be found without a search.
+    # A line that is always the same, such as the first one, would be read without a search.
     depths = [abs(depth - JITTER * facts.random.random()) for depth in DEPTHS]
     return _example(settings, name, insert(lines, needles, depths), question, codes)
 
@@ -300,22 +299,21 @@ def _draw_count(facts: Material, start: Start, settings: Settings, name: str) ->
     number = facts.random.randint(*SIGHTINGS)
     question = f"In which towns did someone who {wanted.asked} find {wanted.category}, and how many towns are they?"
     towns = [facts.town() for _ in range(number)]
-    # One place in each of as many equal parts, so that every part of the text counts.
-    depths = [(place + facts.random.random()) / number for place in range(number)]
+    # One sentence in each of as many equal parts, so that every part of the text counts.
+    depths = [(number_of_part + facts.random.random()) / number for number_of_part in range(number)]
     things = dict(categories())[wanted.category]
-    found = [
-        f"In {town} someone who {wanted.said} found the {facts.random.choice(things)}."
-        for town in towns
-    ]
+    needles = []
+    for town in towns:
+        thing = facts.random.choice(things)
+        needles.append(f"In {town} someone who {wanted.said} found the {thing}.")
     filler = start(facts)
 
     def draw() -> str:
         other = filler.other()
         return f"In {filler.town()} someone who {other.said} found the {other.thing}."
 
-    return _example(
-        settings, name, insert(draw_lines(settings, draw, question), found, depths), question, towns
-    )
+    lines = insert(draw_lines(settings, draw, question), needles, depths)
+    return _example(settings, name, lines, question, towns)
 
 
 def _draw_conversation(facts: Material, start: Start, settings: Settings, name: str) -> Example:
@@ -329,13 +327,17 @@ def _draw_conversation(facts: Material, start: Start, settings: Settings, name: 
     items = [facts.new_thing() for _ in range(ITEMS)]
     filler = start(facts)
     size = count_lines(
-        settings, lambda: f"Tell me about the {filler.other().text}.\n{_reply(filler)}", question
+        settings,
+        lambda: f"Tell me about the {filler.other().text}.\n{_reply(filler)}",
+        question,
     )
-    turns: list[tuple[str, list[str] | None]] = [
-        (filler.other().text, None) for _ in range(max(1, size - MENTIONS))
-    ]
-    for number, place in reversed([*enumerate(round(depth * len(turns)) for depth in depths)]):
-        turns.insert(place, (topic.text, items if number == which else None))
+    turns: list[tuple[str, list[str] | None]] = []
+    for _ in range(max(1, size - MENTIONS)):
+        turns.append((filler.other().text, None))
+    positions = [round(depth * len(turns)) for depth in depths]
+    # From the back, so that an insertion does not move the positions before it.
+    for number, position in reversed([*enumerate(positions)]):
+        turns.insert(position, (topic.text, items if number == which else None))
     messages: list[Message] = []
     for text, named in turns if settings.context == "full" else ():
         messages.append({"role": "user", "content": f"Tell me about the {text}."})
@@ -345,7 +347,7 @@ def _draw_conversation(facts: Material, start: Start, settings: Settings, name: 
 
 
 def _reply(material: Material, items: list[str] | None = None) -> str:
-    """Return an answer of a conversation, which names things at its end: the given ones, or drawn ones."""
+    """Return an answer of a conversation. It names things at its end: the given ones, or drawn ones."""
     named = items or [material.new_thing() for _ in range(ITEMS)]
     prose = " ".join(material.sentence() for _ in range(SENTENCES))
     return f"{prose} It comes with: {', '.join(named)}."
@@ -383,8 +385,8 @@ _NUMBER = re.compile(r"\d+")
 def score_recall(record: Record) -> Scores:
     """Compute the share of the codes that the answer has, and whether it has the code at each depth."""
     numbers = set(_NUMBER.findall(record["prediction"]))
-    found = [float(code in numbers) for code in record["references"]]
-    return {"found": sum(found) / len(found), **dict(zip(PLACES, found, strict=False))}
+    hits = [float(code in numbers) for code in record["references"]]
+    return {"found": sum(hits) / len(hits), **dict(zip(PLACES, hits, strict=False))}
 
 
 def score_path(record: Record) -> Scores:
@@ -406,7 +408,7 @@ def score_towns(record: Record) -> Scores:
 
 
 def score_items(record: Record) -> Scores:
-    """Compute the share of the things that stand at their place in the answer's list."""
+    """Compute the share of the things that stand at their position in the answer's list."""
     items = [part.strip(" .-*").casefold() for part in record["prediction"].split(",")]
     pairs = zip(items, (item.casefold() for item in record["references"]), strict=False)
     return {"found": sum(one == other for one, other in pairs) / len(record["references"])}

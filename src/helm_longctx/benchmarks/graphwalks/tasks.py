@@ -68,7 +68,7 @@ class Operation(NamedTuple):
 
 
 def read_operation(prompt: str) -> Operation | None:
-    """Read the operation at the end of a prompt; None if it has none. Examples before it do not count."""
+    """Read the operation at the end of a prompt, or None if it has none. Examples before it do not count."""
     *_, operation = [None, *_OPERATION.finditer(prompt, prompt.rfind(OPERATION_START))]
     if operation is None:
         return None
@@ -79,11 +79,13 @@ def read_operation(prompt: str) -> Operation | None:
 
 
 def solve(messages: Sequence[Message]) -> str | None:
-    """Search the graph of a prompt; None if it has no operation or no graph. Examples do not count."""
+    """Search the graph of a prompt, or return None if it has no operation or no graph. Examples do not count."""
     prompt = messages[-1]["content"]
     operation = read_operation(prompt)
     edges = EDGE.findall(prompt, max(0, prompt.rfind(_GRAPH)))
-    return f"Final Answer: [{', '.join(operation.answer(edges))}]" if operation and edges else None
+    if not operation or not edges:
+        return None
+    return f"Final Answer: [{', '.join(operation.answer(edges))}]"
 
 
 def list_children(edges: Edges) -> Mapping[str, Sequence[str]]:
@@ -99,26 +101,28 @@ def search(children: Mapping[str, Sequence[str]], start: str, depth: int) -> lis
     seen = {start}
     level = [start]
     for _ in range(depth):
-        reached = dict.fromkeys(target for source in level for target in children.get(source, ()))
+        reached: dict[str, None] = {}
+        for source in level:
+            reached |= dict.fromkeys(children.get(source, ()))
         level = [node for node in reached if node not in seen]
         seen.update(level)
     return level
 
 
 def draw_edges(
-    rng: Random, count: int, depth: int, found: int = NODES_AT_DEPTH
+    rng: Random, count: int, depth: int, reached: int = NODES_AT_DEPTH
 ) -> list[tuple[str, str]]:
     """Draw a random graph, grouped by the edges' first nodes.
 
     Args:
-        found: the number of nodes that a search finds at `depth` in a graph without end. It sets the mean number of
-            edges for each node, which is at least one.
+        reached: the number of nodes that a search reaches at `depth` in a graph without end. It sets the mean number of
+            edges for each node, at least one.
     """
-    per_node = min(found ** (1 / depth), MOST_EDGES_PER_NODE)
-    nodes = [
-        hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()[:NODE_CHARACTERS]
-        for number in range(max(2, int(count / per_node)))
-    ]
+    per_node = min(reached ** (1 / depth), MOST_EDGES_PER_NODE)
+    nodes = []
+    for number in range(max(2, int(count / per_node))):
+        name = hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
+        nodes.append(name[:NODE_CHARACTERS])
     sources = sorted([*range(len(nodes)), *rng.choices(range(len(nodes)), k=count - len(nodes))])
     return [(nodes[source], rng.choice(nodes)) for source in sources]
 
@@ -159,7 +163,7 @@ EDGES = {
 DEPTH = 10
 SAME_SIZE_DEPTH = 5
 TRIES = 1000
-"""The depths of a search if the run entry names none, which are HELMET's, and the number of nodes tried for a search.
+"""The depths of a search if the run entry names none (HELMET's depths), and the number of nodes tried for a search.
 A deep search in a short graph soon comes back to its own nodes, so it cannot find as many nodes as in a long one."""
 
 _AMBIGUOUS = re.compile(r"Perform a BFS from node (\S+) with depth (\d+)")
@@ -221,13 +225,14 @@ def generate(
     """Draw graphs and operations with answers that are not empty. Each example has its own random generator.
 
     Args:
-        size: the number of nodes in each answer, whatever the length; None for answers that grow with the length.
+        size: the number of nodes in each answer, whatever the length. None for answers that grow with the length.
     """
-    depth = (settings.depth or (SAME_SIZE_DEPTH if size else DEPTH)) if kind == "bfs" else None
+    depth = None
+    if kind == "bfs":
+        depth = settings.depth or (SAME_SIZE_DEPTH if size else DEPTH)
     # Beyond the longest length in the table, the number of edges grows in proportion.
-    edges = int(
-        np.interp(settings.level, [*EDGES], [*EDGES.values()]) * max(settings.level / max(EDGES), 1)
-    )
+    in_table = np.interp(settings.level, [*EDGES], [*EDGES.values()])
+    edges = int(in_table * max(settings.level / max(EDGES), 1))
     allowed = {size} if size else {*range(1, 2 * NODES_AT_DEPTH + 1)}
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
@@ -239,9 +244,9 @@ def generate(
             if len(nodes) in allowed:
                 break
         else:
-            found = f"{size} nodes" if size else "a node"
+            wanted = f"{size} nodes" if size else "a node"
             raise PreconditionError(
-                f"no search of depth={depth} finds {found} in graphs of this length; use a smaller depth"
+                f"no search of depth={depth} finds {wanted} in graphs of this length; use a smaller depth"
             )
         wording = (prompts.BFS if depth else prompts.PARENTS).format(**operation._asdict())
         lines = "\n".join(f"{source} -> {target}" for source, target in graph)
@@ -266,32 +271,32 @@ def score(record: Record) -> Scores:
     """Compute F1 of the nodes in the last line that is not empty, and F1 as the card's two codes do."""
     expected = {*record["references"]}
     answer = find_list(record["prediction"])
-    found = _nodes(answer) if answer is not None else set()
-    are_empty = answer is not None and not found | expected
+    nodes = _nodes(answer) if answer is not None else set()
+    are_empty = answer is not None and not nodes | expected
     plain = find_plain_list(record["prediction"])
-    plain_found = _nodes(plain) if plain is not None else set()
-    are_plainly_empty = plain is not None and not plain_found | expected
+    plain_nodes = _nodes(plain) if plain is not None else set()
+    are_plainly_empty = plain is not None and not plain_nodes | expected
     # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
     # list as a part of the first node, and gives 1 if no node is shared.
     line = record["prediction"].split("\n")[-1]
     line_to_bracket = _cut_after_bracket(line)
     card = _CARD_LIST.search(line_to_bracket)
-    card_found = _nodes(card[0].strip("[]")) if card else set()
+    card_nodes = _nodes(card[0].strip("[]")) if card else set()
     start = line_to_bracket.find("[")
     card_2026 = line_to_bracket[start:] if start >= 0 and "Final Answer:" in line else None
-    card_2026_found = _nodes(card_2026.strip("[]")) if card_2026 else set()
-    card_f1 = f1(card_found, expected) if card_found & expected else 1.0
-    card_2026_f1 = f1(card_2026_found, expected) if card_2026_found | expected else 1.0
+    card_2026_nodes = _nodes(card_2026.strip("[]")) if card_2026 else set()
+    card_f1 = f1(card_nodes, expected) if card_nodes & expected else 1.0
+    card_2026_f1 = f1(card_2026_nodes, expected) if card_2026_nodes | expected else 1.0
     return {
-        "f1": 1.0 if are_empty else f1(found, expected),
+        "f1": 1.0 if are_empty else f1(nodes, expected),
         "f1_card": card_f1 if card else 0.0,
         "f1_card_2026": card_2026_f1 if card_2026 else 0.0,
-        "f1_lenient": 1.0 if are_plainly_empty else f1(plain_found, expected),
+        "f1_lenient": 1.0 if are_plainly_empty else f1(plain_nodes, expected),
     }
 
 
 def find_list(output: str) -> str | None:
-    """Return what stands in the list of the last line that is not empty; None if that line has no list."""
+    """Return what stands in the list of the last line that is not empty, or None if that line has no list."""
     match = _LIST.search(_cut_after_bracket(output.strip().split("\n")[-1]))
     return match[1] if match else None
 
@@ -305,7 +310,7 @@ def _cut_after_bracket(text: str) -> str:
 
 
 def find_plain_list(output: str) -> str | None:
-    """Return what stands in the last list after "Final Answer" on any line, or else in the last list; None for none.
+    """Return what stands in the last list after "Final Answer" on any line, or else in the last list, or None.
 
     Marks of Markdown and quotation marks are ignored, and the list can have several lines.
     """

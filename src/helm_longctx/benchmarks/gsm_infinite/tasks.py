@@ -84,9 +84,8 @@ def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
     """Draw a problem with `operations` variables that have values, and `size` variables in all."""
     names = [f"V{number:06d}" for number in rng.sample(range(NAMES), k=size)]
     nodes, edges = _draw_tree(rng, names[:operations])
-    signs = dict(
-        zip((child for _, child in edges), rng.choices([*SIGNS], k=len(edges)), strict=True)
-    )
+    children = [child for _, child in edges]
+    signs = dict(zip(children, rng.choices([*SIGNS], k=len(edges)), strict=True))
     values = {nodes[0]: rng.randint(0, 10)}
     statements = [f"assign {nodes[0]} = {values[nodes[0]]}"]
     # A parent stands before its children in the list, so one pass finds all values.
@@ -99,10 +98,8 @@ def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
     if size > operations:
         _, edges = _draw_tree(rng, names[operations:])
         further = rng.choices([*SIGNS], k=len(edges))
-        statements += [
-            f"assign {child} = {parent}{sign}"
-            for (parent, child), sign in zip(edges, further, strict=True)
-        ]
+        for (parent, child), sign in zip(edges, further, strict=True):
+            statements.append(f"assign {child} = {parent}{sign}")
     rng.shuffle(statements)
     return Problem(statements, value, variables)
 
@@ -110,9 +107,10 @@ def draw_problem(rng: random.Random, operations: int, size: int) -> Problem:
 def _draw_tree(rng: random.Random, nodes: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """Shuffle nodes, and give each but the first a parent before it."""
     rng.shuffle(nodes)
-    return nodes, [
-        (nodes[rng.randint(0, place - 1)], nodes[place]) for place in range(1, len(nodes))
-    ]
+    edges = []
+    for index in range(1, len(nodes)):
+        edges.append((nodes[rng.randint(0, index - 1)], nodes[index]))
+    return nodes, edges
 
 
 def official_tokens(length: int) -> int:
@@ -125,20 +123,21 @@ def generate(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example
     rng = random.Random(settings.seed)
     noise = int(official_tokens(settings.level) * STATEMENTS / TOKENS * 1.0)
     most = SYMBOLIC_OPERATIONS.get(settings.level, MOST_OPERATIONS)
-    each = -(-task.sample(settings) // most)
-    drawn = (
-        (operations, number, draw_problem(rng, operations, operations + noise))
-        for operations in range(1, most + 1)
-        for number in range(each)
-    )
-    for operations, number, problem in islice(drawn, task.sample(settings)):
+    sample = task.sample(settings)
+    of_each = -(-sample // most)
+    names = [(operations, number) for operations in range(1, most + 1) for number in range(of_each)]
+    for operations, number in names[:sample]:
+        problem = draw_problem(rng, operations, operations + noise)
         fields = {
             "context": " ".join(f"{text}." for text in problem.statements),
             "question": str(problem.value),
         }
-        record = {"value": problem.value}
         yield Example(
-            f"{operations}-{number}", fields, problem.variables, "official", record=record
+            f"{operations}-{number}",
+            fields,
+            problem.variables,
+            "official",
+            record={"value": problem.value},
         )
 
 
@@ -151,13 +150,14 @@ def find_source(name: str, length: int) -> HubDataset:
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield medium or hard problems, with few operations first, and of each kind its official share."""
-    each = -(-task.sample(settings) // len(OPERATIONS))
-    examples = (
-        example
-        for path in task.paths(settings.length)
-        for example in islice(_select(JsonLines(root / path, COLUMNS)), each)
-    )
-    return islice(examples, task.sample(settings))
+    of_each = -(-task.sample(settings) // len(OPERATIONS))
+    left = task.sample(settings)
+    for path in task.paths(settings.length):
+        if not left:
+            return
+        for example in islice(_select(JsonLines(root / path, COLUMNS)), min(of_each, left)):
+            yield example
+            left -= 1
 
 
 def _select(rows: JsonLines) -> Iterator[Example]:
@@ -178,9 +178,10 @@ def _select(rows: JsonLines) -> Iterator[Example]:
         kinds[kind].append(
             Example(f"{row['op']}-{number}", {}, [reference], "hub", messages=messages)
         )
-        if all(len(found) == wanted[each] for each, found in kinds.items()):
+        if all(len(of_kind) == wanted[name] for name, of_kind in kinds.items()):
             break
-    yield from (example for found in kinds.values() for example in found)
+    for of_kind in kinds.values():
+        yield from of_kind
 
 
 JUDGE = "together/qwen2.5-7b-instruct-turbo"
@@ -210,13 +211,13 @@ _VARIABLE = re.compile(r"\bV\d+\b")
 
 
 def find_number(output: str) -> int | None:
-    """Return the number of an answer: the first in one of the official forms; None if there is none."""
+    """Return the number of an answer: the first in one of the official forms, or None if there is none."""
     text = _BACKSPACED.sub("b", output).lower()
     for start, end in _ENDS:
-        place = text.rfind(start) if start in _SEARCHED_FROM_END else text.find(start)
-        if place < 0:
+        start_of_form = text.rfind(start) if start in _SEARCHED_FROM_END else text.find(start)
+        if start_of_form < 0:
             continue
-        first = place + len(start)
+        first = start_of_form + len(start)
         last = text.find(end, first) if end else _DIGITS.match(text, first).end()  # type: ignore[union-attr]
         try:
             return int(text[first : last if last >= 0 else len(text)])
@@ -232,7 +233,7 @@ def score_number(record: Record) -> Scores:
 
 
 def read_verdict(reply: Any, record: Record) -> Scores:
-    """Return whether exactly the right variables were extracted, in any order; nothing if the reply is no text."""
+    """Return whether exactly the right variables were extracted, in any order. What is no text has no score."""
     if not isinstance(reply, str):
         return {}
     return {"judge_score": float(set(_VARIABLE.findall(reply)) == set(record["references"]))}
@@ -272,18 +273,21 @@ _NUMBER = re.compile(r"\d+")
 
 
 def name_variables(messages: Sequence[Message]) -> str | None:
-    """Answer with the variables that have the value itself; None if the prompt is not a symbolic problem."""
+    """Answer with the variables that have the value itself, or None if the prompt is not a symbolic problem."""
     fields = _TEMPLATE.parse(messages[-1]["content"])
     if fields is None:
         return None
-    found = re.findall(rf"assign (V\d+) = {re.escape(fields['question'])}\.", fields["context"])
-    return f"The variables are {', '.join(found) or 'None'}."
+    names = re.findall(rf"assign (V\d+) = {re.escape(fields['question'])}\.", fields["context"])
+    return f"The variables are {', '.join(names) or 'None'}."
 
 
 def last_number(messages: Sequence[Message]) -> str | None:
-    """Answer with the last number of a problem; None if the last turn asks for no answer."""
+    """Answer with the last number of a problem, or None if the last turn asks for no answer."""
     text = messages[-1]["content"]
-    return f"Answer: {([*_NUMBER.findall(text)] or ['0'])[-1]}." if "Solution:" in text else None
+    if "Solution:" not in text:
+        return None
+    numbers = _NUMBER.findall(text) or ["0"]
+    return f"Answer: {numbers[-1]}."
 
 
 def _hub_task(name: str) -> Task:

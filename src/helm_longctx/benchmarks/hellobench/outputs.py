@@ -17,7 +17,7 @@ from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, make_jur
 
 _FILE = re.compile(rf"(?P<task>{'|'.join(FILES)})_results\.jsonl")
 _JUDGED = "checklist_wise_evaluation"
-"""The column of the judge's scores, which a file of answers lacks."""
+"""The column of the judge's scores. A file of answers lacks it."""
 
 
 def _read(path: Path, entry: str) -> Iterator[OutputRun]:
@@ -37,7 +37,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     for row in rows:
         if row["id"] not in records:
             raise InputError(f"{row}: HelloBench has no instruction {row['id']!r}")
-        # The list of scores takes the place of the judge's reply.
+        # The list of scores stands for the judge's reply.
         reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
         record = records[row["id"]]
         record = {**record, "question": row["instruction"]}
@@ -46,21 +46,28 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         outputs.append(
             Output(row["id"], row["response"], [], record, prompt=row["instruction"], notes=notes)
         )
-    own = f"hellobench{'_words' if name[-1] == 'k' else ''}:task={name}{'' if is_judged else ',judge=none'}"
+    own = "hellobench_words" if name[-1] == "k" else "hellobench"
+    own += f":task={name}" if is_judged else f":task={name},judge=none"
     # The official scripts name the folder after the model.
-    yield OutputRun(
-        entry or own, path.resolve().parent.name, outputs, [f"{path}:{row.number}" for row in rows]
-    )
+    model = path.resolve().parent.name
+    locations = [f"{path}:{row.number}" for row in rows]
+    yield OutputRun(entry or own, model, outputs, locations)
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     """Choose judged answers instead of the same model's plain ones."""
     judged = set()
+    names = set()
     for path in paths:
         with path.open("rb") as file:
-            judged |= {path} if f'"{_JUDGED}"'.encode() in file.readline() else set()
-    places = {(path.parent.name, path.name) for path in judged}
-    return [path for path in paths if path in judged or (path.parent.name, path.name) not in places]
+            if f'"{_JUDGED}"'.encode() in file.readline():
+                judged.add(path)
+                names.add((path.parent.name, path.name))
+    chosen = []
+    for path in paths:
+        if path in judged or (path.parent.name, path.name) not in names:
+            chosen.append(path)
+    return chosen
 
 
 READER = OutputReader(

@@ -54,7 +54,7 @@ TOKENS_OF_A_WORD = 1.5
 USUAL_WORDS = 870
 """The mean number of words of the published answers to instructions without a required length."""
 
-_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", place="hellobench")
+_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}", target="hellobench")
 _ROWS = {row["name"]: row for row in read_table(__package__, "tasks.csv")}
 """The rows of the tasks by their names. Those of required words end in `k`."""
 FILES = {
@@ -67,7 +67,7 @@ FILES = {
 WEIGHTS = _pinned_file(
     "weighted_scores.txt", "51c1a338434c96253476441f39d48fe28d9673d121eae98751329f760e889ff5"
 )
-"""The weights of the items of each category's checklist, which are a regression on people's scores."""
+"""The weights of the items of each category's checklist: a regression on people's scores."""
 
 WEIGHTS_SHAPE = Shape(
     "a list of positive numbers", are_all(lambda value: is_number(value) and value > 0)
@@ -123,10 +123,9 @@ def judge_prompt(record: Record) -> str:
     checklists = record.get("checklists")
     if not checklists or not record.get("weights"):
         raise InputError("the record has no checklists or no weights")
-    items = [
-        {"checklist_id": number, "checklist_content": item}
-        for number, item in enumerate(checklists)
-    ]
+    items = []
+    for number, item in enumerate(checklists):
+        items.append({"checklist_id": number, "checklist_content": item})
     return prompts.JUDGE.format(
         instruction=record["question"],
         response=" ".join(split_words(record["prediction"])[:MOST_WORDS]),
@@ -136,14 +135,13 @@ def judge_prompt(record: Record) -> str:
 
 
 def read_scores(reply: Any, items: int) -> list[float] | None:
-    """Return the scores of a checklist by the place in the reply; None if one cannot be read or is not in 0…1."""
+    """Return the scores of a checklist in the order of the reply, or None if one cannot be read or is not in 0…1."""
     if not isinstance(reply, str):
         return None
     for mark in _MARKS:
         reply = reply.replace(mark, "")
     try:
-        found = json.loads(reply)
-        scores = [float(item["evaluation_score"]) for item in found]
+        scores = [float(item["evaluation_score"]) for item in json.loads(reply)]
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
     # This also leaves out NaN, which `float` and Python's JSON parser accept.
@@ -152,10 +150,10 @@ def read_scores(reply: Any, items: int) -> list[float] | None:
 
 
 def score_reply(weights: Sequence[float], reply: Any) -> Scores:
-    """Return the weighted sum of a reply's scores, plain and rescaled; empty if the reply has no scores.
+    """Return the weighted sum of a reply's scores, plain and rescaled, or nothing if the reply has no scores.
 
     Args:
-        weights: the weights of the checklist's items, whose sum is 100.
+        weights: the weights of the checklist's items. Their sum is 100.
     """
     scores = read_scores(reply, len(weights)) if weights else None
     if scores is None:
@@ -193,7 +191,7 @@ _MATERIAL = re.compile(
 
 
 def copy_material(messages: Sequence[Message]) -> str | None:
-    """Return the text, question or topic of an instruction; None if it has no such part and requirements after it."""
+    """Return the text, question or topic of an instruction, or None if it has no such part and requirements after it."""
     match = _MATERIAL.search(messages[-1]["content"])
     return match[1] if match else None
 

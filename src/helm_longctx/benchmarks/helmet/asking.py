@@ -5,6 +5,7 @@ ours, and so is the reasoning of demonstrations: it quotes the sentence with the
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from helm_longctx.data.jsonl import Row
@@ -39,16 +40,20 @@ BOOK_CHOICE = Template(
 """The question alone (`method=question_only`), with HELMET's answer prefix."""
 
 
+def _list_sentences(demo: Row) -> Iterator[tuple[str, str]]:
+    for passage in demo["ctxs"]:
+        for sentence in _SENTENCE_END.split(passage["text"]):
+            yield passage["title"], sentence
+
+
 def write_demonstration(demo: Row, documents: str) -> str:
-    """Return a demonstration with our reasoning, which quotes the first sentence with an answer."""
+    """Return a demonstration with our reasoning. It quotes the first sentence with an answer."""
     answers = [str(answer).lower() for answer in demo["answers"]]
-    quotes = (
-        f'The document "{passage["title"]}" says: "{sentence.strip()}"'
-        for passage in demo["ctxs"]
-        for sentence in _SENTENCE_END.split(passage["text"])
-        if any(answer in sentence.lower() for answer in answers)
-    )
-    reasoning = next(quotes, _NO_QUOTE)
+    reasoning = _NO_QUOTE
+    for title, sentence in _list_sentences(demo):
+        if any(answer in sentence.lower() for answer in answers):
+            reasoning = f'The document "{title}" says: "{sentence.strip()}"'
+            break
     return _DEMO.format(
         documents=documents,
         question=demo["question"],

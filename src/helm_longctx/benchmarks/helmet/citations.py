@@ -40,11 +40,11 @@ def score_asqa(record: Record) -> Scores:
     scores: Scores = {"length": len(text.split())}
     if record.get("qa_pairs"):
         answer = normalize_answer(text)
-        # A part counts if one of its short answers stands anywhere in the text.
-        parts = [
-            any(normalize_answer(a) in answer for a in pair["short_answers"])
-            for pair in record["qa_pairs"]
-        ]
+        parts = []
+        for pair in record["qa_pairs"]:
+            # A part counts if one of its short answers stands anywhere in the text.
+            short_answers = map(normalize_answer, pair["short_answers"])
+            parts.append(any(short_answer in answer for short_answer in short_answers))
         scores |= {"str_em": sum(parts) / len(parts), "str_hit": float(all(parts))}
     return {**scores, **_citation_scores(record, scores.get("str_em"))}
 
@@ -62,9 +62,9 @@ def score_qampari(record: Record) -> Scores:
         correct = [{normalize_answer(name) for name in names} for names in record["answers"]]
         all_names = set().union(*correct)
         hits = sum(not names.isdisjoint(answers) for names in correct)
-        precision = (
-            sum(answer in all_names for answer in answers) / len(answers) if answers else 0.0
-        )
+        precision = 0.0
+        if answers:
+            precision = sum(answer in all_names for answer in answers) / len(answers)
         # Questions have many answers, so the official headline asks for five of them (HELMET eval_alce.py:464).
         recall = hits / len(correct)
         top5 = min(5, hits) / min(5, len(correct))
@@ -88,19 +88,24 @@ def judge_record(
         record: a scored record with `docs`, all documents that an answer can cite.
         is_shown: (number from 0) → whether the prompt contained that document.
     """
-    claims = _claims(
-        clean_output(record["prediction"]), record["question"], listed=bool(record.get("answers"))
-    )
-    # The official code compares with all 2,000 documents of the file, not with those in the prompt (HELMET
-    # eval_alce.py:372). A number below 0 passes, because Python counts it from the end of the list.
-    official = judge_citations(
-        claims, record["docs"], entailment, lambda number: number < len(record["docs"])
-    )
+    is_listed = bool(record.get("answers"))
+    claims = _claims(clean_output(record["prediction"]), record["question"], listed=is_listed)
+    documents = record["docs"]
+
+    def is_in_file(number: int) -> bool:
+        # The official code compares with all 2,000 documents of the file, not with those in the prompt (HELMET
+        # eval_alce.py:372). A number below 0 passes, because Python counts it from the end of the list.
+        return number < len(documents)
+
+    def is_in_prompt(number: int) -> bool:
+        return number >= 0 and is_shown(number)
+
+    official = judge_citations(claims, documents, entailment, is_in_file)
     # The official code also accepts citations of documents that the prompt did not contain, so both are reported.
-    shown = judge_citations(
-        claims, record["docs"], entailment, lambda number: number >= 0 and is_shown(number)
-    )
-    numbers = [number for claim in claims for number in claim.cited]
+    shown = judge_citations(claims, documents, entailment, is_in_prompt)
+    hidden = 0
+    for claim in claims:
+        hidden += sum(not is_in_prompt(number) for number in claim.cited)
     return {
         "judge": entailment.name,
         "official": entailment.official,
@@ -109,7 +114,7 @@ def judge_record(
         "precision": official.precision,
         "recall_shown": shown.recall,
         "precision_shown": shown.precision,
-        "hidden": sum(not (number >= 0 and is_shown(number)) for number in numbers),
+        "hidden": hidden,
     }
 
 
@@ -128,7 +133,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Citations:
-    """Recall and precision of an answer's citations, 0…1; None if there is nothing to judge or a verdict is missing."""
+    """Recall and precision of an answer's citations, 0…1, or None if there is nothing to judge or a verdict is missing."""
 
     recall: float | None = None
     precision: float | None = None
@@ -158,31 +163,30 @@ def judge_citations(
     used = [(claim.text, claim.cited[:MOST_CITATIONS]) for claim in valid]
     together = _ask(entailment, documents, used)
     # Precision is only examined where the documents together support the claim (HELMET eval_alce.py:398).
-    several = [
-        pair
-        for pair, supported in zip(used, together, strict=True)
-        if supported and len(pair[1]) > 1
-    ]
-    single = [(text, (number,)) for text, cited in several for number in cited]
+    several = []
+    needed = 0
+    for pair, supported in zip(used, together, strict=True):
+        if supported and len(pair[1]) > 1:
+            several.append(pair)
+        # The only citation of a supported claim is needed.
+        elif supported and len(pair[1]) == 1:
+            needed += 1
+    single: list[tuple[str, tuple[int, ...]]] = []
+    rest: list[tuple[str, tuple[int, ...]]] = []
+    for text, cited in several:
+        for number in cited:
+            # A document can be cited twice. Only its first citation is removed, as by `list.remove` in HELMET
+            # eval_alce.py:409.
+            first = cited.index(number)
+            single.append((text, (number,)))
+            rest.append((text, cited[:first] + cited[first + 1 :]))
     alone = _ask(entailment, documents, single)
-    doubtful = [(text, cited, n) for text, cited in several for n in cited]
-    # A document can be cited twice. Only its first citation is removed, as by `list.remove` in HELMET eval_alce.py:409.
-    others = [
-        (t, cited[: cited.index(n)] + cited[cited.index(n) + 1 :])
-        for (t, cited, n), verdict in zip(doubtful, alone, strict=True)
-        if verdict is False
-    ]
+    others = [pair for pair, verdict in zip(rest, alone, strict=True) if verdict is False]
     without = _ask(entailment, documents, others)
     # A missing verdict is not a "no": the answer then has no score, and the failure is counted.
     if None in (*together, *alone, *without):
         return Citations(failed=True)
-    # The only citation of a supported claim is needed. Of several, those are needed that suffice alone, or without
-    # which the others do not suffice.
-    needed = sum(
-        1
-        for (_, cited), supported in zip(used, together, strict=True)
-        if supported and len(cited) == 1
-    )
+    # Of several citations, those are needed that suffice alone, or without which the others do not suffice.
     needed += sum(map(bool, alone)) + sum(not verdict for verdict in without)
     total = sum(len(cited) for _, cited in used)
     # Recall is over all claims, precision only over the citations of valid ones (HELMET eval_alce.py:378 and 424).
@@ -207,13 +211,11 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
     else:
         # NLTK takes "1." for a sentence; the official code drops such short ones (HELMET eval_alce.py:351).
         sentences = [s for s in split_sentences(output) if len(s.strip()) >= SHORTEST_SENTENCE]
-    return [
-        Claim(
-            remove_citations(s).strip(),
-            tuple(int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", s)),
-        )
-        for s in sentences
-    ]
+    claims = []
+    for sentence in sentences:
+        cited = [int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", sentence)]
+        claims.append(Claim(remove_citations(sentence).strip(), tuple(cited)))
+    return claims
 
 
 def _items(text: str) -> list[str]:
@@ -227,11 +229,12 @@ def _ask(
     asked: Sequence[tuple[str, tuple[int, ...]]],
 ) -> list[bool | None]:
     def write(document: Document) -> str:
-        return f"Title: {document['title']}\n{document['sent'] if 'sent' in document else document['text']}"
+        text = document["sent"] if "sent" in document else document["text"]
+        return f"Title: {document['title']}\n{text}"
 
-    pairs = [
-        ("\n".join(write(documents[number]) for number in cited), text) for text, cited in asked
-    ]
+    pairs = []
+    for text, cited in asked:
+        pairs.append(("\n".join(write(documents[number]) for number in cited), text))
     return entailment.entails(pairs) if pairs else []
 
 
@@ -246,17 +249,14 @@ def _citation_scores(record: Record, correct: float | None) -> Scores:
         return {}
     # Scores by different judges must not be averaged, so they have different names.
     prefix = "" if result["official"] else "judge_"
-    scores = {
-        f"{prefix}citation_{short}{suffix}": result[f"{name}{suffix}"]
-        for short, name in (("rec", "recall"), ("prec", "precision"))
-        for suffix in ("", "_shown")
-        if result.get(f"{name}{suffix}") is not None
-    }
+    scores: Scores = {}
+    for short, name in (("rec", "recall"), ("prec", "precision")):
+        for suffix in ("", "_shown"):
+            value = result.get(f"{name}{suffix}")
+            if value is not None:
+                scores[f"{prefix}citation_{short}{suffix}"] = value
     parts = [correct, *(scores.get(f"{prefix}{name}") for name in OFFICIAL)]
     present = [part for part in parts if part is not None]
-    mean = (
-        {"judge_score": sum(present) / len(present)}
-        if prefix and len(present) == len(parts)
-        else {}
-    )
-    return {**scores, **mean, "hidden_citations": result["hidden"]}
+    if prefix and len(present) == len(parts):
+        scores["judge_score"] = sum(present) / len(present)
+    return {**scores, "hidden_citations": result["hidden"]}

@@ -1,4 +1,4 @@
-"""HELMET's judges as HELM annotators, which run between the requests and the metric."""
+"""HELMET's judges as HELM annotators. They run between the requests and the metric."""
 
 from collections.abc import Mapping
 from pathlib import Path

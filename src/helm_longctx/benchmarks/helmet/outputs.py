@@ -77,10 +77,12 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
             f"{path}: it lacks the list 'data' or the object 'args' of HELMET's output files"
         )
     judged = path.name.endswith(JUDGED)
-    places = [f"{path}: row {number}" for number in range(1, len(rows) + 1)]
-    outputs = [_output(name, rows, number, place, judged) for number, place in enumerate(places)]
+    locations = [f"{path}: row {number}" for number in range(1, len(rows) + 1)]
+    outputs = []
+    for number, location in enumerate(locations):
+        outputs.append(_output(name, rows, number, location, judged))
     model = str(arguments.get("model_name_or_path") or "")
-    yield OutputRun(entry or _entry(name, arguments, judged), model, outputs, places)
+    yield OutputRun(entry or _entry(name, arguments, judged), model, outputs, locations)
 
 
 def parse_name(path: Path) -> _Name:
@@ -104,20 +106,24 @@ def _entry(name: _Name, arguments: Row, judged: bool) -> str:
     category = _category(task)
     thinks = arguments.get("thinking") is True
     stops = arguments.get("stop_newline") is True
-    values: dict[str, object] = {
-        "task": task.argument,
-        "length": name.length,
-        "shots": name.shots if "shots" in task.arguments and name.shots != task.shots else None,
-        "seed": name.seed if "seed" in task.arguments and name.seed != 42 else None,
-        "num_samples": name.size if name.size != task.num_samples else None,
-        "style": None if name.chat == task.chat else "chat" if name.chat else "completion",
-        "protocol": "current" if stops and not thinks and "current" in task.variants else None,
-        "thinking_tokens": THINKING_TOKENS if thinks else None,
-        "judge": "none" if task.has_judge and not judged else None,
-    }
-    return f"{category}:" + ",".join(
-        f"{key}={value}" for key, value in values.items() if value is not None
-    )
+    values: dict[str, object] = {"task": task.argument, "length": name.length}
+    # What is the default in a run entry is left out.
+    if "shots" in task.arguments and name.shots != task.shots:
+        values["shots"] = name.shots
+    if "seed" in task.arguments and name.seed != 42:
+        values["seed"] = name.seed
+    if name.size != task.num_samples:
+        values["num_samples"] = name.size
+    if name.chat != task.chat:
+        values["style"] = "chat" if name.chat else "completion"
+    if stops and not thinks and "current" in task.variants:
+        values["protocol"] = "current"
+    if thinks:
+        values["thinking_tokens"] = THINKING_TOKENS
+    if task.has_judge and not judged:
+        values["judge"] = "none"
+    given = [f"{key}={value}" for key, value in values.items() if value is not None]
+    return f"{category}:{','.join(given)}"
 
 
 def _category(task: Task) -> str:
@@ -125,55 +131,63 @@ def _category(task: Task) -> str:
     return next(name for name, category in entries if task in (*category.tasks, *category.variants))
 
 
-def _output(name: _Name, rows: Sequence[Any], number: int, place: str, judged: bool) -> Output:
+def _output(name: _Name, rows: Sequence[Any], number: int, location: str, judged: bool) -> Output:
     task = name.task
     row = rows[number]
     if not isinstance(row, dict):
-        raise InputError(f"{place}: not a JSON object but {type(row).__name__}")
-    TEXT.check(f"{place}: output", row.get("output"))
-    # Those of QAMPARI are lists of names, which the record has.
-    answer = row.get("answer")
-    references = [answer] if isinstance(answer, str) else [] if answer is None else answer
-    TEXTS.check(f"{place}: answer", references)
-    prompt, tokens, depth = (row.get(column) for column in ("input_text", "input_len", "depth"))
-    own_group = f"question {row.get('id', row.get('question'))}" if task.depths > 1 else ""
-    # The official code leaves out requests without an answer, so rows of a short file cannot be identified by place.
+        raise InputError(f"{location}: not a JSON object but {type(row).__name__}")
+    TEXT.check(f"{location}: output", row.get("output"))
+    # Those of QAMPARI are lists of names. The record has them.
+    references = row.get("answer")
+    if references is None:
+        references = []
+    elif isinstance(references, str):
+        references = [references]
+    TEXTS.check(f"{location}: answer", references)
+    prompt: Any = row.get("input_text") or ""
+    if not isinstance(prompt, str):
+        prompt = json.dumps(prompt, ensure_ascii=False)
+    tokens = row.get("input_len")
+    depth = row.get("depth")
+    has_depth = isinstance(depth, int | float) and 0 <= depth <= 1
+    group = ""
+    if "qrels" in task.record_shapes:
+        group = f"query {row.get('qid')}"
+    elif task.depths > 1:
+        group = f"question {row.get('id', row.get('question'))}"
+    # The official code leaves out requests without an answer, so rows of a short file cannot be identified by number.
     is_whole = name.size is None or len(rows) >= name.size
     return Output(
         id=f"{task.name}-{number}" if is_whole else f"{task.name}-row-{number + 1}",
         prediction=row["output"],
         references=references,
-        record=_record(task, row, rows[0], place),
-        prompt=prompt
-        if isinstance(prompt, str)
-        else json.dumps(prompt, ensure_ascii=False)
-        if prompt
-        else "",
+        record=_record(task, row, rows[0], location),
+        prompt=prompt,
         input_tokens=tokens if isinstance(tokens, int) else None,
-        group=f"query {row.get('qid')}" if "qrels" in task.record_shapes else own_group,
-        depth=depth if isinstance(depth, int | float) and 0 <= depth <= 1 else None,
+        group=group,
+        depth=depth if has_depth else None,
         notes={"jury": _jury(task, row)} if judged and task.name in RUBRICS else {},
     )
 
 
-def _record(task: Task, row: Row, first: Any, place: str) -> dict[str, Any]:
+def _record(task: Task, row: Row, first: Any, location: str) -> dict[str, Any]:
     """Return the fields that the task's scorer and its judge read."""
     names = {"question": "question", "keypoints": "keypoints", "long_summary": "summary/long"}
     names |= {column: column for column in ("qa_pairs", "answers") if column in task.record_shapes}
     record = {own: row[column] for own, column in names.items() if row.get(column) is not None}
     if "qrels" in task.record_shapes:
-        record |= {"qrels": _qrels(row, place), "passages": len(_qrels(first, place))}
+        record |= {"qrels": _qrels(row, location), "passages": len(_qrels(first, location))}
     if "rubric" in task.judge_sources:
         record["rubric"] = task.judge_sources["rubric"].paths[0]
     return record
 
 
-def _qrels(row: Any, place: str) -> dict[str, int]:
+def _qrels(row: Any, location: str) -> dict[str, int]:
     try:
         return {str(passage): int(grade) for passage, grade in row["qrel"]}
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"{place}: qrel must be a list of pairs of a passage's id and its grade"
+            f"{location}: qrel must be a list of pairs of a passage's id and its grade"
         ) from error
 
 
@@ -181,22 +195,22 @@ def _jury(task: Task, row: Row) -> dict[str, Any]:
     """Return what the judge said, in the form of our judge's annotations. For answers, the file has only the scores."""
     rubric = RUBRICS[task.name]
     column = row.get("gpt-4-scores")
-    scores, has_replies = (column, True) if isinstance(column, dict) else ({}, False)
-    if ANSWER in rubric.prompts:
-        replies = {ANSWER: json.dumps(scores) if has_replies else None}
-    else:
-        replies = {
-            part: scores.get(_REPLIES[part]) if has_replies else None for part in rubric.prompts
-        }
-    verdicts = {
-        part: rubric.read(part, reply) if isinstance(reply, str) else None
-        for part, reply in replies.items()
-    }
+    # A missing object of scores stands for missing replies.
+    scores = column if isinstance(column, dict) else None
+    replies: dict[str, Any] = dict.fromkeys(rubric.prompts)
+    if scores is not None:
+        if ANSWER in rubric.prompts:
+            replies = {ANSWER: json.dumps(scores)}
+        else:
+            replies = {part: scores.get(_REPLIES[part]) for part in rubric.prompts}
+    verdicts = {}
+    for part, reply in replies.items():
+        verdicts[part] = rubric.read(part, reply) if isinstance(reply, str) else None
     return make_jury(JUDGE, replies.get(ANSWER, replies), verdicts, JUDGE.rpartition("/")[2])
 
 
 def _score(path: Path, name: _Name, averages: Row) -> OutputScore:
-    """Return the task's score in a file of averages, which are percentages."""
+    """Return the task's score in a file of averages in percent."""
     values = {}
     for metric in name.task.headline:
         official = _AVERAGE_OF.get(metric, metric)
@@ -222,10 +236,12 @@ def _choose(paths: Sequence[Path]) -> Iterable[Path]:
     for path in paths:
         judged = str(path).removesuffix(".json") + JUDGED
         outputs = str(path).removesuffix(AVERAGES)
-        needs_averages = outputs not in names or any(
-            "citation" in metric for metric in parse_name(path).task.headline
-        )
-        if needs_averages if path.name.endswith(AVERAGES) else judged not in names:
+        if not path.name.endswith(AVERAGES):
+            if judged not in names:
+                yield path
+            continue
+        metrics = parse_name(path).task.headline
+        if outputs not in names or any("citation" in metric for metric in metrics):
             yield path
 
 

@@ -32,7 +32,7 @@ RELEASE = Release(
 )
 
 repository_file = partial(
-    PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", place="helmet"
+    PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", target="helmet"
 )
 """Makes the source of a file in HELMET's repository at `COMMIT`, of its path and its SHA-256."""
 
@@ -71,10 +71,8 @@ def published_results(categories: Sequence[Category]) -> tuple[Published, ...]:
     for row in read_table(__package__, "published_categories.csv"):
         model = row.pop("model")
         size = parse_length(row.pop("length"))
-        results += [
-            Published(model, name, size, {"": float(percent) / 100})
-            for name, percent in row.items()
-        ]
+        for name, percent in row.items():
+            results.append(Published(model, name, size, {"": float(percent) / 100}))
     return tuple(results)
 
 
@@ -94,11 +92,9 @@ The repository is gated. Users without access can name another repository with t
 
 def find_llama2_counter(root: DataRoot) -> TokenCounter:
     """Return a counter of Llama 2 tokens if the tokenizer is under the data root, else the estimate."""
-    return (
-        read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path)
-        if root.has(LLAMA_2.path)
-        else ESTIMATE
-    )
+    if not root.has(LLAMA_2.path):
+        return ESTIMATE
+    return read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path)
 
 
 def make_cutter(root: DataRoot, limit: int) -> TextCutter:

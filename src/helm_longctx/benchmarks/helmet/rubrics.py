@@ -63,8 +63,9 @@ class Rubric:
             raise InputError(
                 f"{script}: it assigns no text to {', '.join(absent)}; is it HELMET's script?"
             )
-        return {
-            part: JudgeRequest(
+        requests = {}
+        for part, name in self.prompts.items():
+            requests[part] = JudgeRequest(
                 prompt=fill(templates[name], fields),
                 parse=partial(self.read, part),
                 max_tokens=self.max_tokens,
@@ -74,8 +75,7 @@ class Rubric:
                 top_p=0.9,
                 seed=42,
             )
-            for part, name in self.prompts.items()
-        }
+        return requests
 
     def digest(self, script: Path) -> str:
         """Return the SHA-256 of the templates, in the order of the parts."""
@@ -99,9 +99,8 @@ def _answer(record: Record) -> dict[str, object]:
 def _summary_rubric(suffix: str, expert: Callable[[Record], str], *needs: str) -> Rubric:
     def fields(record: Record) -> dict[str, object]:
         summary = record["prediction"].strip()
-        keypoints = "\n".join(
-            f"{number}. {point}" for number, point in enumerate(record["keypoints"], 1)
-        )
+        points = enumerate(record["keypoints"], 1)
+        keypoints = "\n".join(f"{number}. {point}" for number, point in points)
         # The templates of the three parts call the summary by different names.
         return {
             "text": summary,
@@ -139,15 +138,15 @@ def _constants(script: Path) -> dict[str, str]:
         raise InputError(
             f"{script}: HELMET's script cannot be parsed ({type(error).__name__})"
         ) from error
-    return {
-        target.id: statement.value.value
-        for statement in module.body
-        if isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-        for target in statement.targets
-        if isinstance(target, ast.Name)
-    }
+    constants = {}
+    for statement in module.body:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+            continue
+        value = statement.value.value
+        for target in statement.targets:
+            if isinstance(value, str) and isinstance(target, ast.Name):
+                constants[target.id] = value
+    return constants
 
 
 ITEMS = Path(str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl"))
@@ -168,21 +167,17 @@ def checks(root: DataRoot) -> list[Check]:
         InputError: the rubrics are missing and the data root is a mirror, or a download fails.
     """
     items = [Item(**row) for row in JsonLines(ITEMS, _COLUMNS)]
-    rubrics = {
-        task: HELMET.task(task).judge_sources["rubric"]
-        for task in dict.fromkeys(item.task for item in items)
-    }
-    ensure(
-        rubrics.values(), root, "helm-longctx fetch helmet_longqa:length=8k helmet_summ:length=8k"
-    )
-    return [
-        Check(
-            item,
-            RUBRICS[item.task].questions(root / rubrics[item.task].paths[0], item.record),
-            partial(_SCORERS[item.task], item.record),
-        )
-        for item in items
-    ]
+    rubrics = {}
+    for item in items:
+        rubrics[item.task] = HELMET.task(item.task).judge_sources["rubric"]
+    command = "helm-longctx fetch helmet_longqa:length=8k helmet_summ:length=8k"
+    ensure(rubrics.values(), root, command)
+    checks = []
+    for item in items:
+        script = root / rubrics[item.task].paths[0]
+        requests = RUBRICS[item.task].questions(script, item.record)
+        checks.append(Check(item, requests, partial(_SCORERS[item.task], item.record)))
+    return checks
 
 
 _SCORERS: dict[str, Callable[[Record, Mapping[str, str]], float | None]] = {

@@ -84,7 +84,7 @@ def can_read_ranking(record: Record) -> bool:
 def score_rerank(record: Record) -> Scores:
     """Score the ranking with trec_eval, rounded to five digits. The record's `qrels` has a grade for each passage id.
 
-    Cuts go up to `passages`, which is the number of passages of the task's first query in the official code. Without
+    Cuts go up to `passages`: the number of passages of the task's first query in the official code. Without
     this field, they go up to this query's number of passages, but at least to ten.
     """
     from pytrec_eval import RelevanceEvaluator
@@ -97,33 +97,31 @@ def score_rerank(record: Record) -> Scores:
     passages = record.get("passages", max(10, len(qrels)))
     cuts = [k for k in RANKING_CUTS if k <= passages]
     lists = ",".join(map(str, cuts))
-    measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")} | {
-        "recip_rank"
-    }
+    measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")}
     # Each query is rounded by itself, because HELMET evaluates one query at a time (data.py:328, utils.py:224).
-    evaluator = RelevanceEvaluator({"q": _escape_names(qrels)}, measures)
+    evaluator = RelevanceEvaluator({"q": _escape_names(qrels)}, measures | {"recip_rank"})
     (values,) = evaluator.evaluate({"q": _escape_names(ranking)}).values()
     names = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Recall": "recall", "P": "P"}
-    at = {
-        f"{name}@{k}": round(values[f"{measure}_{k}"], 5)
-        for name, measure in names.items()
-        for k in cuts
-    }
-    return {**at, "MRR": round(values["recip_rank"], 5), "num_preds": len(ranking)}
+    scores = {}
+    for name, measure in names.items():
+        for k in cuts:
+            scores[f"{name}@{k}"] = round(values[f"{measure}_{k}"], 5)
+    return {**scores, "MRR": round(values["recip_rank"], 5), "num_preds": len(ranking)}
 
 
 def _escape_names(grades: Mapping[str, int]) -> dict[str, int]:
-    """Escape lone surrogates in the ids of passages, at which trec_eval ends the process with a segmentation fault."""
-    return {
-        name.encode(errors="backslashreplace").decode(): grade for name, grade in grades.items()
-    }
+    """Escape lone surrogates in the ids of passages. At these, trec_eval ends the process with a segmentation fault."""
+    escaped = {}
+    for name, grade in grades.items():
+        escaped[name.encode(errors="backslashreplace").decode()] = grade
+    return escaped
 
 
 def parse_ranking(output: str) -> dict[str, int]:
     """Parse the ranking `3 > 1 > 2` in an output: passage id to score, the highest first.
 
     The longest chain in the output counts, measured in characters. Brackets, colons and every "id" are removed first. A
-    repeated id keeps its first place. If there is no number, the whole text is the only id.
+    repeated id keeps its first rank. If there is no number, the whole text is the only id.
     """
     # HELMET utils.py:136. Words such as "did" lose their "id", too, which does not change numbers.
     text = re.sub(r"[\[\]:]", "", output).lower().replace("id", "")
@@ -134,9 +132,9 @@ def parse_ranking(output: str) -> dict[str, int]:
     if chains:
         ids = [number.strip() for number in ids if number.strip().isdigit()]
     ranking: dict[str, int] = {}
-    for place, number in enumerate(ids):
-        # trec_eval sorts by score, so the first place gets the highest.
-        ranking.setdefault(number, len(ids) - place)
+    for rank, number in enumerate(ids):
+        # trec_eval sorts by score, so the first one gets the highest.
+        ranking.setdefault(number, len(ids) - rank)
     return ranking
 
 
@@ -151,11 +149,9 @@ def score_ruler(record: Record) -> Scores:
     prediction = record["prediction"].lower()
     answers = record["references"]
     # Texts are compared without the normalization of other metrics (HELMET data.py:510).
-    return (
-        {"ruler_recall": sum(answer.lower() in prediction for answer in answers) / len(answers)}
-        if answers
-        else {}
-    )
+    if not answers:
+        return {}
+    return {"ruler_recall": sum(answer.lower() in prediction for answer in answers) / len(answers)}
 
 
 def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
@@ -167,29 +163,25 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
         return {}
     scorer = make_rouge("rougeL", "rougeLsum", stems=True)
     rouge = [scorer.score(target=reference, prediction=prediction) for reference in references]
-    return {
-        "exact_match": float(
-            any(normalize_answer(prediction) == normalize_answer(r) for r in references)
-        ),
+    output = normalize_answer(prediction)
+    golds = [normalize_answer(reference) for reference in references]
+    scores: Scores = {
+        "exact_match": float(output in golds),
         "f1": max(f1(prediction, reference) for reference in references),
         # A reference that normalization leaves empty, such as "The", matches every text, as in HELMET (utils.py:82).
-        "substring_exact_match": float(
-            any(normalize_answer(r) in normalize_answer(prediction) for r in references)
-        ),
-        **{
-            f"{kind}_f1": max(score[kind].fmeasure for score in rouge)
-            for kind in ("rougeL", "rougeLsum")
-        },
-        **{
-            f"{kind}_recall": max(score[kind].recall for score in rouge)
-            for kind in ("rougeL", "rougeLsum")
-        },
+        "substring_exact_match": float(any(gold in output for gold in golds)),
     }
+    kinds = ("rougeL", "rougeLsum")
+    for kind in kinds:
+        scores[f"{kind}_f1"] = max(score[kind].fmeasure for score in rouge)
+    for kind in kinds:
+        scores[f"{kind}_recall"] = max(score[kind].recall for score in rouge)
+    return scores
 
 
 def normalize_answer(text: str) -> str:
     """Convert to lower case and remove ASCII punctuation, articles and extra white space."""
-    # Punctuation goes before the articles, so "a-the" becomes "athe", in which no article is found (HELMET
+    # Punctuation goes before the articles, so "a-the" becomes "athe", and that has no article (HELMET
     # utils.py:40).
     return " ".join(english_words(text))
 

@@ -51,7 +51,7 @@ MOST_GENERATED = 10_000
 """Most examples of a generated task: a hundred times the official sample."""
 
 make_task = partial(Task, prefix_scored=True)
-"""Makes a task of HELMET, which puts the answer prefix before a completion's output when it scores it (eval.py:101)."""
+"""Makes a task of HELMET. It puts the answer prefix before a completion's output when it scores it (eval.py:101)."""
 
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
@@ -66,9 +66,11 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     # HELMET has no configuration beyond 128k at this commit, so there is nothing official to follow.
     further = {length: official[-1] * length // OFFICIAL[-1] for length in beyond}
     sizes_to_128k = dict(zip(OFFICIAL, official, strict=True))
-    return sizes_to_128k | {
-        length: units for length, units in further.items() if most is None or units <= most
-    }
+    sizes = sizes_to_128k
+    for length, units in further.items():
+        if most is None or units <= most:
+            sizes[length] = units
+    return sizes
 
 
 def text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:

@@ -37,21 +37,19 @@ PARTS = {
 
 
 def read_answer(reply: Any) -> dict[str, float] | None:
-    """Read fluency (0 or 1) and correctness (0 to 3) from a reply; None if one of them is missing."""
+    """Read fluency (0 or 1) and correctness (0 to 3) from a reply, or None if one of them is missing."""
     verdict = _object(reply)
-    return (
-        _numbers(verdict, _ANSWER) if "judge_score" in _scores(lambda: _answer(verdict)) else None
-    )
+    if "judge_score" not in _scores(lambda: _answer(verdict)):
+        return None
+    return _numbers(verdict, _ANSWER)
 
 
 def read_part(part: str, reply: Any) -> dict[str, float] | None:
-    """Read the numbers of one of the `PARTS` from a reply; None if no score can be computed from them."""
+    """Read the numbers of one of the `PARTS` from a reply, or None if no score can be computed from them."""
     verdict = _object(reply, fenced=True)
-    return (
-        _numbers(verdict, PARTS[part])
-        if _scores(lambda: {part: _part_score(part, verdict)})
-        else None
-    )
+    if not _scores(lambda: {part: _part_score(part, verdict)}):
+        return None
+    return _numbers(verdict, PARTS[part])
 
 
 def score_answer(reply: Any) -> Scores:
@@ -61,7 +59,7 @@ def score_answer(reply: Any) -> Scores:
 
 
 def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
-    """Compute recall of key points, precision of sentences, and their F1, which is 0 if the summary is not fluent.
+    """Compute recall of key points, precision of sentences, and their F1. F1 is 0 if the summary is not fluent.
 
     There is no score if one of the three replies cannot be parsed. As in the official code, recall and precision can be
     above 1. Python's JSON parser accepts NaN and infinity; the scores then follow the official script: if recall is
@@ -69,16 +67,14 @@ def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
     """
 
     def compute() -> Scores:
-        fluency, found, precision = (
+        fluency, points, precision = (
             _part_score(part, _object(replies[part], fenced=True)) for part in PARTS
         )
-        recall = found / len(keypoints) if keypoints else 0
+        recall = points / len(keypoints) if keypoints else 0
+        f1: float = 0
         # `fluency` is 0 or 1; 0 makes the whole score 0 (HELMET scripts/eval_gpt4_summ.py).
-        f1 = (
-            fluency * 2 * (recall * precision) / (recall + precision)
-            if recall + precision > 0
-            else 0
-        )
+        if recall + precision > 0:
+            f1 = fluency * 2 * (recall * precision) / (recall + precision)
         return {
             "judge_f1": f1,
             "judge_recall": recall,
@@ -110,12 +106,12 @@ def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
     A score can exist although a field is not a number: for a summary with 0 sentences, the number of correct ones is
     not read.
     """
-    values = {name: verdict[name] for name in names}
-    return {
-        name: value
-        for name, value in values.items()
-        if isinstance(value, int | float) and abs(value) <= LARGEST
-    }
+    numbers = {}
+    for name in names:
+        value = verdict[name]
+        if isinstance(value, int | float) and abs(value) <= LARGEST:
+            numbers[name] = value
+    return numbers
 
 
 def _scores(compute: Callable[[], Scores]) -> Scores:

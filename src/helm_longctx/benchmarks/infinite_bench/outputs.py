@@ -28,7 +28,7 @@ def read_file(
     """Return the outputs of a file.
 
     Args:
-        entry: the run entry; empty for the one that fits the model's folder.
+        entry: the run entry, or empty for the one that fits the model's folder.
         answers: the names that the column of answers can have. The first one that is there counts.
 
     Raises:

@@ -68,10 +68,10 @@ def read_outputs(
     run = read_file(root / path, entry, answers)
     (task,) = parse_entry([INFINITE_BENCH], run.entry).tasks
     fields = task.record_fields(Settings(None, scorer=SCORER))
-    records = [
-        {"prediction": output.prediction, "references": output.references, **fields}
-        for output in run.outputs
-    ]
+    records = []
+    for output in run.outputs:
+        record = {"prediction": output.prediction, "references": output.references, **fields}
+        records.append(record)
     return ScoredOutputs(task, records)
 
 

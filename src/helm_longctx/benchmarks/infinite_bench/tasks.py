@@ -115,7 +115,7 @@ def find_function(output: str, answers: Sequence[str]) -> bool:
 
 
 def find_letter(letters: re.Pattern[str], text: str) -> str | None:
-    """Return the last letter that stands alone on the first line with one; None if no line has one."""
+    """Return the last letter that stands alone on the first line with one, or None if no line has one."""
     # Lines end at line feeds only, because the official pattern's dot stops only there.
     for line in text.split("\n"):
         if matches := letters.findall(line):
@@ -212,7 +212,7 @@ def score_debug(record: Record, compare: Compare) -> Scores:
 
 
 def score(record: Record, metric: str, compare: Compare) -> Scores:
-    """Return the score of an answer; empty if the record has no usable reference."""
+    """Return the score of an answer, if the record has a usable reference."""
     try:
         return {metric: float(compare(record["prediction"], record["references"]))}
     except (IndexError, ValueError, TypeError, ZeroDivisionError):
@@ -275,11 +275,11 @@ def make_calculation(expression: str) -> tuple[Message, ...]:
 
 
 def read_answers(name: str, answer: Any, where: str) -> list[str]:
-    """Return the references of an official answer (`ground_truth`), which the task's scorer reads.
+    """Return the references of an official answer (`ground_truth`) for the task's scorer.
 
     Args:
-        answer: a text or number, or a list of them. In `math_calc` it is a list of whole numbers, which may be in a
-            list; it becomes one reference in JSON.
+        answer: a text or number, or a list of them. In `math_calc` it is a list of whole numbers, possibly in a
+            list. It becomes one reference in JSON.
 
     Raises:
         InputError: the answer is of another kind.
@@ -376,7 +376,7 @@ ROWS = {
 }
 
 API_TOKENS = 4096
-"""Output budget of chats. The official code sets none; GPT-4 Turbo, which it asks, writes at most this many tokens."""
+"""Output budget of chats. The official code sets none. It asks GPT-4 Turbo, and that writes at most this many tokens."""
 
 
 def _task(

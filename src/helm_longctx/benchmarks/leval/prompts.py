@@ -21,7 +21,7 @@ PLAIN = "{context}\n\n{question}"
 """For `gsm100` and `codeU`."""
 IN_STORY = "based on the world described in the document."
 IN_WORLD = "based on the real-world knowledge and facts up until your last training"
-"""The words in a question of `sci_fi`, and in the second question in their place."""
+"""The words in a question of `sci_fi`, and the ones that replace them in the second question."""
 FACT = "\nPlease directly give answer without any additional output or explanation \nAnswer:"
 """The end of the second question."""
 # fmt: on

@@ -86,9 +86,13 @@ def read_choice(output: str, reference: str, several: bool = False) -> tuple[str
 def find_number(text: str) -> str:
     """Return the digits of the number in an answer, up to a full stop."""
     match = _MATH.search(text)
-    words = [match[1]] if match else text.split("\n\n")[0].split(" ")[::-1]
-    found = next((word for word in words if match or any(map(str.isdigit, word))), "")
-    return "".join(filter(str.isdigit, found.partition(".")[0]))
+    if match:
+        number = match[1]
+    else:
+        words = text.split("\n\n")[0].split(" ")
+        numbers = [word for word in words if any(map(str.isdigit, word))]
+        number = numbers[-1] if numbers else ""
+    return "".join(filter(str.isdigit, number.partition(".")[0]))
 
 
 def _tidy_code(text: str) -> str:
@@ -113,7 +117,9 @@ def read_truth(output: str, reference: str) -> tuple[str, str]:
     """Return the first truth value of an answer, and the right one."""
     words = output.lower().split()
     named = next((word for word in words if "true" in word or "false" in word), None)
-    return "<error>" if named is None else "true" if "true" in named else "false", reference
+    if named is None:
+        return "<error>", reference
+    return "true" if "true" in named else "false", reference
 
 
 READERS: dict[str, Read] = {
@@ -225,8 +231,8 @@ def load(task: Task, settings: Settings, root: DataRoot, measure: str) -> Iterat
             raise InputError(
                 f"{row}: columns 'instructions' and 'outputs' must be lists of as many texts"
             )
-        for place, (asked, answer) in enumerate(zip(questions, answers, strict=True)):
-            yield from _examples(task.name, f"{number}-{place}", row["input"], asked, answer)
+        for index, (asked, answer) in enumerate(zip(questions, answers, strict=True)):
+            yield from _examples(task.name, f"{number}-{index}", row["input"], asked, answer)
 
 
 def _examples(name: str, number: str, document: str, asked: str, answer: str) -> Iterator[Example]:
@@ -266,11 +272,15 @@ def _task(dataset: Dataset) -> Task:
     name = dataset.name
     metric = dataset.metric
     closed = metric == "exact_match"
-    user = (
-        prompts.PLAIN if name in ("gsm100", "codeU") else prompts.CLOSED if closed else prompts.OPEN
-    )
+    user = prompts.CLOSED if closed else prompts.OPEN
+    if name in ("gsm100", "codeU"):
+        user = prompts.PLAIN
     system = prompts.SYSTEM.get(name, prompts.CLOSED_SYSTEM if closed else prompts.OPEN_SYSTEM)
     scorers = {"f1": score_words, "rougeL": score_summary}
+    baseline = None
+    # Prompts of the others have no words of the task by which it could be recognised.
+    if user in (prompts.CLOSED, prompts.OPEN) and name != "sci_fi":
+        baseline = Baseline("span", "A")
     return Task(
         name=name,
         title=dataset.title,
@@ -285,10 +295,7 @@ def _task(dataset: Dataset) -> Task:
         variants={
             "paper": Variant(system=None if name == "sci_fi" else system, temperature=0.0001)
         },
-        # Prompts of the others have no words of the task by which it could be recognised.
-        baseline=Baseline("span", "A")
-        if user in (prompts.CLOSED, prompts.OPEN) and name != "sci_fi"
-        else None,
+        baseline=baseline,
         **task_fields(__package__),
     )
 

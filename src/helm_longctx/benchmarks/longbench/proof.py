@@ -39,30 +39,30 @@ TABLE = "result.json"
 def read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     """Read a file of outputs, or raise an `InputError`."""
     task = LONGBENCH.task(path.rpartition("/")[2].removesuffix(".jsonl"))
-    records = [
-        {
-            "prediction": row["pred"],
-            "references": row["answers"],
-            "all_classes": row.get("all_classes"),
-        }
-        for row in JsonLines(root / path, {"pred": str, "answers": list})
-    ]
+    records = []
+    for row in JsonLines(root / path, {"pred": str, "answers": list}):
+        records.append(
+            {
+                "prediction": row["pred"],
+                "references": row["answers"],
+                "all_classes": row.get("all_classes"),
+            }
+        )
     return ScoredOutputs(task, records)
 
 
 def read_cells(root: DataRoot) -> Iterator[PrintedScore]:
     """Yield the scores of each model's result.json, in the order of the data sets."""
     for model in MODELS:
-        place = f"{FOLDER}/{model}"
-        if not root.has(f"{place}/{TABLE}"):
+        folder = f"{FOLDER}/{model}"
+        if not root.has(f"{folder}/{TABLE}"):
             continue
         # The texts are kept, because they have the digits that were printed.
-        table = json.loads(
-            (root / f"{place}/{TABLE}").read_text(encoding="utf-8"), parse_float=str, parse_int=str
-        )
+        text = (root / f"{folder}/{TABLE}").read_text(encoding="utf-8")
+        table = json.loads(text, parse_float=str, parse_int=str)
         for dataset in DATASETS:
             if dataset.name in table:
-                path = f"{place}/{dataset.name}.jsonl"
+                path = f"{folder}/{dataset.name}.jsonl"
                 yield PrintedScore(
                     model=model,
                     column=dataset.title,

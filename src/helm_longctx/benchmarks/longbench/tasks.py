@@ -29,7 +29,6 @@ from helm_longctx.tasks import (
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXTS,
-    AnswerKind,
     Example,
     Record,
     Scores,
@@ -42,7 +41,7 @@ from helm_longctx.tasks.task import (
 from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, rouge_l
 
 BY_LENGTH = ("score_0_4k", "score_4_8k", "score_8k_up")
-"""The metrics for LongBench-E's columns, which group rows by their number of words."""
+"""The metrics for LongBench-E's columns. They group rows by their number of words."""
 
 STEPS = 990
 STEPS_ZH = 989
@@ -56,7 +55,7 @@ Compare = Callable[[str, str, Sequence[str]], float]
 
 
 def score(record: Record, metric: str, first_line: bool, by_length: bool) -> Scores:
-    """Return the score of the best reference; empty if it cannot be computed.
+    """Return the score of the best reference, or nothing if it cannot be computed.
 
     Args:
         first_line: whether only the output's first line counts.
@@ -68,15 +67,14 @@ def score(record: Record, metric: str, first_line: bool, by_length: bool) -> Sco
         return {}
     if first_line:
         output = output.lstrip("\n").split("\n")[0]
-    value = max(
-        [0.0, *(COMPARE[metric](output, reference, classes) for reference in record["references"])]
-    )
+    compare = COMPARE[metric]
+    values = [compare(output, reference, classes) for reference in record["references"]]
+    value = max([0.0, *values])
+    scores = {metric: value}
     length = record.get("length") if by_length else None
-    return (
-        {metric: value}
-        if length is None
-        else {metric: value, BY_LENGTH[(length >= 4000) + (length >= 8000)]: value}
-    )
+    if length is not None:
+        scores[BY_LENGTH[(length >= 4000) + (length >= 8000)]] = value
+    return scores
 
 
 def compare_numbers(pattern: str) -> Compare:
@@ -86,11 +84,9 @@ def compare_numbers(pattern: str) -> Compare:
     def compare(output: str, reference: str, classes: Sequence[str]) -> float:
         numbers = _NUMBER.findall(output)
         right = wanted.search(reference)
-        return (
-            sum(number == right[1] for number in numbers) / len(numbers)
-            if numbers and right
-            else 0.0
-        )
+        if not numbers or not right:
+            return 0.0
+        return sum(number == right[1] for number in numbers) / len(numbers)
 
     return compare
 
@@ -101,24 +97,22 @@ def compare_code(output: str, reference: str, classes: Sequence[str]) -> float:
     line = next((line for line in lines if not any(mark in line for mark in _NO_CODE)), "")
     if line == reference:
         return 1.0
-    return (
-        round(100 * SequenceMatcher(None, line, reference).ratio()) / 100
-        if line and reference
-        else 0.0
-    )
+    if not line or not reference:
+        return 0.0
+    return round(100 * SequenceMatcher(None, line, reference).ratio()) / 100
 
 
 def compare_classes(output: str, reference: str, classes: Sequence[str]) -> float:
     """Return 1 for the right class, less if the output names several."""
-    found = [name for name in classes if name in output]
-    place = 0
+    named = [name for name in classes if name in output]
+    index = 0
     # Parts of the right class's name do not count. The official loop removes from the list that it goes through, and so
     # skips the name after a removed one.
-    while place < len(found):
-        if found[place] in reference and found[place] != reference:
-            found.remove(found[place])
-        place += 1
-    return 1.0 / len(found) if reference in found else 0.0
+    while index < len(named):
+        if named[index] in reference and named[index] != reference:
+            named.remove(named[index])
+        index += 1
+    return 1.0 / len(named) if reference in named else 0.0
 
 
 COMPARE: dict[str, Compare] = {
@@ -192,15 +186,27 @@ def load(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iter
 
 
 def repeat_line(messages: Sequence[Message]) -> str | None:
-    """Complete code with the line after an earlier copy of the last line; None if the prompt asks for no code."""
+    """Complete code with the line after an earlier copy of the last line, or None if the prompt asks for no code."""
     prompt = messages[-1]["content"]
     if not (prompt.startswith(_CODE_START) and prompt.endswith(_CODE_END)):
         return None
-    lines = [
-        line for line in prompt[len(_CODE_START) : -len(_CODE_END)].split("\n") if line.strip()
-    ]
-    following = dict(pairwise(lines))
-    return following.get(lines[-1], lines[-1]) if lines else ""
+    code = prompt[len(_CODE_START) : -len(_CODE_END)]
+    lines = [line for line in code.split("\n") if line.strip()]
+    if not lines:
+        return ""
+    return dict(pairwise(lines)).get(lines[-1], lines[-1])
+
+
+def _find_constant(dataset: Dataset) -> str:
+    """Return the answer of a model that has not read the prompt."""
+    match dataset.metric:
+        case "count_score":
+            return "1"
+        case "retrieval_score":
+            return "Paragraph 1"
+        case "retrieval_zh_score":
+            return "段落1"
+    return "的" if "chinese" in dataset.traits else "the"
 
 
 def _task(dataset: Dataset, extended: bool = False) -> Task:
@@ -217,17 +223,12 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
     has_classes = dataset.metric == "classification_score"
     # The official code (pred.py) ends SAMSum's answers at a newline, as a stop sequence does.
     variant = Variant(stop=("\n",)) if dataset.name == "samsum" else Variant()
-    kind: AnswerKind = (
-        "summary"
-        if dataset.metric == "rouge_score" and "few_shot" not in dataset.traits
-        else "span"
-    )
-    constants = {
-        "count_score": "1",
-        "retrieval_score": "Paragraph 1",
-        "retrieval_zh_score": "段落1",
-    }
-    constant = constants.get(dataset.metric, "的" if "chinese" in dataset.traits else "the")
+    baseline: Baseline
+    if "code" in dataset.traits:
+        baseline = Baseline(repeat_line, "return")
+    else:
+        is_summary = dataset.metric == "rouge_score" and "few_shot" not in dataset.traits
+        baseline = Baseline("summary" if is_summary else "span", _find_constant(dataset))
     return Task(
         name=name,
         alias=dataset.name,
@@ -251,9 +252,7 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         cut="middle",
         trait="Chinese" if "chinese" in dataset.traits else "",
         record_shapes=SHAPES | {"all_classes": TEXTS} if has_classes else SHAPES,
-        baseline=Baseline(repeat_line, "return")
-        if "code" in dataset.traits
-        else Baseline(kind, constant),
+        baseline=baseline,
     )
 
 

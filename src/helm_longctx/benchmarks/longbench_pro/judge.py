@@ -44,7 +44,7 @@ class SimilarityAnnotator(ModelAnnotator):
             require("similarity", f"judge={judge!r}")
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """Return the similarity and the model's name; empty if there is no model or nothing to measure."""
+        """Return the similarity and the model's name, or nothing without a model or a summary."""
         is_summary = LONGBENCH_PRO.task(request_state.instance.sub_split or "").has_judge
         return super().annotate(request_state) if is_summary else {}
 

@@ -81,19 +81,19 @@ def read_lines(output: str) -> list[str]:
 def ndcg(answers: Sequence[str], lines: Sequence[str]) -> float:
     """Return the NDCG of the first lines, as many as there are answers, as pytrec_eval computes it.
 
-    A line or an answer that stands several times has its last place.
+    A line or an answer that stands several times has its last rank.
     """
-    gains = {answer: len(answers) - place for place, answer in enumerate(answers)}
-    places = {line: place for place, line in enumerate(lines)}
-    ranking = [gains.get(line, 0) for line in sorted(places, key=places.__getitem__)]
+    gains = {answer: len(answers) - rank for rank, answer in enumerate(answers)}
+    ranks = {line: rank for rank, line in enumerate(lines)}
+    ranking = [gains.get(line, 0) for line in sorted(ranks, key=ranks.__getitem__)]
     ideal = sorted(gains.values(), reverse=True)
     return _discount(ranking[: len(answers)]) / _discount(ideal)
 
 
 def _discount(gains: Sequence[int]) -> float:
     total = 0.0
-    for place, gain in enumerate(gains):
-        total += gain / log2(place + 2)
+    for rank, gain in enumerate(gains):
+        total += gain / log2(rank + 2)
     return total
 
 
@@ -101,10 +101,10 @@ def pairwise_accuracy(answers: Sequence[str], lines: Sequence[str]) -> float:
     """Return the share of the pairs of lines that are pairs of answers in their order."""
     if len(answers) < 2 or len(lines) < 2:
         return 0.0
-    places = {line: place for place, line in enumerate(lines)}
-    right = sum(
-        a in places and b in places and places[a] < places[b] for a, b in combinations(answers, 2)
-    )
+    ranks = {line: rank for rank, line in enumerate(lines)}
+    right = 0
+    for first, second in combinations(answers, 2):
+        right += first in ranks and second in ranks and ranks[first] < ranks[second]
     return right / (len(lines) * (len(lines) - 1) // 2)
 
 
@@ -118,7 +118,7 @@ def best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> floa
 
 
 def score_lines(record: Record, metric: str) -> Scores:
-    """Return the score of an answer in lines; empty if the record has no reference."""
+    """Return the score of an answer in lines, if the record has a reference."""
     output = record["prediction"].strip()
     answers = list(map(normalize, record["references"]))
     if not answers:
@@ -239,21 +239,24 @@ def answer_lines(messages: Sequence[Message]) -> str | None:
     marker = next((marker for marker in MARKERS if marker in question), None)
     if not context or marker is None:
         return None
-    if options := dict(_OPTION.findall(question)):
+    options = dict(_OPTION.findall(question))
+    if options:
         words = set(_find_words(context))
-        found = {letter: _find_words(option) for letter, option in options.items()}
-        shares = {
-            letter: sum(word in words for word in each) / max(len(each), 1)
-            for letter, each in found.items()
-        }
+        shares = {}
+        for letter, option in options.items():
+            words_of_option = _find_words(option)
+            shared = sum(word in words for word in words_of_option)
+            shares[letter] = shared / max(len(words_of_option), 1)
         return f"{marker}\n{max(shares, key=lambda letter: shares[letter])}"
     asked = set(_find_words(question.partition(marker)[0]))
     # A dictionary has each line once.
     lines = dict.fromkeys(line.strip() for line in context.split("\n") if line.strip())
     count = max(3, question.rpartition(marker)[2].strip().count("\n") + 1)
-    best = sorted(lines, key=lambda line: len(asked.intersection(_find_words(line))), reverse=True)[
-        :count
-    ]
+
+    def count_shared(line: str) -> int:
+        return len(asked.intersection(_find_words(line)))
+
+    best = sorted(lines, key=count_shared, reverse=True)[:count]
     return "\n".join([marker, *best])
 
 
@@ -264,7 +267,7 @@ def _find_words(text: str) -> list[str]:
 EMBEDDING_MODEL = "Qwen/Qwen3-Embedding-8B@1d8ad4ca9b3dd8059ad90a75d4983776a23d44af"
 """The official model for the similarity of summaries. The official code pins no commit."""
 EMBEDDING_BYTES = 36 * 1024**3
-"""Free GPU memory in bytes that it needs with 32-bit weights, which the official code uses, and room for its inputs."""
+"""Free GPU memory in bytes that it needs with 32-bit weights, as in the official code, and room for its inputs."""
 
 PER_LENGTH = 10
 """Questions of a task at a length: five in each language."""

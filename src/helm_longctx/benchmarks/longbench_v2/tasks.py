@@ -51,7 +51,7 @@ PATH = f"{SOURCE.folder}/train.jsonl"
 LETTERS = ("A", "B", "C", "D")
 ANSWER_TOKENS = 128
 REASONING = "$COT$"
-"""The place of the first answer in the second request."""
+"""What stands for the first answer in the second request."""
 COLUMNS: Types = {
     **dict.fromkeys(("_id", "difficulty", "length", "question", "answer", "context"), str),
     **{f"choice_{letter}": str for letter in LETTERS},
@@ -79,8 +79,8 @@ def load(
         fields = {name: text.strip() for name, text in texts.items()}
         # Texts can contain placeholders, such as the formula `$Q$` in a paper. The official code replaces one after the
         # other in the whole prompt, so also in texts that it has inserted before.
-        for place, name in enumerate(fields):
-            for later in [*fields][place + 1 :]:
+        for index, name in enumerate(fields):
+            for later in [*fields][index + 1 :]:
                 fields[name] = fields[name].replace(_PLACEHOLDERS[later], texts[later].strip())
         about = {"difficulty": row["difficulty"], "length": row["length"]}
         second = make_follow_up(follow_up, fields) if follow_up else None
@@ -91,7 +91,7 @@ def load(
 
 
 def make_follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
-    """Return the second request of a question: the template with the first answer in the place of its reasoning."""
+    """Return the second request of a question: the template with the first answer instead of its reasoning."""
     # The official code replaces this placeholder last, so also in a question or a choice that contains it.
     prompt = template.format(**fields, reasoning=REASONING)
     return FollowUp(prompt.split(REASONING), ANSWER_TOKENS)
@@ -107,9 +107,13 @@ _PATTERNS = tuple(
 
 
 def find_letter(answer: str) -> str | None:
-    """Return the letter of the first sentence in the required form, with or else without brackets; None if none."""
+    """Return the letter of the first sentence in the required form, with or else without brackets, or None."""
     text = answer.replace("*", "")
-    return next((match[1] for pattern in _PATTERNS if (match := pattern.search(text))), None)
+    for pattern in _PATTERNS:
+        match = pattern.search(text)
+        if match:
+            return match[1]
+    return None
 
 
 def score(record: Record) -> Scores:

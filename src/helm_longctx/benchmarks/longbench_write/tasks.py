@@ -47,7 +47,7 @@ TOKENS_OF_A_WORD = 1.5
 
 
 _pinned_file = partial(
-    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/evaluation", place="longbench_write"
+    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/evaluation", target="longbench_write"
 )
 FILES = {
     "requests": _pinned_file(
@@ -94,9 +94,9 @@ _DIMENSIONS = (
 GRADES = {f"judge_{name.lower().replace(' ', '_')}": name for name in _DIMENSIONS}
 """The metric of each dimension, and its name in the judge's reply."""
 CLASSES = {"0_500": 500, "500_2k": 2000, "2k_4k": 4000, "4k_20k": math.inf}
-"""The paper's classes of required length, and the upper limit of each, which is not in the class."""
+"""The paper's classes of required length, and the upper limit of each. The limit is not in the class."""
 HEADLINE = ("length_score", "judge_score")
-BY_CLASS = tuple(f"{name}_{each}" for name in HEADLINE for each in CLASSES)
+BY_CLASS = tuple(f"{name}_{length}" for name in HEADLINE for length in CLASSES)
 
 _CHINESE_CHARACTER = re.compile(r"[\u4e00-\u9fff]")
 _ENGLISH_WORD = re.compile(r"\b[a-zA-Z]+\b")
@@ -128,19 +128,19 @@ def score_length(required: int, written: int) -> float:
 
 
 def read_grades(reply: Any) -> Scores:
-    """Return the grades of the six dimensions, 1 to 5 as 0 to 1, and their mean; empty if one cannot be read.
+    """Return the grades of the six dimensions, 1 to 5 as 0 to 1, and their mean. There are none if one cannot be read.
 
-    A grade outside 1 to 5, which the rubric does not allow, is not a grade. The official code does not look at this.
+    A grade outside 1 to 5 is not a grade, because the rubric does not allow it. The official code does not look at this.
     """
     if not isinstance(reply, str):
         return {}
     try:
         text = find_fenced(reply) if "```json" in reply else reply
-        found = json.loads(text.replace("\n", ""))
-        grades = {metric: (float(found[name]) - 1) / 4 for metric, name in GRADES.items()}
+        content = json.loads(text.replace("\n", ""))
+        grades = {metric: (float(content[name]) - 1) / 4 for metric, name in GRADES.items()}
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return {}
-    # This also leaves out NaN, which `float` and Python's JSON parser accept.
+    # This also leaves out NaN: `float` and Python's JSON parser accept it.
     is_allowed = all(0 <= grade <= 1 for grade in grades.values())
     return {**grades, "judge_score": fmean(grades.values())} if is_allowed else {}
 
@@ -193,7 +193,7 @@ _REQUIRED = re.compile(r"(?<!\d)(\d{2,5})\s*-?(?:words?\b|字)")
 
 
 def repeat_request(messages: Sequence[Message]) -> str | None:
-    """Repeat a short request until it has the number of words that it names; None if it names none."""
+    """Repeat a short request until it has the number of words that it names, or return None if it names none."""
     request = messages[-1]["content"]
     # Requests have no fixed words. The limit on their length tells them from the prompts of other benchmarks.
     required = _REQUIRED.findall(request) if len(request) <= 1000 else []

@@ -75,21 +75,24 @@ def load(task: Task, settings: Settings, root: DataRoot, boxed: bool) -> Iterato
 
 
 def find_letter(answer: str) -> str | None:
-    """Return the letter after `Final Answer:`, or else the one at the end; None if there is none."""
+    """Return the letter after `Final Answer:`, or else the one at the end, or None if there is none."""
     match = _FINAL.search(answer) or _LAST.search(answer.strip())
     return match[1].upper() if match else None
 
 
 def find_boxed_letter(answer: str) -> str | None:
-    r"""Return the letter from A to D in the last `\boxed{…}`, alone or before a text; None if there is none."""
+    r"""Return the letter from A to D in the last `\boxed{…}`, alone or before a text, or None if there is none."""
     _, box, rest = answer.strip().rpartition("\\boxed{")
     depth = 1
-    for place, character in enumerate(rest if box else ""):
+    for end, character in enumerate(rest if box else ""):
         depth += (character == "{") - (character == "}")
         if not depth:
-            inner = _unwrap(rest[:place])
-            match = next((match for pattern in _BOXED if (match := pattern.match(inner))), None)
-            return match[1] if match and match[1] in "ABCD" else None
+            inner = _unwrap(rest[:end])
+            for pattern in _BOXED:
+                match = pattern.match(inner)
+                if match:
+                    return match[1] if match[1] in "ABCD" else None
+            return None
     return None
 
 
@@ -127,7 +130,7 @@ def _find(record: Record, boxed: bool) -> str | None:
 
 
 def answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:
-    """Answer with the choice whose long words are most in the repository; None if the prompt is not LongCodeQA's."""
+    """Answer with the choice whose long words are most in the repository, or None if the prompt is not LongCodeQA's."""
     prompt = messages[-1]["content"]
     choices = next(_CHOICES.finditer(prompt, max(prompt.rfind("Question:\n"), 0)), None)
     is_own = (

@@ -51,7 +51,7 @@ COLUMNS: Types = {"prefix": str, "type": str, "number": int, **dict.fromkeys(CHE
 
 
 _pinned_file = partial(
-    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/Dataset", place="longgenbench"
+    PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/Dataset", target="longgenbench"
 )
 FILES = {
     16384: _pinned_file(
@@ -133,12 +133,14 @@ def find_entries(blocks: list[str], name: str) -> dict[int, str]:
 def judge_prompts(record: Record) -> dict[str, str]:
     """Return the judge's prompt for each check of an entry that the text has, by kind and number of the entry."""
     entries = find_entries(split_text(record), record["type"])
-    return {
-        f"{kind} {int(number)}": JUDGE_PROMPT.format(entry=entries[int(number)], event=event)
-        for kind, checks in zip(KINDS, CHECKS, strict=True)
-        for number, event in record[checks].items()
-        if int(number) in entries
-    }
+    prompts = {}
+    for kind, checks in zip(KINDS, CHECKS, strict=True):
+        for number, event in record[checks].items():
+            entry = entries.get(int(number))
+            if entry is not None:
+                prompt = JUDGE_PROMPT.format(entry=entry, event=event)
+                prompts[f"{kind} {int(number)}"] = prompt
+    return prompts
 
 
 def is_yes(reply: Any) -> bool:
@@ -147,7 +149,7 @@ def is_yes(reply: Any) -> bool:
 
 
 def score(record: Record) -> Scores:
-    """Return how complete the text is, and how many checks the judge confirms; empty without the row's columns."""
+    """Return how complete the text is, and how many checks the judge confirms, if the row has its columns."""
     if any(record.get(name) is None for name in COLUMNS):
         return {}
     blocks = split_text(record)
@@ -166,11 +168,11 @@ def score(record: Record) -> Scores:
 
 
 def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
-    """Score the replies of one judge by part; empty if one is missing. A text without entries to ask about scores 0."""
-    found = [replies.get(part) for part in asked] if isinstance(replies, dict) else [None]
-    if not all(isinstance(reply, str) and reply for reply in found):
+    """Score the replies of one judge by part. None may be missing. A text without entries to ask about scores 0."""
+    given = [replies.get(part) for part in asked] if isinstance(replies, dict) else [None]
+    if not all(isinstance(reply, str) and reply for reply in given):
         return {}
-    met = {part: is_yes(reply) for part, reply in zip(asked, found, strict=True)}
+    met = {part: is_yes(reply) for part, reply in zip(asked, given, strict=True)}
     scores = {"judge_stic_2": sum(met.values()) / checks}
     for metric, kind in (("judge_stic_1", ""), *zip(BY_KIND, KINDS, strict=True)):
         if of_kind := [value for part, value in met.items() if part.startswith(kind)]:
@@ -181,9 +183,8 @@ def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
 def write_entries(record: Record, tokens: int) -> str:
     """Return a text with all entries."""
     words = "word " * (tokens // record["number"])
-    return "".join(
-        f"{SEPARATOR} {record['type']} {n}: {words}" for n in range(1, record["number"] + 1)
-    )
+    numbers = range(1, record["number"] + 1)
+    return "".join(f"{SEPARATOR} {record['type']} {number}: {words}" for number in numbers)
 
 
 JUDGEMENT = Judgement(

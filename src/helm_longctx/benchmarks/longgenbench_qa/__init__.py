@@ -1,3 +1,3 @@
-"""LongGenBench, questions: many questions of GSM8K or MMLU, which are asked together and answered in one long text."""
+"""LongGenBench, questions: many questions of GSM8K or MMLU, asked together and answered in one long text."""
 
 from helm_longctx.benchmarks.longgenbench_qa.tasks import LONGGENBENCH_QA as BENCHMARK

@@ -57,7 +57,7 @@ QUESTIONS = WebFile(
     f"{FOLDER}/gsm8k_test.jsonl",
     blob="e4c2ff4942b9a78bd74f04141224c11e28d12dc9",
 )
-"""The test set in the authors' repository, which the hub's data set `gsm8k` was made from."""
+"""The test set in the authors' repository. The hub's data set `gsm8k` was made from it."""
 
 
 def _script(name: str, blob: str) -> WebFile:
@@ -81,9 +81,9 @@ def load_gsm8k(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
         if not batch:
             return
         # The examples have the numbers 1 to 8.
-        asked = "".join(
-            f"Question_{place}:\n{row['question']}\n" for place, row in enumerate(batch, 9)
-        )
+        asked = ""
+        for index, row in enumerate(batch, 9):
+            asked += f"Question_{index}:\n{row['question']}\n"
         user = f"Examples: \n{examples}\n\nFollowing Question: \n{asked}\n"
         yield _example(f"gsm8k-{number}", system, user, [row["answer"] for row in batch])
 
@@ -96,14 +96,13 @@ def load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
         questions, answers = _read_subject(
             root / PROMPTS.path / f"MMLU/data/test/{subject}_test.csv"
         )
-        asked = "".join(f"Question_{place}:\n{text}\n\n" for place, text in enumerate(questions, 6))
+        asked = "".join(f"Question_{index}:\n{text}\n\n" for index, text in enumerate(questions, 6))
         # First all questions of the worked examples, and then all answers (`batched_prompt`).
         pairs = [part.split("\nA: ") for part in examples[subject].split("\n\nQ: ")[1:]]
-        solved = [
-            f"{kind}_{number}:\n{pair[place]}\n\n"
-            for place, kind in enumerate(("Question", "Answer"))
-            for number, pair in enumerate(pairs, 1)
-        ]
+        solved = []
+        for half, kind in enumerate(("Question", "Answer")):
+            for number, pair in enumerate(pairs, 1):
+                solved.append(f"{kind}_{number}:\n{pair[half]}\n\n")
         user = f"Examples: \n{''.join(solved)}Following Question: \n{asked}"
         # `format_subject` puts a space before each word.
         title = "".join(f" {word}" for word in subject.split("_"))
@@ -119,11 +118,8 @@ def _read_system(script: Path) -> str:
     """Return the system message in an official script: the only text that begins as it does."""
     try:
         nodes = ast.walk(ast.parse(script.read_text(encoding="utf-8")))
-        (text,) = {
-            n.value
-            for n in nodes
-            if isinstance(n, ast.Constant) and str(n.value).startswith(_SYSTEM)
-        }
+        constants = {node.value for node in nodes if isinstance(node, ast.Constant)}
+        (text,) = [value for value in constants if str(value).startswith(_SYSTEM)]
     except (SyntaxError, ValueError) as error:
         raise InputError(f"{script} has no system message; fetch the file again") from error
     return str(text)
@@ -133,25 +129,20 @@ def _read_subject(path: Path) -> tuple[list[str], list[str]]:
     """Return the first questions of a subject and their answers (`format_batch_example`).
 
     pandas reads the file as in the official code: a column of numbers is printed as pandas prints them, and an empty
-    cell or the word None as nan. A question with an empty line becomes several, which moves the answers.
+    cell or the word None as nan. A question with an empty line becomes several, and the answers move.
     """
     import pandas
 
     table: Any = pandas.read_csv(path, header=None)
-    text = "".join(
-        table.iloc[row, 0]
-        + "\n"
-        + "".join(
-            f"({'ABCD'[option]}) {table.iloc[row, option + 1]}"
-            for option in range(table.shape[1] - 2)
-        )
-        + "\n\n"
-        for row in range(len(table))
-    )
+    text = ""
+    for row in range(len(table)):
+        options = ""
+        for option in range(table.shape[1] - 2):
+            options += f"({'ABCD'[option]}) {table.iloc[row, option + 1]}"
+        text += table.iloc[row, 0] + f"\n{options}\n\n"
     questions = f"{text}\n\n".split("\n\n")
-    return questions[:MMLU_TOGETHER], [
-        str(answer) for answer in table.iloc[:MMLU_TOGETHER, table.shape[1] - 1]
-    ]
+    answers = table.iloc[:MMLU_TOGETHER, table.shape[1] - 1]
+    return questions[:MMLU_TOGETHER], [str(answer) for answer in answers]
 
 
 _ANSWER = re.compile(r"(?<=:\n)(.*?)(?=\n\n|$)", re.DOTALL)
@@ -184,15 +175,9 @@ def score_mmlu(record: Record) -> Scores:
     answers = find_answers(record["prediction"])
     golds = record["references"]
     # The letter in `A_model` counts if the answer has none.
-    _, right = _read_file(
-        answers,
-        golds,
-        lambda answer, gold: bool(_LETTER.findall(answer)[-1] == _LETTER.findall(gold)[-1]),
-    )
-    mended = [
-        _OWN_LETTER.findall(answer)[-1:] == [gold]
-        for answer, gold in zip(answers, golds, strict=False)
-    ]
+    _, right = _read_file(answers, golds, _has_same_letter)
+    pairs = zip(answers, golds, strict=False)
+    mended = [_OWN_LETTER.findall(answer)[-1:] == [gold] for answer, gold in pairs]
     return {
         "accuracy": right / len(golds),
         "answered": min(len(answers) / len(golds), 1.0),
@@ -205,18 +190,21 @@ def find_answers(text: str) -> list[str]:
     return [match.strip() for match in _ANSWER.findall("\n".join(text.split("Answer_")))]
 
 
+def _has_same_letter(answer: str, gold: str) -> bool:
+    return bool(_LETTER.findall(answer)[-1] == _LETTER.findall(gold)[-1])
+
+
 def _read_file(
     answers: Sequence[str], golds: Sequence[str], compare: Callable[[str, str], bool]
 ) -> tuple[int, int]:
     """Write the answers as the official file has them, read it, and return the numbers of questions and right answers.
 
-    A line of an answer can look like the start of a part. The file's questions, which have no such line, are left out.
+    A line of an answer can look like the start of a part. The file's questions have no such line. They are left out.
     """
     pairs = zip(answers, golds, strict=False)
-    text = "".join(
-        f"Question: \nA_model:Q_{n}\n{answer}\nA_gold:\n{gold}\n\n"
-        for n, (answer, gold) in enumerate(pairs)
-    )
+    text = ""
+    for n, (answer, gold) in enumerate(pairs):
+        text += f"Question: \nA_model:Q_{n}\n{answer}\nA_gold:\n{gold}\n\n"
     parts: dict[str, str | None] = {"A_model:": None, "A_gold:": None}
     asked = right = 0
     mode = ""

@@ -1,3 +1,3 @@
-"""LongHealth: multiple-choice questions on the documents of fictional patients, which can lack the answer."""
+"""LongHealth: multiple-choice questions on the documents of fictional patients. They can lack the answer."""
 
 from helm_longctx.benchmarks.longhealth.tasks import LONGHEALTH as BENCHMARK

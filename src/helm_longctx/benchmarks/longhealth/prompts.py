@@ -1,7 +1,7 @@
 """LongHealth's prompts, byte for byte.
 
 Source: TIO-IKIM/CLUE at 2de4314, eval/eval_LongHealth.py (MIT License, Copyright (c) 2024 Amin Dada, Marie Bauer, Amanda
-Butler Contreras, Osman Alperen Koraş, Constantin Marc Seibold, Kaleb E Smith, Jens Kleesiek), which has them from
+Butler Contreras, Osman Alperen Koraş, Constantin Marc Seibold, Kaleb E Smith, Jens Kleesiek). It has them from
 kbressem/LongHealth (Apache License 2.0).
 """
 

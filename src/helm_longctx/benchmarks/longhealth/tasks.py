@@ -35,7 +35,7 @@ SOURCE = WebFile(
 """The released file. Its content has the same id as the copy in MedARC-AI/med-lm-envs."""
 
 MOST_TOKENS = 16_000
-"""Limit on the tokens of system message, documents, question, options and template, which are tokenized separately."""
+"""Limit on the tokens of system message, documents, question, options and template. These are tokenized separately."""
 PROMPTS = 5
 PAIRS = 5
 """Numbers for each question: prompts in the first task, and pairs, without and with the answer, in the others."""
@@ -66,18 +66,16 @@ def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> It
     for patient in patients:
         for number, asked in enumerate(patients[patient]["questions"]):
             question = {**asked, "answer_f": prompts.UNKNOWN} if setting != "own" else asked
-            options = "\n".join(
-                f"{letter.upper()}: {question[f'answer_{letter}']}" for letter in letters
-            )
-            select = partial(selection.select, selection.room(question["question"], options))
-            drawn = [
-                draw
-                for draw in draws(patients, patient, question, select, rng)
-                if draw.setting == setting
-            ]
-            for repeat, draw in enumerate(drawn):
+            options = []
+            for letter in letters:
+                options.append(f"{letter.upper()}: {question[f'answer_{letter}']}")
+            shown = "\n".join(options)
+            select = partial(selection.select, selection.room(question["question"], shown))
+            drawn = draws(patients, patient, question, select, rng)
+            of_setting = [draw for draw in drawn if draw.setting == setting]
+            for repeat, draw in enumerate(of_setting):
                 context = prompts.SEPARATOR.join(draw.documents)
-                fields = {"question": question["question"], "options": options, "context": context}
+                fields = {"question": question["question"], "options": shown, "context": context}
                 references = ["F"] if setting == "unanswerable" else find_letters(question)
                 yield Example(
                     f"{patient}-{number}-{repeat}", fields, references, "official", group=patient
@@ -108,18 +106,17 @@ def _draw_pairs(
     select: Select,
     rng: random.Random,
 ) -> Iterator[Draw]:
-    others = [
-        text for name in patients if name != patient for text in patients[name]["texts"].values()
-    ]
+    others: list[str] = []
+    for name in patients:
+        if name != patient:
+            others += patients[name]["texts"].values()
     for _ in range(PAIRS):
         # The prompts of both tasks come from one sequence of random numbers, so each task draws both.
         distractors = rng.sample(others, min(DISTRACTORS, len(others)))
         yield Draw("unanswerable", _shuffle(select([], distractors), rng))
         distractors = rng.sample(others, min(DISTRACTORS, len(others)))
-        yield Draw(
-            "mixed",
-            _shuffle(select(_answer_texts(patients[patient]["texts"], question), distractors), rng),
-        )
+        answers = _answer_texts(patients[patient]["texts"], question)
+        yield Draw("mixed", _shuffle(select(answers, distractors), rng))
 
 
 def _answer_texts(texts: Mapping[str, str], question: Mapping[str, Any]) -> list[str]:
@@ -140,9 +137,8 @@ class Selection:
         # As in the official code, the template is counted with its placeholders, and another separator is counted
         # than the prompts have.
         self._separator = len(codec.encode(prompts.COUNTED_SEPARATOR))
-        self._room = MOST_TOKENS - sum(
-            len(codec.encode(text)) for text in (prompts.SYSTEM, prompts.TEMPLATE)
-        )
+        fixed = (prompts.SYSTEM, prompts.TEMPLATE)
+        self._room = MOST_TOKENS - sum(len(codec.encode(text)) for text in fixed)
 
     def room(self, question: str, options: str) -> int:
         """Return how many tokens of documents fit into the prompt of a question."""
@@ -164,11 +160,12 @@ class Selection:
 
 
 def find_letters(question: Mapping[str, Any]) -> list[str]:
-    """Return a list with the letter of the first option that contains the right answer; an empty list if none does."""
-    names = [
-        name for name in question if name.startswith("answer") and not name.endswith("location")
-    ]
-    return [name[-1].upper() for name in names if question["correct"] in question[name]][:1]
+    """Return a list with the letter of the first option that contains the right answer, or an empty list if none does."""
+    for name in question:
+        is_option = name.startswith("answer") and not name.endswith("location")
+        if is_option and question["correct"] in question[name]:
+            return [name[-1].upper()]
+    return []
 
 
 TEMPLATE = Template(
@@ -193,13 +190,13 @@ def score(record: Record) -> Scores:
 
 
 def find_letter(output: str) -> str | None:
-    """Return the first letter in the required form, before a colon; None if there is none."""
+    """Return the first letter in the required form, before a colon, or None if there is none."""
     choice = _CHOICE.search(output)
     return choice[1] if choice else None
 
 
 def choose_option(messages: Sequence[Message]) -> str | None:
-    """Choose the option with the largest share of words from the documents; None if the prompt is not LongHealth's."""
+    """Choose the option with the largest share of words from the documents, or None if the prompt is not LongHealth's."""
     fields = TEMPLATE.parse(messages[-1]["content"])
     options = _OPTION.findall(fields["options"]) if fields else []
     if not fields or not options:

@@ -22,7 +22,7 @@ _FILE = re.compile(
     r"_useronly(?P<user_only>true|false)_\d{8}-\d{4}.*"
 )
 _LABEL = "autoeval_label"
-"""The column of the judge's label, which a file of answers lacks."""
+"""The column of the judge's label. A file of answers lacks it."""
 _JUDGED = ".eval-results-gpt-4o"
 """The end of the name of a file with the official judge's labels."""
 _NOTES = {"con": True, "direct": False}
@@ -48,20 +48,22 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
 def _parse_path(path: Path) -> tuple[str, str]:
     """Return the run entry and the model of an official path, `RETRIEVER/MODEL/READING/FILE`."""
     match = _FILE.fullmatch(path.name)
-    retriever, model, reading = ("", "", "", *path.resolve().parts)[-4:-1]
+    retriever, model, folder = ("", "", "", *path.resolve().parts)[-4:-1]
     name = None
     if match and retriever == "full-history-session" and int(match["sessions"]) >= _ALL_SESSIONS:
-        kind = (Form(match["form"] == "json", match["user_only"] == "true"), _NOTES.get(reading))
-        name = next(
-            (key for key, each in READINGS.items() if (each.form, each.notes) == kind), None
-        )
+        kind = (Form(match["form"] == "json", match["user_only"] == "true"), _NOTES.get(folder))
+        for key, reading in READINGS.items():
+            if (reading.form, reading.notes) == kind:
+                name = key
+                break
     if match is None or name is None:
         raise InputError(
             f"{path}: no run entry has the options in this path, which must be full-history-session/MODEL/READING/FILE"
             f" of the official script with top{_ALL_SESSIONS}; name the entry with --entry longmemeval:task=s"
         )
     task = next(task for task, file in FILES.items() if file == match["file"])
-    return f"{'_'.join(filter(None, ('longmemeval', name)))}:task={task}", model
+    entry = f"longmemeval_{name}" if name else "longmemeval"
+    return f"{entry}:task={task}", model
 
 
 def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Output:
@@ -73,16 +75,14 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
     if is_judged:
         label = row.get(_LABEL)
         judge = JUDGE.rpartition("/")[2]
-        if (
-            not isinstance(label, dict)
-            or label.get("model") != judge
-            or not isinstance(label.get("label"), bool)
-        ):
+        about = label if isinstance(label, dict) else {}
+        is_right = about.get("label")
+        if about.get("model") != judge or not isinstance(is_right, bool):
             raise InputError(
                 f"{row}: '{_LABEL}' must be an object with the model {judge} and a label, true or false"
             )
-        # A yes or no takes the place of the judge's reply.
-        reply = "yes" if label["label"] else "no"
+        # A yes or no stands for the judge's reply.
+        reply = "yes" if is_right else "no"
         notes = {"jury": make_jury(JUDGE, reply, {ANSWER: tasks.read_label(reply)})}
     return Output(
         id=name,

@@ -1,4 +1,4 @@
-"""LongMemEval's prompts, byte for byte, with names for the places of their fields.
+"""LongMemEval's prompts, byte for byte, with names for their fields.
 
 Source: xiaowu0162/LongMemEval at 9e0b455, src/generation/run_generation.py (`prepare_prompt`) and
 src/evaluation/evaluate_qa.py (`get_anscheck_prompt`). Licence: MIT, Copyright (c) 2024 Di Wu.

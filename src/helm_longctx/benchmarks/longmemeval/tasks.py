@@ -94,7 +94,10 @@ def load(
         sessions = _sort_sessions(row)
         texts = [*write_sessions(sessions, form)]
         starts = accumulate(map(len, texts[:-1]), initial=0)
-        # Only a single session with evidence has a place.
+        marks = []
+        for start, (_, date, _) in zip(starts, sessions, strict=True):
+            marks.append((start, {"date": date}))
+        # Only a single session with evidence has a depth.
         ids = [session for session, _, _ in sessions]
         evidence = row["answer_session_ids"]
         is_known = len(evidence) == 1 and len(ids) > 1 and evidence[0] in ids
@@ -111,10 +114,7 @@ def load(
             depth=depth,
             record=make_record(row),
             group=name_cluster(row),
-            marks=[
-                (start, {"date": date})
-                for start, (_, date, _) in zip(starts, sessions, strict=True)
-            ],
+            marks=marks,
         )
 
 
@@ -137,7 +137,7 @@ _Session = tuple[Any, str, Sequence[Turn]]
 
 
 def _sort_sessions(row: FileRow) -> list[_Session]:
-    """Return the sessions in the order of their dates, which are compared as texts."""
+    """Return the sessions in the order of their dates, compared as texts."""
     names = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
     ids, dates, sessions = (row[name] for name in names)
     if not len(ids) == len(dates) == len(sessions) > 0:
@@ -167,9 +167,10 @@ def write_sessions(sessions: Sequence[_Session], form: Form) -> Iterator[str]:
         text = "".join(f"\n\n{turn['role']}: {turn['content'].strip()}" for turn in kept)
         if form.json:
             # The column `has_answer` would tell the answer.
-            text = "\n" + json.dumps(
-                [{k: value for k, value in turn.items() if k != "has_answer"} for turn in kept]
-            )
+            shown = []
+            for turn in kept:
+                shown.append({name: value for name, value in turn.items() if name != "has_answer"})
+            text = "\n" + json.dumps(shown)
         yield f"\n### Session {number}:\nSession Date: {date}\nSession Content:\n{text}\n"
 
 
@@ -183,11 +184,9 @@ def judge_prompt(record: Record) -> str:
     """Make the judge's prompt on an answer, without the white space around the answer."""
     if record.get("question_type") not in KINDS:
         raise InputError(f"the record has no question_type of {', '.join(KINDS)}")
-    template = (
-        prompts.JUDGE_ABSTENTION
-        if record.get("abstention")
-        else prompts.JUDGE[record["question_type"]]
-    )
+    template = prompts.JUDGE[record["question_type"]]
+    if record.get("abstention"):
+        template = prompts.JUDGE_ABSTENTION
     response = record["prediction"].strip()
     return template.format(
         question=record["question"], answer=record["references"][0], response=response
@@ -195,10 +194,10 @@ def judge_prompt(record: Record) -> str:
 
 
 def read_label(reply: Any) -> Scores:
-    """Return 1 if a reply contains "yes" and 0 for any other text; empty if there is no text."""
-    return (
-        {"judge_score": float("yes" in reply.lower())} if isinstance(reply, str) and reply else {}
-    )
+    """Return 1 if a reply contains "yes" and 0 for any other text. A reply without text has no score."""
+    if not isinstance(reply, str) or not reply:
+        return {}
+    return {"judge_score": float("yes" in reply.lower())}
 
 
 def score(record: Record) -> Scores:

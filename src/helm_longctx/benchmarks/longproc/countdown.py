@@ -49,12 +49,17 @@ def demonstrate(numbers: Sequence[int], target: int) -> tuple[list[str], str]:
 @cache
 def demonstrations() -> str:
     """Return the solved examples that every prompt has."""
-    return "\n\n".join(
-        prompts.COUNTDOWN_EXAMPLE.format(
-            numbers=numbers, target=target, demonstration=demonstrate(numbers, target)[1]
+    examples = []
+    for numbers, target in prompts.COUNTDOWN_EXAMPLES:
+        _, demonstration = demonstrate(numbers, target)
+        examples.append(
+            prompts.COUNTDOWN_EXAMPLE.format(
+                numbers=numbers,
+                target=target,
+                demonstration=demonstration,
+            )
         )
-        for numbers, target in prompts.COUNTDOWN_EXAMPLES
-    )
+    return "\n\n".join(examples)
 
 
 @dataclass
@@ -65,7 +70,7 @@ class _Search:
     log: list[str] = field(default_factory=list)
 
     def run(self, numbers: list[int]) -> list[str] | None:
-        """Search from the given numbers. Returns the equations of the first solution; None if there is none."""
+        """Search from the given numbers. Returns the equations of the first solution, or None if there is none."""
         pairs = list(combinations(numbers, 2))
         self.log.append(
             prompts.COUNTDOWN_START.format(numbers=numbers, target=self.target, pairs=pairs)
@@ -91,7 +96,7 @@ class _Search:
     def _follow(
         self, equation: str, result: Number | None, left: list[int], depth: int
     ) -> list[str] | None:
-        """Continue the search with a result. Returns the equations that follow; None if the branch is dropped."""
+        """Continue the search with a result. Returns the equations that follow, or None if the branch is dropped."""
         # Negative results cannot occur, because the larger number comes first.
         if result is None or result % 1 or result >= LARGEST:
             decimal = (

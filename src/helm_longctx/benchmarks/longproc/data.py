@@ -46,7 +46,7 @@ class Problem:
     """A data point.
 
     Args:
-        number: its place among the problems of the level in the official order, from 0.
+        number: its index among the problems of the level in the official order, from 0.
         prompt: the text of the user turn.
         item: the official `item`: the template's fields, `reference_output`, and what the evaluator reads.
     """
@@ -71,8 +71,8 @@ class Files:
         levels: names of the levels that exist.
         file: the file's name, with `{level}` if each level has a file of its own.
         demonstrations: makes the text for `{demonstration}` in the template; gets the task's folder.
-        fields: names of the template's other fields; needed only with demonstrations.
-        wanted: whether a row belongs to a level, which is given in output tokens.
+        fields: names of the template's other fields, needed only with demonstrations.
+        wanted: whether a row belongs to a level in output tokens.
     """
 
     columns: Types
@@ -127,19 +127,21 @@ def _template(files: Files, folder: Path) -> str:
         ) from error
     if files.demonstrations is None:
         return str(template)
-    # The problem's own places stay as they are for the second filling (longproc_data.py:306).
-    places = {name: f"{{{name}}}" for name in files.fields}
-    return _fill(str(template), path, {"demonstration": files.demonstrations(folder), **places})
+    # The problem's own fields stay as they are for the second filling (longproc_data.py:306).
+    fields = {name: f"{{{name}}}" for name in files.fields}
+    return _fill(str(template), path, {"demonstration": files.demonstrations(folder), **fields})
 
 
 def _fill(template: str, path: Path, fields: Mapping[str, Any]) -> str:
     """Fill a downloaded template. Its fields must be plain names: others could reach attributes of the values."""
     try:
-        places = [place for _, *place in string.Formatter().parse(template) if place[0] is not None]
+        parsed = list(string.Formatter().parse(template))
     except ValueError as error:
         raise InputError(f"{path}: USER_PROMPT is not this task's template: {error}") from error
-    # `fill` would leave such a place as it is, and the prompt would differ from the official one without notice.
-    for name, spec, conversion in places:
+    # `fill` would leave such a field as it is, and the prompt would differ from the official one without notice.
+    for _, name, spec, conversion in parsed:
+        if name is None:
+            continue
         if name not in fields or spec or conversion:
             raise InputError(
                 f"{path}: USER_PROMPT is not this task's template: unknown field {shorten(name)}"
@@ -200,11 +202,15 @@ def _procedure(row: Row) -> str:
 
 
 def _travel_demonstrations(folder: Path) -> str:
-    rows = JsonArray(folder / _TRAVEL_EXAMPLES, _TRIP)
-    examples = [
-        {"problem": row["disambig_question_text"], "solution": _procedure(row)} for row in rows
-    ]
-    return "\n\n".join(prompts.TRAVEL_EXAMPLE.format(**example) for example in examples)
+    examples = []
+    for row in JsonArray(folder / _TRAVEL_EXAMPLES, _TRIP):
+        examples.append(
+            prompts.TRAVEL_EXAMPLE.format(
+                problem=row["disambig_question_text"],
+                solution=_procedure(row),
+            )
+        )
+    return "\n\n".join(examples)
 
 
 _TRIP: Types = {

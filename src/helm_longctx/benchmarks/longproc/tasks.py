@@ -3,8 +3,8 @@
 The evaluators give the official results for any output that the official code reads. Source: princeton-pli/LongProc at
 78e873a, longproc/longproc_data.py (`eval_*`), longproc/html_to_tsv_evaluator.py and longproc/tom_tracking_evaluator.py.
 
-A record has `prediction` and `item`, which is the official data point or the `item` in it. The evaluators read its
-`reference_output`; for countdown also `nums` and `target`, and for travel planning `ground_truth_cities` and
+A record has `prediction` and `item`: the official data point or the `item` in it. The evaluators read its
+`reference_output`. For countdown also `nums` and `target`, and for travel planning `ground_truth_cities` and
 `ground_truth_durations`. For code they read only `testcases`. The templates are in downloaded files, so the baseline
 models recognise a prompt's task by words in it.
 """
@@ -108,8 +108,8 @@ def passes(code: str, tests: Sequence[Sequence[Sequence[str]]]) -> bool:
 
 
 def compile_program(code: str) -> bytes | None:
-    """Return the executable; None if the code does not compile within the limits."""
-    # An answer can contain lone surrogates, which strict UTF-8 cannot encode. The compiler refuses them.
+    """Return the executable, or None if the code does not compile within the limits."""
+    # An answer can contain lone surrogates. Strict UTF-8 cannot encode them. The compiler refuses them.
     text = code.encode("utf-8", "surrogatepass")
     outcome = run(
         ["sh", "-c", _COMPILE], stdin=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES
@@ -140,9 +140,12 @@ def score_html_to_tsv(record: Record) -> Scores:
     fenced = re.search(r"```tsv([\s\S]*)```", output)
     # Without a closing fence the text after the opening counts, and without any fence the whole output
     # (longproc_data.py:82 to 85).
-    given = read_table(
-        fenced[1] if fenced else output.split("```tsv")[1] if "```tsv" in output else output
-    )
+    text = output
+    if fenced:
+        text = fenced[1]
+    elif "```tsv" in output:
+        text = output.split("```tsv")[1]
+    given = read_table(text)
     expected = read_table(find_item(record)["reference_output"])
     if not given or not expected or len(given[0]) != len(expected[0]):
         return dict.fromkeys(TABLE_METRICS, 0.0)
@@ -154,7 +157,7 @@ def score_html_to_tsv(record: Record) -> Scores:
 
 
 def read_table(text: str) -> list[tuple[str, ...]]:
-    """Return the normalized rows of tab-separated text without its header; an empty list if it is not a table.
+    """Return the normalized rows of tab-separated text without its header, or an empty list if it is not a table.
 
     If a row and the header have different numbers of cells, the cells of the row become `N/A`; the last row is left
     out instead.
@@ -163,7 +166,7 @@ def read_table(text: str) -> list[tuple[str, ...]]:
         header, *rows = csv.reader(text.strip().split("\n"), delimiter="\t")
     except csv.Error:
         return []
-    # Pandas, which the official code uses, fails for a column that exists twice when it normalizes the cells.
+    # The official code uses pandas. It fails for a column that exists twice when it normalizes the cells.
     if len(set(header)) < len(header):
         return []
     # Such a last row is often an end mark or a remark of the model (html_to_tsv_evaluator.py:39).
@@ -216,17 +219,13 @@ def read_beliefs(text: str) -> list[str]:
     """Return the normalized lines that begin with a hyphen. Indented lines are dropped, except the first."""
     # `strip` acts on the joined text, so only the first line loses its indentation (longproc_data.py:210,
     # tom_tracking_evaluator.py:30). The other indented lines then do not begin with a hyphen.
-    lines = (
-        "\n".join(line for line in text.splitlines() if line.strip().startswith("-"))
-        .strip()
-        .split("\n")
-    )
-    texts = (
-        line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE)
-        for line in lines
-        if line[:1] == "-"
-    )
-    beliefs = (" ".join(_BELIEF_WORDS.sub(" ", text).split()) for text in texts)
+    hyphenated = [line for line in text.splitlines() if line.strip().startswith("-")]
+    lines = "\n".join(hyphenated).strip().split("\n")
+    beliefs = []
+    for line in lines:
+        if line.startswith("-"):
+            words = line.removeprefix("-").lower().translate(_PUNCTUATION_AND_APOSTROPHE)
+            beliefs.append(" ".join(_BELIEF_WORDS.sub(" ", words).split()))
     return [belief for belief in beliefs if belief]
 
 
@@ -303,7 +302,7 @@ EVALUATORS: Mapping[str, Evaluator] = {
 
 
 def extract_tag(text: str, tag: str) -> str | None:
-    """Return the text between the first opening and the first closing tag; None if one of them is missing."""
+    """Return the text between the first opening and the first closing tag, or None if one of them is missing."""
     start = text.find(f"<{tag}>")
     end = text.find(f"</{tag}>")
     # As in the official code, a closing tag before the opening one gives an empty text (longproc_data.py:22).
@@ -367,7 +366,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     rows = list(data.problems(task.name, length_label(settings.level), root / data.FOLDER))
     for number in shuffle_order(len(rows), settings.seed)[: task.sample(settings)]:
         problem = rows[number]
-        # The evaluator does not read the rest of the item, which is in the prompt.
+        # The evaluator does not read the rest of the item. It is in the prompt.
         record = {"item": {name: problem.item[name] for name in EVALUATORS[task.name].item}}
         name = f"{task.name}-{problem.number}"
         messages = [{"role": "user", "content": problem.prompt}]
@@ -385,17 +384,14 @@ def _task(
 
     def is_item(value: Any) -> bool:
         item = find_item({"item": value})
-        return isinstance(item, dict) and all(
-            fits(item.get(field)) for field, fits in EVALUATORS[name].item.items()
-        )
+        if not isinstance(item, dict):
+            return False
+        return all(fits(item.get(field)) for field, fits in EVALUATORS[name].item.items())
 
     def sources(length: int | None) -> tuple[RepositoryFolder, ...]:
+        level = length_label(length) if length else ""
         # Not every task exists at every level.
-        return (
-            (data.source(name, level),)
-            if length and (level := length_label(length)) in levels
-            else ()
-        )
+        return (data.source(name, level),) if level in levels else ()
 
     about = (
         f"LongProc's data point, an object with {', '.join(EVALUATORS[name].item) or 'any fields'}"
@@ -438,7 +434,7 @@ _TASKS = (
     ),
     _task("travel_planning", "Travel Planning", _TRIP),
 )
-# This task is not in the mean, because it runs programs that the model writes, which each user has to allow.
+# This task is not in the mean, because it runs programs that the model writes. Each user has to allow that.
 _CODE = _task(
     "pseudo_to_code",
     "Pseudocode to Code",

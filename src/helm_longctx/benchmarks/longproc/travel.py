@@ -1,6 +1,6 @@
 """Travel planning: writes the search that prompts demonstrate and answers should follow, and checks a model's answer.
 
-Source: princeton-pli/LongProc at 78e873a, longproc/travel_planning_evaluator.py, which reads plans as NATURAL PLAN
+Source: princeton-pli/LongProc at 78e873a, longproc/travel_planning_evaluator.py. It reads plans as NATURAL PLAN
 does.
 """
 
@@ -135,26 +135,23 @@ class _Search:
             free: cities without fixed days that are not in the plan.
         """
         depth = len(plan) * 2
-        self._write(
-            depth, prompts.TRAVEL_DAY, day=day, cities=", ".join(stop.city for stop in plan)
-        )
+        visited = ", ".join(stop.city for stop in plan)
+        self._write(depth, prompts.TRAVEL_DAY, day=day, cities=visited)
         if len(plan) == self.trip.count:
             self._write(depth, prompts.TRAVEL_COMPLETE, count=self.trip.count)
             return plan
         self._write(depth, prompts.TRAVEL_CHECK_FIXED, day=day)
-        if fixed := next(
-            (city for city in self.trip.fixed_stays if city["start_day"] == day), None
-        ):
+        fixed = next((stay for stay in self.trip.fixed_stays if stay["start_day"] == day), None)
+        if fixed:
             self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
             stops = [Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])]
         else:
-            self._write(
-                depth, prompts.TRAVEL_IS_FREE, cities=", ".join(city["city"] for city in free)
-            )
-            stops = [
-                Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1)
-                for city in free
-            ]
+            possible = ", ".join(city["city"] for city in free)
+            self._write(depth, prompts.TRAVEL_IS_FREE, cities=possible)
+            stops = []
+            for city in free:
+                days = city["num_days"]
+                stops.append(Stop(city["city"], days, day, day + days - 1))
         for stop in stops:
             if self._is_feasible(stop, plan, depth + 1):
                 left = [city for city in free if city["city"] != stop.city]
@@ -251,9 +248,8 @@ def read_plan(text: str) -> list[tuple[str, int]]:
     cities = [flights[0][1], *(city for _, _, city in flights)]
     # A stay lasts from one flight to the next; both days count.
     turns = [1, *(int(day) for day, _, _ in flights), last_day]
-    return [
-        (city, end - start + 1) for city, (start, end) in zip(cities, pairwise(turns), strict=True)
-    ]
+    stays = zip(cities, pairwise(turns), strict=True)
+    return [(city, end - start + 1) for city, (start, end) in stays]
 
 
 def procedure_accuracy(output: str, expected: str) -> float:

@@ -1,6 +1,6 @@
-"""LooGLE's prompts by task, byte for byte except for the names of the places, and its judge's.
+"""LooGLE's prompts by task, byte for byte except for the names of the fields, and its judge's.
 
-Source: bigai-nlco/LooGLE at 6734382, config/task2prompt.json (where the places are `input` and `Q`) and
+Source: bigai-nlco/LooGLE at 6734382, config/task2prompt.json (where the fields are `input` and `Q`) and
 Evaluation/llm_score.py. Licence: MIT, Copyright (c) 2023 BIGAI Natural Language and Conversational AI Lab.
 """
 

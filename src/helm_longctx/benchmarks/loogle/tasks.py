@@ -43,7 +43,7 @@ from helm_longctx.tasks.task import (
 from helm_longctx.tasks.words import count_common, split_sentences
 
 JUDGE = "openai/gpt-4-0613"
-"""The official judge is `gpt-4` of 2023, which was this version or 0314."""
+"""The official judge is `gpt-4` of 2023: this version or 0314."""
 
 SIMILARITY = ("bleu1", "bleu4", "rouge1", "rouge2", "rougeL")
 MATCHES = ("exact_match", "partial_match", "exact_masks", "partial_masks", "masks")
@@ -67,27 +67,28 @@ def _bleu(output: str, reference: str, order: int) -> float:
 
     words, wanted = (text.replace("\n", " ").split() for text in (output, reference))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about orders without a match, which are common
-        return float(
-            sentence_bleu([wanted], words, weights=tuple(float(n == order) for n in range(1, 5)))
-        )
+        warnings.simplefilter("ignore")  # about orders without a match: they are common
+        weights = tuple(float(n == order) for n in range(1, 5))
+        return float(sentence_bleu([wanted], words, weights=weights))
 
 
 def _ngram_recall(output: str, reference: str, order: int) -> float:
-    given, wanted = (
-        list(chain.from_iterable(split_sentences(text))) for text in (output, reference)
-    )
-    found, gold = (
-        set(zip(*(words[start:] for start in range(order)), strict=False))
-        for words in (given, wanted)
-    )
-    return len(found & gold) / len(gold) if given and gold else 0.0
+    given = list(chain.from_iterable(split_sentences(output)))
+    wanted = list(chain.from_iterable(split_sentences(reference)))
+    if not given or not wanted:
+        return 0.0
+    gold = _list_ngrams(wanted, order)
+    return len(_list_ngrams(given, order) & gold) / len(gold) if gold else 0.0
+
+
+def _list_ngrams(words: list[str], order: int) -> set[tuple[str, ...]]:
+    return set(zip(*(words[start:] for start in range(order)), strict=False))
 
 
 def read_masks(output: str) -> dict[Any, Any] | None:
-    """Return the names by mask in an answer; None if it is no dictionary."""
+    """Return the names by mask in an answer, or None if it is no dictionary."""
     try:
-        # The official code evaluates the answer as Python code, which must not be done with a model's output.
+        # The official code evaluates the answer as Python code. That must not be done with a model's output.
         given = ast.literal_eval(output)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
@@ -100,7 +101,7 @@ def can_read_masks(record: Record) -> bool:
 
 
 def score_cloze(record: Record) -> Scores:
-    """Return how many masks an answer fills in, as a share and as numbers, whose sums make the official scores.
+    """Return how many masks an answer fills in, as a share and as numbers. Their sums make the official scores.
 
     There are no scores if the reference is no JSON object of names by mask.
     """
@@ -112,25 +113,24 @@ def score_cloze(record: Record) -> Scores:
         return {}
     answers = read_masks(record["prediction"]) or {}
     exact = sum(answers.get(mask) == name for mask, name in masks.items())
-    partly = sum(
-        bool(set(name.split()).intersection(answers[mask].split()))
-        for mask, name in masks.items()
-        if isinstance(answers.get(mask), str)
-    )
+    partly = 0
+    for mask, name in masks.items():
+        answer = answers.get(mask)
+        if isinstance(answer, str):
+            partly += bool(set(name.split()).intersection(answer.split()))
     scores = {
         "exact_masks": float(exact),
         "partial_masks": float(partly),
         "masks": float(len(masks)),
     }
-    return (
-        {**scores, "exact_match": exact / len(masks), "partial_match": partly / len(masks)}
-        if masks
-        else scores
-    )
+    if masks:
+        scores["exact_match"] = exact / len(masks)
+        scores["partial_match"] = partly / len(masks)
+    return scores
 
 
 def read_verdict(reply: Any, summary: bool = False) -> Scores:
-    """Return the verdict `True` or `False` as 1 or 0, or a summary's grade from 0 to 100; nothing if there is none."""
+    """Return the verdict `True` or `False` as 1 or 0, or a summary's grade from 0 to 100. Other replies have no score."""
     if not isinstance(reply, str):
         return {}
     if not summary:
@@ -180,7 +180,7 @@ SUMMARY_JUDGEMENT = Judgement(
 COMMIT = "b280201c5ab12cab9fd0d3a4de0c45830db8cd00"
 """The commit that the maintainers name for the rows with labels of the kinds of questions (bigai-nlco/LooGLE#15).
 
-The hub's loading script, which the official code calls, reads data.zip: `TASK.json`, with one text on each line and the
+The hub's loading script (the official code calls it) reads data.zip: `TASK.json`, with one text on each line and the
 columns `input`, `title`, `qa_pairs` and `output`.
 """
 COLUMNS: Types = {"input": str, "qa_pairs": (str, list), "output": str}
@@ -208,7 +208,7 @@ ROWS = {
 
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Yield a task's questions in the order of the texts, each with all of its text; for a summary no question."""
+    """Yield a task's questions in the order of the texts, each with all of its text. A summary has no question."""
     (path,) = task.paths(None)
     for number, row in enumerate(JsonLines(root / path, COLUMNS)):
         text = {"context": row["input"]}
@@ -219,17 +219,16 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         pairs: Any = row["qa_pairs"]
         try:
             pairs = ast.literal_eval(pairs) if isinstance(pairs, str) else pairs
-            for place, pair in enumerate(pairs):
+            for index, pair in enumerate(pairs):
                 answer: Any = pair["A"]
-                if not isinstance(pair["Q"], str) or not isinstance(
-                    answer, dict if task.name == CLOZE else str
-                ):
+                type_of_answer = dict if task.name == CLOZE else str
+                if not isinstance(pair["Q"], str) or not isinstance(answer, type_of_answer):
                     raise TypeError
-                reference = (
-                    json.dumps(answer, ensure_ascii=False) if isinstance(answer, dict) else answer
-                )
+                reference: Any = answer
+                if isinstance(answer, dict):
+                    reference = json.dumps(answer, ensure_ascii=False)
                 yield Example(
-                    f"{number}-{place}",
+                    f"{number}-{index}",
                     {**text, "question": pair["Q"]},
                     [reference],
                     "hub",

@@ -47,9 +47,9 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
         outputs.append(Output(name, row["pred"], row["answers"], record))
     # The official scripts name the folder after the model.
     model = path.resolve().parent.name
-    places = [f"{path}:{row.number}" for row in rows]
+    locations = [f"{path}:{row.number}" for row in rows]
     own = f"lv_eval:dataset={match['name']},length={match['length']}"
-    yield OutputRun(entry or own, model, outputs, places)
+    yield OutputRun(entry or own, model, outputs, locations)
 
 
 def _scores(path: Path) -> Iterator[OutputScore]:

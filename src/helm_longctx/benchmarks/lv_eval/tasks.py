@@ -78,7 +78,7 @@ STOP_WORDS_ZH = frozenset(_ZH.split())
 
 
 def field_text(record: Record, name: str) -> str:
-    """Return a text field of a record; empty if the record does not have it."""
+    """Return a text field of a record, or an empty text if the record does not have it."""
     text = record.get(name) or ""
     if not isinstance(text, str):
         raise InputError(f"{name} must be text or nothing, found {type(text).__name__}")
@@ -128,7 +128,7 @@ def score_rouge_zh(record: Record) -> Scores:
     """Compute ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
         return {ROUGE: 0.0}
-    # The words are joined by spaces, which the second cut returns as words of their own (metrics.py:68 to 71).
+    # The words are joined by spaces. The second cut returns these as words of their own (metrics.py:68 to 71).
     output, gold = (" ".join(cut(text)) for text in (record["prediction"], record["references"][0]))
     return {
         ROUGE: rouge_l(_remove_stop_words(output), _remove_stop_words(gold)),
@@ -138,9 +138,8 @@ def score_rouge_zh(record: Record) -> Scores:
 
 def _remove_stop_words(spaced: str) -> str:
     """Return the text's normalized words without stop words. As in the official code, the text is cut a second time."""
-    return " ".join(
-        word for word in map(normalize_chinese, cut(spaced)) if word not in STOP_WORDS_ZH
-    )
+    words = map(normalize_chinese, cut(spaced))
+    return " ".join(word for word in words if word not in STOP_WORDS_ZH)
 
 
 CONFUSED = "confused"
@@ -190,8 +189,12 @@ def confusion(record: Record) -> Scores:
 
 
 def _words(texts: Iterable[str], chinese: bool) -> set[str]:
-    words, ignored = (chinese_words, STOP_WORDS_ZH) if chinese else (english_words, STOP_WORDS_EN)
-    return {word for text in texts for word in words(text)} - ignored
+    split = chinese_words if chinese else english_words
+    ignored = STOP_WORDS_ZH if chinese else STOP_WORDS_EN
+    words: set[str] = set()
+    for text in texts:
+        words |= set(split(text))
+    return words - ignored
 
 
 _TEXT_OR_NOTHING = (str, type(None))
@@ -212,7 +215,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
     The files have no ids. All five lengths of a data set have the same questions and answers, so an id is a hash of
     these. Several rows can have the same question and answers (all 200 rows of a factrecall file do) and differ only in
-    their contexts, which also differ between lengths. From the second such row on, the id ends with a number in file
+    their contexts. These also differ between lengths. From the second such row on, the id ends with a number in file
     order.
     """
     (path,) = task.paths(settings.length)
@@ -246,11 +249,10 @@ def confusing_facts(value: list[Any] | str | None) -> list[str]:
 
 
 def name_question(row: Row, earlier: Counter[str]) -> str:
-    """Return a digest of a question, which is the same at every length, and a number if the question came before."""
+    """Return a digest of a question (the same at every length), and a number if the question came before."""
     # Twelve digits tell the 8,645 rows apart and keep ids readable.
-    return number_name(
-        digest(json.dumps([row["input"], row["answers"]], ensure_ascii=False))[:12], earlier
-    )
+    content = json.dumps([row["input"], row["answers"]], ensure_ascii=False)
+    return number_name(digest(content)[:12], earlier)
 
 
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}

@@ -64,27 +64,24 @@ class Needles(NamedTuple):
 
     @property
     def wanted(self) -> str:
-        """The wanted answer after the random string; empty if the conversation has no such answer."""
-        return (
-            self.random_string + self.answers[self.number - 1]
-            if 0 < self.number <= len(self.answers)
-            else ""
-        )
+        """The wanted answer after the random string, or an empty text if the conversation has no such answer."""
+        if not 0 < self.number <= len(self.answers):
+            return ""
+        return self.random_string + self.answers[self.number - 1]
 
 
 def find_needles(messages: Sequence[Message]) -> Needles | None:
-    """Find the answers that the last turn is about; None if it is not one of MRCR's."""
+    """Find the answers that the last turn is about, or None if it is not one of MRCR's."""
     request = _REQUEST.search(messages[-1]["content"])
     if request is None:
         return None
     random_string, number, wanted = request.groups()
     # Earlier turns ask "write a poem about tapirs".
     asked = f"write a {wanted}".lower()
-    answers = [
-        answer["content"]
-        for turn, answer in pairwise(messages)
-        if turn["role"] == "user" and turn["content"].strip().lower() == asked
-    ]
+    answers = []
+    for turn, answer in pairwise(messages):
+        if turn["role"] == "user" and turn["content"].strip().lower() == asked:
+            answers.append(answer["content"])
     return Needles(random_string, int(number), answers)
 
 
@@ -158,14 +155,11 @@ def load_shuffled(
     """Load the conversations of the bin in HELMET's order."""
     path = root / PATH
     # Only one conversation is in memory at a time, so the conversations of the sample are read a second time.
-    tokens = [
-        (number, example.input_tokens)
-        for number, example in _bin_rows(path, needles, settings.level)
-    ]
-    chosen = [
-        tokens[place]
-        for place in shuffle_order(len(tokens), settings.seed)[: task.sample(settings)]
-    ]
+    tokens = []
+    for number, example in _bin_rows(path, needles, settings.level):
+        tokens.append((number, example.input_tokens))
+    order = shuffle_order(len(tokens), settings.seed)
+    chosen = [tokens[index] for index in order[: task.sample(settings)]]
     rows = JsonLines(path, COLUMNS).rows(number for number, _ in chosen)
     for (number, count), row in zip(chosen, rows, strict=True):
         yield _example(row, number, _messages(row, path, number), count)
@@ -251,7 +245,7 @@ def score(record: Record) -> Scores:
         return {}
     output = record["prediction"]
     prefix = record["random_string_to_prepend"]
-    # Even a perfect answer scores 0 without the string, which shows that the model follows the last turn (the card's
+    # Even a perfect answer scores 0 without the string: it shows that the model follows the last turn (the card's
     # `grade`).
     if not output.startswith(prefix):
         return {"score": 0.0}

@@ -60,8 +60,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         answer = row["answer"]
         request = row["view_ops"]
         tokens = row["context_len"]
-        place = _START.match(row["answer_context_position"].strip())
-        if not tokens.isdecimal() or int(tokens) < 1 or place is None:
+        position = _START.match(row["answer_context_position"].strip())
+        if not tokens.isdecimal() or int(tokens) < 1 or position is None:
             what = (
                 "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
             )
@@ -71,7 +71,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             fields={"question": request},
             references=[answer],
             source="official",
-            depth=min(int(place[1]) / int(tokens), 1.0),
+            depth=min(int(position[1]) / int(tokens), 1.0),
             input_tokens=int(tokens),
             counter="Google DeepMind's",
             record={"answer": answer},
@@ -105,12 +105,12 @@ def score(record: Record) -> Scores:
         return {}
     answer = record["answer"].strip()
     output = record["prediction"].strip()
-    place = output.rfind(answer[:HASH])
-    if not output or len(answer) < HASH or place < 0:
+    start = output.rfind(answer[:HASH])
+    if not output or len(answer) < HASH or start < 0:
         return {"score": 0.0}
     # SequenceMatcher is not symmetric: the official code gives it the answer first.
     return {
-        "score": SequenceMatcher(a=answer[HASH:].strip(), b=output[place + HASH :].strip()).ratio()
+        "score": SequenceMatcher(a=answer[HASH:].strip(), b=output[start + HASH :].strip()).ratio()
     }
 
 
@@ -132,9 +132,9 @@ def find_answer(messages: Sequence[Message]) -> str | None:
     random_string, ordinal, kind, topic, style = requests[-1].groups()
     # The examples before the transcript have other topics, so they need not be cut off.
     asked = f"User: Write a {kind} about {topic} in {style} style."
-    places = [match.end() for match in re.finditer(re.escape(asked), prompt)]
+    ends = [match.end() for match in re.finditer(re.escape(asked), prompt)]
     number = _ORDINALS.index(ordinal)
-    reply = _REPLY.match(prompt, places[number]) if number < len(places) else None
+    reply = _REPLY.match(prompt, ends[number]) if number < len(ends) else None
     return random_string + reply[1].strip() if reply else ""
 
 

@@ -58,15 +58,14 @@ def find_sentences(code: str, book: str, root: DataRoot) -> list[str]:
     """
     path = root / f"oneruler/sentences/{code}.json"
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        TEXTS.check(str(path), found)
-        return list(found)
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        TEXTS.check(str(path), stored)
+        return list(stored)
     if code in WITHOUT_MODEL:
         return [sentence.strip() for sentence in _END.split(book.strip())]
     try:
-        pipeline = import_module("stanza").Pipeline(
-            lang=code, processors="tokenize", download_method=None
-        )
+        stanza = import_module("stanza")
+        pipeline = stanza.Pipeline(lang=code, processors="tokenize", download_method=None)
     except Exception as error:  # without a model Stanza raises errors of several kinds
         raise InputError(
             f"the book in {code} cannot be split into sentences ({type(error).__name__}): install stanza, run"
@@ -84,9 +83,9 @@ REPOSITORY = "mungg/OneRuler"
 COMMIT = "a3fe6af862dc4b30794afc0a8f3d4f60758cecfa"
 
 
-def _pin(path: str, place: str, sha256: str) -> PinnedFile:
+def _pin(path: str, name: str, sha256: str) -> PinnedFile:
     url = f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/OneRuler/data/{quote(path)}"
-    return PinnedFile(f"oneruler/{place}", url, sha256)
+    return PinnedFile(f"oneruler/{name}", url, sha256)
 
 
 NOUNS = _pin(
@@ -94,14 +93,14 @@ NOUNS = _pin(
     "nouns.tsv",
     "c2938f218054a8d80b7048d70bb9140647ac448b4fc1f0735633d5479d785dba",
 )
-"""A hundred nouns in all languages, which are the keys of needles."""
+"""A hundred nouns in all languages: the keys of needles."""
 
 
 class Language(NamedTuple):
     """A language and its files.
 
     Args:
-        words: words with their parts of speech; None for English, whose words are in the package wonderwords.
+        words: words with their parts of speech, or None for English: its words are in the package wonderwords.
     """
 
     code: str
@@ -140,7 +139,7 @@ class Material:
 
     @cached_property
     def sentences(self) -> list[str]:
-        """The sentences of the book. Raises an `InputError` if they cannot be found."""
+        """The sentences of the book. Raises an `InputError` if there are none."""
         book = re.sub(r"\s+", " ", self._read(self.language.book))
         sentences = find_sentences(self.language.code, book, self._root)
         if not sentences:
@@ -205,7 +204,7 @@ class Needles(NamedTuple):
     """A task about needles.
 
     Args:
-        absent: whether another key is asked for, which the text does not have.
+        absent: whether another key is asked for, one that the text does not have.
     """
 
     keys: int = 1
@@ -225,20 +224,22 @@ def hide_needles(
     space = "" if material.language.code in _WITHOUT_SPACES else " "
     while True:
         keys = random.sample(material.nouns, needles.keys)
-        values = [
-            [str(random.randint(10**6, 10**7 - 1)) for _ in range(needles.values)] for _ in keys
-        ]
-        pairs = [
-            {"key": key, "value": value}
-            for key, own in zip(keys, values, strict=True)
-            for value in own
-        ]
-        hidden = [fill(material.texts["needle_numbers"], pair).rstrip() + period for pair in pairs]
+        values = []
+        for _ in keys:
+            drawn = [random.randint(10**6, 10**7 - 1) for _ in range(needles.values)]
+            values.append([str(number) for number in drawn])
+        hidden = []
+        for key, own in zip(keys, values, strict=True):
+            for value in own:
+                needle = fill(material.texts["needle_numbers"], {"key": key, "value": value})
+                hidden.append(needle.rstrip() + period)
         Random(seed).shuffle(hidden)
         context = space.join(hide_at_depths(sentences, [[needle] for needle in hidden], random))
         asked = random.sample(range(needles.keys), needles.queries)
         queries = [keys[number] for number in asked]
-        answers = [value for number in asked for value in values[number]]
+        answers: list[str] = []
+        for number in asked:
+            answers += values[number]
         if needles.absent:
             while (other := random.choice(material.nouns)) in keys:
                 pass
@@ -368,11 +369,11 @@ def has_numbers(output: str, expected: Sequence[str], language: str) -> bool:
         return False
     numbers = dict.fromkeys(number for number in re.findall(r"\d+", text) if len(number) > 1)
     try:
-        found = [int(number) for number in numbers]
+        given = [int(number) for number in numbers]
         right = [int(number) for number in expected]
     except ValueError:  # a number in a file is no number, or has more digits than Python converts
         return False
-    return bool(found) and len(found) == len(right) and set(found) == set(right)
+    return bool(given) and len(given) == len(right) and set(given) == set(right)
 
 
 def says_none(output: str, expected: Sequence[str], language: str) -> bool:
@@ -407,25 +408,23 @@ LIST = 50
 
 
 def find_numbers(messages: Sequence[Message]) -> str | None:
-    """Return the numbers after the words that the question quotes; None if there are none."""
+    """Return the numbers after the words that the question quotes, or None if there are none."""
     text = messages[-1]["content"]
     asked = set(_QUOTED.findall(text[-QUESTION:]))
-    found = [
-        match[0]
-        for match in _NUMBER.finditer(text)
-        if any(word in text[max(0, match.start() - BEFORE) : match.start()] for word in asked)
-    ]
-    return ", ".join(dict.fromkeys(found)) or None
+    numbers: dict[str, None] = {}
+    for match in _NUMBER.finditer(text):
+        before = text[max(0, match.start() - BEFORE) : match.start()]
+        if any(word in before for word in asked):
+            numbers[match[0]] = None
+    return ", ".join(numbers) or None
 
 
 def find_words(messages: Sequence[Message]) -> str | None:
-    """Return the ten most frequent words of the list; None if there is no long list."""
+    """Return the ten most frequent words of the list, or None if there is no long list."""
     items = _ITEM.findall(messages[-1]["content"])
-    return (
-        ", ".join(word for word, _ in Counter(items).most_common(10))
-        if len(items) >= LIST
-        else None
-    )
+    if len(items) < LIST:
+        return None
+    return ", ".join(word for word, _ in Counter(items).most_common(10))
 
 
 SIZES = {STANDARD[f"{k}k"]: k * 1000 for k in (8, 32, 64, 128)}
@@ -458,8 +457,8 @@ def load(
     drawn = samples(Material(language, root), task.sizes[settings.level], count, settings.seed)
     for number, sample in enumerate(drawn):
         # Only the needle of a single key has one depth.
-        place = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1
-        depth = place / len(sample.prompt) if place >= 0 else None
+        start = sample.prompt.find(sample.answers[0]) if task.argument == "niah_single" else -1
+        depth = start / len(sample.prompt) if start >= 0 else None
         messages = [{"role": "user", "content": sample.prompt}]
         yield Example(
             f"{task.name}-{number}", {}, sample.answers, "official", depth, messages=messages

@@ -229,11 +229,10 @@ def find_roles(condition: str, users: _Users) -> tuple[set[str], set[str]]:
         condition: what the question asks for, in its words.
     """
     first, _, second = condition.partition(", and the other user has ")
-    found = [
-        {user for user, texts in users.items() if _fits(role, texts)}
-        for role in (first, second or first)
-    ]
-    return found[0], found[1]
+    possible = []
+    for role in (first, second or first):
+        possible.append({user for user, texts in users.items() if _fits(role, texts)})
+    return possible[0], possible[1]
 
 
 def _fits(role: str, texts: Sequence[tuple[str, date]]) -> bool:
@@ -244,11 +243,10 @@ def _fits(role: str, texts: Sequence[tuple[str, date]]) -> bool:
             return False
     for name, order, day in _DATES.findall(role):
         limit = datetime.strptime(day, "%B %d, %Y").date()
-        if any(
-            label == name and not (when > limit if order == "after" else when < limit)
-            for label, when in texts
-        ):
-            return False
+        for label, when in texts:
+            is_in_range = when > limit if order == "after" else when < limit
+            if label == name and not is_in_range:
+                return False
     return True
 
 
@@ -258,7 +256,7 @@ def can_read_pairs(record: Record) -> bool:
 
 
 def score_pairs(record: Record) -> Scores:
-    """Return the F1 of the pairs in an answer, and whether it is 1; empty if the record has no references.
+    """Return the F1 of the pairs in an answer, and whether it is 1, if the record has references.
 
     The references are the users of both roles. Their pairs are counted, not made: a text of 1m has 28 million.
     """
@@ -268,9 +266,9 @@ def score_pairs(record: Record) -> Scores:
     both = len(first & second)
     right = len(first) * len(second) - both - comb(both, 2)
     pairs = {tuple(sorted(pair)) for pair in _PAIR.findall(record["prediction"])}
-    hits = sum(
-        one != other and ((one in first and other in second) or (one in second and other in first))
-        for one, other in pairs
-    )
+    hits = 0
+    for one, other in pairs:
+        fits = (one in first and other in second) or (one in second and other in first)
+        hits += one != other and fits
     f1 = 2 * hits / (len(pairs) + right) if pairs or right else 1.0
     return {"f1": f1, "exact": float(f1 == 1)}

@@ -40,15 +40,15 @@ _EPISODE = "[START OF EPISODE]"
 
 
 def answer_synth(messages: Sequence[Message]) -> str | None:
-    """Answer a question on classified texts; None if the conversation has none."""
+    """Answer a question on classified texts, or return None if the conversation has none."""
     question = messages[-1]["content"].rpartition("\n")[2]
     form = _FORM.search(question)
-    entries = (
-        [entry for message in messages for entry in read_entries(message["content"])]
-        if form
-        else []
-    )
-    if form is None or not entries:
+    if form is None:
+        return None
+    entries: list[Entry] = []
+    for message in messages:
+        entries += read_entries(message["content"])
+    if not entries:
         return None
     if match := _USERS.search(question):
         entries = [entry for entry in entries if entry.user in match[1].split(", ")]
@@ -58,8 +58,10 @@ def answer_synth(messages: Sequence[Message]) -> str | None:
 
 
 def answer_real(messages: Sequence[Message]) -> str | None:
-    """Answer a question on transcripts by a number of lines; None if the conversation has none."""
-    lines = [line for message in messages for line in message["content"].split("\n")]
+    """Answer a question on transcripts by a number of lines, or return None if the conversation has none."""
+    lines: list[str] = []
+    for message in messages:
+        lines += message["content"].split("\n")
     if not any(line.startswith(_EPISODE) for line in lines):
         return None
     word = "roll" if "roll" in lines[-1] else "cast"
@@ -67,7 +69,7 @@ def answer_real(messages: Sequence[Message]) -> str | None:
 
 
 def answer_pairs(messages: Sequence[Message]) -> str | None:
-    """Pair the users with the most lines; None if the conversation asks for no pairs."""
+    """Pair the users with the most lines, or return None if the conversation asks for no pairs."""
     text = messages[-1]["content"]
     if "list all pairs of user IDs" not in text:
         return None
@@ -102,13 +104,9 @@ def _answer_other(question: str, entries: Sequence[Entry]) -> str:
         return str(list(Counter(entry.date for entry in entries).values()).count(int(match[1])))
     if match := _COMPARED.search(question):
         difference = labels[match[1]] - labels[match[2]]
-        word = (
-            "more common than"
-            if difference > 0
-            else "less common than"
-            if difference
-            else "same frequency as"
-        )
+        word = "same frequency as"
+        if difference:
+            word = "more common than" if difference > 0 else "less common than"
         return f"{match[1]} is {word} {match[2]}"
     label = _NAMED_LABEL.search(question)
     # Without labels, half of the lines is the guess.
@@ -293,7 +291,7 @@ def is_date(answer: str, gold: str) -> bool:
 
 
 def score(record: Record, credit: Credit, lenient: Credit | None = None) -> Scores:
-    """Return the metrics of an answer, with the lenient credit if there is one; empty without a reference."""
+    """Return the metrics of an answer, with the lenient credit if there is one. Without a reference there are none."""
     if not record.get("references"):
         return {}
     points = _try_credit(credit, record)
@@ -365,9 +363,8 @@ def _synth_task(name: str, column: str) -> Task:
 
 
 def _synth_category(name: str, title: str, column: str) -> Category:
-    tasks, variants = (
-        tuple(_synth_task(each, column) for each in names) for names in (TEST, VALIDATION)
-    )
+    tasks = tuple(_synth_task(dataset, column) for dataset in TEST)
+    variants = tuple(_synth_task(dataset, column) for dataset in VALIDATION)
     return Category(name, title, tasks, variants=variants, averaged=not name)
 
 

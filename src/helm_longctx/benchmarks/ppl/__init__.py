@@ -1,3 +1,3 @@
-"""Perplexity: the loss of a model on your own texts over the position, which shows where it stops using its context."""
+"""Perplexity: the loss of a model on your own texts over the position: where it stops using its context."""
 
 from helm_longctx.benchmarks.ppl.tasks import PPL as BENCHMARK

@@ -1,3 +1,3 @@
-"""RULER: thirteen generated tasks of any length, which the model's own tokenizer measures."""
+"""RULER: thirteen generated tasks of any length, measured by the model's own tokenizer."""
 
 from helm_longctx.benchmarks.ruler.tasks import RULER as BENCHMARK

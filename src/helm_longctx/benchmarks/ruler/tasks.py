@@ -96,9 +96,10 @@ Documents = tuple[list[Question], list[str]]
 def read_squad(root: DataRoot) -> Documents:
     """Read the answerable questions of SQuAD."""
     articles = [article["paragraphs"] for article in _read(root, SQUAD)["data"]]
-    texts, number = _number_texts(
-        paragraph["context"] for article in articles for paragraph in article
-    )
+    contexts: list[str] = []
+    for article in articles:
+        contexts += [paragraph["context"] for paragraph in article]
+    texts, number = _number_texts(contexts)
     questions = []
     for article in articles:
         numbers = [number[paragraph["context"]] for paragraph in article]
@@ -106,23 +107,23 @@ def read_squad(root: DataRoot) -> Documents:
             related = [other for other in numbers if other != own]
             for qa in paragraph["qas"]:
                 if not qa["is_impossible"]:
-                    questions.append(
-                        Question(qa["question"], [a["text"] for a in qa["answers"]], [own], related)
-                    )
+                    answers = [answer["text"] for answer in qa["answers"]]
+                    questions.append(Question(qa["question"], answers, [own], related))
     return questions, texts
 
 
 def read_hotpotqa(root: DataRoot) -> Documents:
     """Read the questions of HotpotQA."""
     rows = _read(root, HOTPOTQA)
-    contexts = [
-        [f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]] for row in rows
-    ]
-    texts, number = _number_texts(text for context in contexts for text in context)
-    questions = [
-        Question(row["question"], [row["answer"]], [number[text] for text in context], [])
-        for row, context in zip(rows, contexts, strict=True)
-    ]
+    contexts = []
+    for row in rows:
+        context = [f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]]
+        contexts.append(context)
+    texts, number = _number_texts(chain.from_iterable(contexts))
+    questions = []
+    for row, context in zip(rows, contexts, strict=True):
+        documents = [number[text] for text in context]
+        questions.append(Question(row["question"], [row["answer"]], documents, []))
     return questions, texts
 
 
@@ -184,32 +185,34 @@ def draw_needles(
     essays = read_essays(script.root) if haystack == "essay" else None
     draw_key = DRAW_ITEM[key_kind]
     draw_value = DRAW_ITEM[value_kind]
-    write = partial(
-        generation.write_needles,
-        sentence=prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}"),
-    )
+    sentence = prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}")
+    write = partial(generation.write_needles, sentence=sentence)
 
     def draw(number: int, size: int) -> Draw:
-        pairs = [
-            (draw_key(rng), [draw_value(rng) for _ in range(values)])
-            for _ in range(max(keys, queries))
-        ]
-        needles = shuffle([(key, value) for key, values in pairs for value in values], script.seed)
+        pairs = []
+        drawn = []
+        for _ in range(max(keys, queries)):
+            key = draw_key(rng)
+            values_of_key = [draw_value(rng) for _ in range(values)]
+            pairs.append((key, values_of_key))
+            drawn += [(key, value) for value in values_of_key]
+        needles = shuffle(drawn, script.seed)
         if essays:
-            context = generation.hide_at_depths(
-                essays.sentences(size), [write([needle]) for needle in needles], rng
-            )
-        # The first needle gets the last place (niah.py:179).
+            written = [write([needle]) for needle in needles]
+            context = generation.hide_at_depths(essays.sentences(size), written, rng)
+        # The first needle gets the last position (niah.py:179).
         elif haystack == "needle":
             lines = [(draw_key(rng), draw_value(rng)) for _ in range(size)]
             context = write(hide(lines, needles[::-1], rng))
         else:
             hidden = [write([needle]) for needle in reversed(needles)]
             context = join_texts(hide([NOISE] * size, hidden, rng), "\n")
-        wanted = [pairs[place] for place in rng.sample(range(len(pairs)), queries)]
+        wanted = [pairs[index] for index in rng.sample(range(len(pairs)), queries)]
         query = generation.write_query([key for key, _ in wanted])
         kind = value_kind if values * queries > 1 else value_kind[:-1]
-        answers = [value for _, values in wanted for value in values]
+        answers: list[str] = []
+        for _, values_of_key in wanted:
+            answers += values_of_key
         return Draw({"type_needle_v": kind, "query": query}, context, answers)
 
     # The step is in words of essays, or in lines. The official steps for lengths below 4,096 tokens (niah.py:221) are
@@ -233,18 +236,15 @@ def track_variables(script: Script) -> Iterator[Draw]:
         varied = example
         for name in example.strip().split()[-HOPS - 1 :]:
             varied = varied.replace(name, _draw_word(rng, ascii_uppercase, len(name)))
-        return sample._replace(
-            fields={**sample.fields, "example": varied.replace("12345", draw_value()) + "\n"}
-        )
+        varied = varied.replace("12345", draw_value())
+        return sample._replace(fields={**sample.fields, "example": f"{varied}\n"})
 
     # The example is a sample of 500 tokens whose output is not counted (variable_tracking.py:197, 304). It has names of
-    # three letters and a fixed value, which are replaced in each sample (variable_tracking.py:96, 109).
-    solved = next(
-        replace(script, length=500, output=0).draw_all(
-            lambda _, size: draw_chain(rng, 3, lambda: "12345", size), 5
-        )
-    )
-    example = f"{script.template.render(solved.all_fields).text('completion')} {' '.join(solved.answers)}\n"
+    # three letters and a fixed value. They are replaced in each sample (variable_tracking.py:96, 109).
+    short = replace(script, length=500, output=0)
+    solved = next(short.draw_all(lambda _, size: draw_chain(rng, 3, lambda: "12345", size), 5))
+    prompt = script.template.render(solved.all_fields).text("completion")
+    example = f"{prompt} {' '.join(solved.answers)}\n"
     # The official search counts the example apart from the sample, though samples are counted with it
     # (variable_tracking.py:241, 268).
     size = replace(script, output=script.output + script.count(example)).search_size(draw, 10)
@@ -268,9 +268,8 @@ def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: i
         raise IndexError("two variables have the same name")
     value = draw_value()
     chain = [[prompts.FIRST_LINK.format(name=names[0], value=value)]]
-    chain += [
-        [prompts.LINK.format(name=name, previous=previous)] for previous, name in pairwise(names)
-    ]
+    for previous, name in pairwise(names):
+        chain.append([prompts.LINK.format(name=name, previous=previous)])
     context = join_texts(hide([NOISE] * size, chain, rng), "\n")
     return Draw({"example": "", "query": value, "num_v": str(HOPS + 1)}, context, names)
 
@@ -339,13 +338,14 @@ def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
     shares = np.arange(1, len(vocabulary) + 1) ** -2.0
     times = (count * shares / ZETA_2).astype(int).tolist()
     words = shuffle([*chain.from_iterable(map(repeat, vocabulary, times))], seed)
-    # The question says that the dots, which stand most often, do not count.
+    # The question says that the dots (they stand most often) do not count.
     return Draw({}, words, vocabulary[1:4])
 
 
 def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iterator[Draw]:
     """Yield questions among documents. There are no more samples than questions."""
-    rng, (questions, texts) = Random(script.seed), read(script.root)
+    rng = Random(script.seed)
+    questions, texts = read(script.root)
     parts = [cut_ends(text) for text in texts]
     start, label = prompts.DOCUMENT.split(" ")
 
@@ -356,17 +356,17 @@ def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iter
         # If there are not enough documents, all are repeated. In this case, the official code chooses neither the
         # question's own documents nor random ones (qa.py:138).
         if size >= len(texts):
-            chosen = [place % len(texts) for place in range(size)]
+            chosen = [number % len(texts) for number in range(size)]
         elif further <= len(question.related):
             chosen = own + rng.sample(question.related, further)
         else:
             chosen = own + question.related
             others = np.delete(np.arange(len(texts)), chosen)
             chosen += others[rng.sample(range(len(others)), max(0, size - len(chosen)))].tolist()
-        selection = enumerate(shuffle(chosen, script.seed), 1)
-        documents = (
-            [start, label.format(i=i, document=parts[n][0]), *parts[n][1:]] for i, n in selection
-        )
+        documents = []
+        for index, document in enumerate(shuffle(chosen, script.seed), 1):
+            first, *rest = parts[document]
+            documents.append([start, label.format(i=index, document=first), *rest])
         return Draw({"query": question.text}, join_texts(documents, "\n\n"), question.answers)
 
     return islice(script.draw_all(draw, 10), len(questions))
@@ -418,7 +418,7 @@ MANY_WORDS = STANDARD["128k"]
 
 NEEDLE_TOKENS = 128
 ANSWER_TOKENS = 32
-"""The official output budget of needles, which is enough for four answers, and its share for each of them."""
+"""The official output budget of needles is enough for four answers. This is its share for each of them."""
 
 
 @take_sample
@@ -459,9 +459,8 @@ def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
     template = NIAH_MULTI if {"values", "queries"} & {*arguments} else NIAH
     samples = partial(draw_needles, haystack=haystack, **arguments)
     # More than four answers need more tokens than the official budget.
-    budget = max(
-        NEEDLE_TOKENS, ANSWER_TOKENS * arguments.get("values", 1) * arguments.get("queries", 1)
-    )
+    answers = arguments.get("values", 1) * arguments.get("queries", 1)
+    budget = max(NEEDLE_TOKENS, ANSWER_TOKENS * answers)
     sources = (ESSAYS, SENTENCE_MODEL) if haystack == "essay" else ()
     return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, *sources)
 
@@ -487,7 +486,7 @@ _MORE_NEEDLES = tuple(
     for part in ("keys", "values", "queries")
     for number in (2, 8, 16)
 )
-"""Needles as in RULER's tasks with four keys, values or queries. There are only 40 places for needles in essays."""
+"""Needles as in RULER's tasks with four keys, values or queries. There are only 40 depths for needles in essays."""
 
 
 def _sweep(part: str, four: str, about: str) -> Sweep:
@@ -504,9 +503,9 @@ _SWEEPS = (
         "niah_multikey_1",
         "Number of keys. One is asked for, and the needles of the others distract.",
     ),
-    _sweep("values", "niah_multivalue", "Number of values of one key, which are all asked for."),
+    _sweep("values", "niah_multivalue", "Number of values of one key, all of them asked for."),
     _sweep(
-        "queries", "niah_multiquery", "Number of keys with one value each, which are all asked for."
+        "queries", "niah_multiquery", "Number of keys with one value each, all of them asked for."
     ),
     Sweep(
         "Distractors",
@@ -516,9 +515,10 @@ _SWEEPS = (
 )
 
 _ALL = {task.name: task for task in (*_TASKS, *_MORE_NEEDLES)}
-_SWEPT = tuple(
-    _ALL[name] for name in dict.fromkeys(name for sweep in _SWEEPS for name in sweep.tasks.values())
-)
+_SWEPT_NAMES: dict[str, None] = {}
+for _swept in _SWEEPS:
+    _SWEPT_NAMES |= dict.fromkeys(_swept.tasks.values())
+_SWEPT = tuple(_ALL[name] for name in _SWEPT_NAMES)
 
 
 RULER = read_benchmark(

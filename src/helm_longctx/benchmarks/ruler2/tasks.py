@@ -99,26 +99,22 @@ def read_mmlu(root: DataRoot) -> tuple[list[Question], list[Question]]:
 
 def _read_question(row: FileRow) -> Question:
     choices = row["choices"]
-    if (
-        not are_all(is_text)(choices)
-        or len(choices) != len(LETTERS)
-        or row["answer"] not in range(len(LETTERS))
-    ):
+    is_list = are_all(is_text)(choices) and len(choices) == len(LETTERS)
+    if not is_list or row["answer"] not in range(len(LETTERS)):
         raise InputError(
             f"{row}: column 'choices' must be a list of four texts, and 'answer' the number of one, from 0"
         )
-    options = "\n".join(
-        f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=True)
-    )
+    pairs = zip(LETTERS, choices, strict=True)
+    options = "\n".join(f"{letter}. {choice}" for letter, choice in pairs)
     return Question(re.sub(r"\s+", " ", f"{row['question']}\n{options}"), LETTERS[row["answer"]])
 
 
 def read_hotpotqa(root: DataRoot) -> tuple[list[Asked], list[str]]:
     """Read the questions, and the paragraphs that surround them, each once in the order of the file."""
     questions, context = (root / path for path in HOTPOTQA.paths)
-    texts = dict.fromkeys(
-        text for row in JsonLines(context, _CONTEXT_COLUMNS) for _, text in _read_paragraphs(row)
-    )
+    texts: dict[str, None] = {}
+    for row in JsonLines(context, _CONTEXT_COLUMNS):
+        texts |= dict.fromkeys(text for _, text in _read_paragraphs(row))
     asked = []
     for row in JsonLines(questions, _QUESTION_COLUMNS):
         titles = row["supporting_facts"].get("title")
@@ -184,7 +180,7 @@ def draw_needles(script: Script, count: int, values: int) -> Iterator[Draw]:
             keys = [words.draw(rng) for _ in range(-(-size // values))] * values
             lines = [*zip(keys, numbers, strict=False)]
             rng.shuffle(lines)
-        # The first needle gets the last place.
+        # The first needle gets the last position.
         lines = hide(lines, needles[::-1], rng)
         # The official script draws the key that is asked for, though there is only one.
         rng.sample(range(1), 1)
@@ -204,35 +200,41 @@ def number_questions(
     Args:
         wanted: "text", "texts" (of all questions with the number) or "letter".
         repeats: how many questions have the same number.
-        problem: the task of an example before a question; empty if there are no examples.
+        problem: the task of an example before a question, if there are examples.
         ending: what an example has after it.
     """
-    rng, (asked, haystack) = Random(script.seed), read_mmlu(script.root)
-    parts = cache(lambda place: cut_ends(haystack[place].text))
+    rng = Random(script.seed)
+    asked, haystack = read_mmlu(script.root)
+    parts = cache(lambda index: cut_ends(haystack[index].text))
 
     def draw(number: int, size: int) -> Draw:
         often = -(-size // len(haystack))
-        places = [place // often for place in rng.sample(range(len(haystack) * often), size)]
+        drawn = rng.sample(range(len(haystack) * often), size)
+        indices = [number // often for number in drawn]
         numbers = [draw_number(rng) for _ in range(-(-(size + 1) // repeats))] * repeats
         rng.shuffle(numbers)
         *numbers, own = numbers[: size + 1]
-        lines = [*zip(numbers, places, strict=True)]
+        lines = [*zip(numbers, indices, strict=True)]
         rng.shuffle(lines)
         examples = rng.sample(lines, EXAMPLES) if problem else []
-        place = rng.randint(0, len(lines))
-        lines.insert(place, (own, -1))
+        position = rng.randint(0, len(lines))
+        # The question that is asked for has the index -1.
+        lines.insert(position, (own, -1))
         question = asked[number]
-        questions = [question if place < 0 else haystack[place] for n, place in lines if n == own]
-        order = sum(n == own for n, _ in lines[: place + 1]) if repeats > 1 else 0
-        texts = (
-            _write(prompts.QUESTION, n, parts(k) if k >= 0 else cut_ends(question.text))
-            for n, k in lines
-        )
+        of_number = [index for query, index in lines if query == own]
+        questions = [question if index < 0 else haystack[index] for index in of_number]
+        order = 0
+        if repeats > 1:
+            order = sum(query == own for query, _ in lines[: position + 1])
+        texts = []
+        for query, index in lines:
+            words = parts(index) if index >= 0 else cut_ends(question.text)
+            texts.append(_write(prompts.QUESTION, query, words))
         write = (problem + ending).format
-        solved = [
-            write(query=n, question=haystack[k].text, letter=haystack[k].letter)
-            for n, k in examples
-        ]
+        solved = []
+        for query, index in examples:
+            example = haystack[index]
+            solved.append(write(query=query, question=example.text, letter=example.letter))
         fields = {
             "query": own,
             "order": prompts.ORDER.format(ordinal=write_ordinal(order)) if order else "",
@@ -240,7 +242,7 @@ def number_questions(
         }
         answers = {
             "text": [question.text],
-            "texts": [each.text for each in questions],
+            "texts": [other.text for other in questions],
             "letter": [question.letter],
         }
         return Draw(fields, join_texts(texts, "\n\n"), answers[wanted])
@@ -264,9 +266,10 @@ def number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]:
         wanted: "text" (the number of a paragraph that is repeated), "documents" (the numbers of the paragraphs that
             support the answer) or "answer".
     """
-    rng, (asked, haystack) = Random(script.seed), read_hotpotqa(script.root)
-    parts = cache(lambda place: cut_ends(haystack[place]))
-    known = {text: place for place, text in enumerate(haystack)}
+    rng = Random(script.seed)
+    asked, haystack = read_hotpotqa(script.root)
+    parts = cache(lambda index: cut_ends(haystack[index]))
+    known = {text: index for index, text in enumerate(haystack)}
 
     def draw(number: int, size: int) -> Draw:
         question = asked[number]
@@ -277,20 +280,20 @@ def number_documents(script: Script, count: int, wanted: str) -> Iterator[Draw]:
         if others < 1:
             raise ValueError("there are too few paragraphs")
         often = -(-size // others)
-        places = [place // often for place in rng.sample(range(len(haystack) * often), size)]
-        documents = [(draw_number(rng), haystack[place]) for place in places] + own + related
+        indices = [index // often for index in rng.sample(range(len(haystack) * often), size)]
+        documents = [(draw_number(rng), haystack[index]) for index in indices] + own + related
         rng.shuffle(documents)
-        texts = (
-            _write(prompts.DOCUMENT, n, parts(known[text]) if text in known else cut_ends(text))
-            for n, text in documents
-        )
+        texts = []
+        for query, text in documents:
+            words = parts(known[text]) if text in known else cut_ends(text)
+            texts.append(_write(prompts.DOCUMENT, query, words))
         answers = {
             "text": [own[0][0]],
             "documents": [n for n, _ in own],
             "answer": [question.answer],
         }
-        query = own[0][1] if wanted == "text" else question.text
-        return Draw({"query": query}, join_texts(texts, "\n\n"), answers[wanted])
+        asked_for = own[0][1] if wanted == "text" else question.text
+        return Draw({"query": asked_for}, join_texts(texts, "\n\n"), answers[wanted])
 
     return islice(script.draw_all(draw, 5), min(count, len(asked)))
 
@@ -366,16 +369,16 @@ def count_edits(words: Sequence[str], reference: Sequence[str]) -> int:
     """
     if not reference:
         return len(words)
-    places: dict[str, int] = defaultdict(int)
+    occurrences: dict[str, int] = defaultdict(int)
     for number, word in enumerate(reference):
-        places[word] |= 1 << number
+        occurrences[word] |= 1 << number
     every = (1 << len(reference)) - 1
     last = 1 << (len(reference) - 1)
     more = every
     less = 0
     edits = len(reference)
     for word in words:
-        equal = places.get(word, 0)
+        equal = occurrences.get(word, 0)
         vertical = equal | less
         horizontal = (((equal & more) + more) ^ more) | equal
         rises = less | (every & ~(horizontal | more))
@@ -389,7 +392,7 @@ def count_edits(words: Sequence[str], reference: Sequence[str]) -> int:
 
 
 def read_letter(output: str) -> str | None:
-    """Return the letter that an output gives as its answer; None if it gives none."""
+    """Return the letter that an output gives as its answer, or None if it gives none."""
     final = _FINAL_ANSWER.findall(output)
     text = final[-1] if final else _read_box(output)
     if text is not None:
@@ -402,19 +405,19 @@ def read_letter(output: str) -> str | None:
 
 
 def _read_box(output: str) -> str | None:
-    """Return what is in the last box; None if the box does not end."""
+    """Return what is in the last box, or None if the box does not end."""
     start = output.rfind("\\boxed")
     depth = 0
-    for place, character in enumerate(output[start:] if start >= 0 else "", start):
+    for position, character in enumerate(output[start:] if start >= 0 else "", start):
         depth += (character == "{") - (character == "}")
         if character == "}" and depth == 0:
-            box = output[start : place + 1]
+            box = output[start : position + 1]
             return box[len(_BOX) : -1] if box.startswith(_BOX) else None
     return None
 
 
 def score_match(record: Record, combine: Callable[[str, Sequence[str]], float]) -> Scores:
-    """Return the match of the references; empty if there are none."""
+    """Return the match of the references, if there are any."""
     references = record["references"]
     return {"match": combine(record["prediction"], references)} if references else {}
 
@@ -425,13 +428,11 @@ def can_read_letter(record: Record) -> bool:
 
 
 def score_letter(record: Record) -> Scores:
-    """Return whether the output gives the right letter; empty if there is no reference."""
+    """Return whether the output gives the right letter, if there is a reference."""
     references = record["references"]
-    return (
-        {"accuracy": float(read_letter(record["prediction"]) == references[0])}
-        if references
-        else {}
-    )
+    if not references:
+        return {}
+    return {"accuracy": float(read_letter(record["prediction"]) == references[0])}
 
 
 _COPY_ALL, _COPY_STEPS, _COPY_ONE = (
@@ -449,52 +450,46 @@ _WORD = re.compile(r"\w+")
 
 
 def copy_question(messages: Sequence[Message]) -> str | None:
-    """Copy the questions with a number; None if the conversation asks for none."""
+    """Copy the questions with a number, or return None if the conversation asks for none."""
     prompt = messages[-1]["content"]
     for template in (_COPY_ALL, _COPY_STEPS, _COPY_ONE):
         fields = template.parse(prompt)
-        if fields is not None:
-            found = re.findall(
-                rf"^Question {re.escape(fields['query'])}: (.*)$", fields["context"], re.MULTILINE
-            )
-            order = re.match(r"\d+", fields.get("order", ""))
-            one = found[int(order[0]) - 1 :][:1] if order else found[:1]
-            return "\n\n".join(
-                found
-                if template is _COPY_ALL
-                else [*found, *one]
-                if template is _COPY_STEPS
-                else one
-            )
+        if fields is None:
+            continue
+        pattern = rf"^Question {re.escape(fields['query'])}: (.*)$"
+        questions = re.findall(pattern, fields["context"], re.MULTILINE)
+        if template is _COPY_ALL:
+            return "\n\n".join(questions)
+        order = re.match(r"\d+", fields.get("order", ""))
+        index = int(order[0]) - 1 if order else 0
+        one = questions[index:][:1]
+        return "\n\n".join([*questions, *one] if template is _COPY_STEPS else one)
     return None
 
 
 def choose_letter(messages: Sequence[Message]) -> str | None:
-    """Choose the first option; None if the conversation asks for none."""
-    return (
-        "\\boxed{A}"
-        if any(template.parse(messages[-1]["content"]) for template in _SOLVE)
-        else None
-    )
+    """Choose the first option, or return None if the conversation asks for none."""
+    prompt = messages[-1]["content"]
+    return "\\boxed{A}" if any(template.parse(prompt) for template in _SOLVE) else None
 
 
 def find_document(messages: Sequence[Message]) -> str | None:
-    """Find the document with the most words of a text or a question; None if none is asked for."""
+    """Find the document with the most words of a text or a question, or return None if none is asked for."""
     for template in _FIND:
         fields = template.parse(messages[-1]["content"])
-        if fields is not None:
-            words = {*_WORD.findall(fields["query"].lower())}
-            found = _DOCUMENT.findall(fields["context"])
-            documents: list[tuple[str, set[str]]] = [
-                (n, {*_WORD.findall(text.lower())}) for n, text in found
-            ]
+        if fields is None:
+            continue
+        asked = {*_WORD.findall(fields["query"].lower())}
+        best = ""
+        largest = -1.0
+        for number, text in _DOCUMENT.findall(fields["context"]):
+            words = {*_WORD.findall(text.lower())}
             # A long document must share more words.
-            best = max(
-                documents,
-                key=lambda each: len(each[1] & words) / (len(each[1]) + 10),
-                default=("", {""}),
-            )
-            return best[0]
+            share = len(words & asked) / (len(words) + 10)
+            if share > largest:
+                best = number
+                largest = share
+        return best
     return None
 
 
@@ -509,21 +504,19 @@ def load(
     """Draw the samples of a task.
 
     Args:
-        evidence: the start of the only piece of evidence, with placeholders for the first answer and the question;
-            empty if there are several pieces.
+        evidence: the start of the only piece of evidence, with placeholders for the first answer and the question.
+            It is empty if there are several pieces.
     """
     # The length counts the prompt alone.
     script = generation.make_script(task, settings, root, output=0)
     for number, draw in enumerate(samples(script, task.sample(settings))):
-        start = (
-            evidence.format(answer=draw.answers[0], query=draw.fields["query"])
-            if evidence
-            else None
-        )
+        start = None
+        if evidence:
+            start = evidence.format(answer=draw.answers[0], query=draw.fields["query"])
+        group = ""
         # All tasks ask the same questions of HotpotQA.
-        group = (
-            f"{TEXT_GROUP}hotpotqa {number}" if HOTPOTQA in task.sources(settings.length) else ""
-        )
+        if HOTPOTQA in task.sources(settings.length):
+            group = f"{TEXT_GROUP}hotpotqa {number}"
         yield generation.make_example(task, number, draw, start, group)
 
 

@@ -175,11 +175,11 @@ def has_any_answer(output: str, answers: Sequence[str]) -> bool:
 
 def equals_number(output: str, answer: float) -> bool:
     """Return whether the first number of the output is the answer. If the answer is whole, decimals do not count."""
-    found = re.search(r"\d+\.\d+|\d+", output)
-    return (
-        found is not None
-        and (float(found[0]) // 1 if isinstance(answer, int) else float(found[0])) == answer
-    )
+    match = re.search(r"\d+\.\d+|\d+", output)
+    if match is None:
+        return False
+    number = float(match[0])
+    return (number // 1 if isinstance(answer, int) else number) == answer
 
 
 def has_first_digits(output: str, answer: str) -> bool:
@@ -215,7 +215,7 @@ MEASURES = {
 
 
 def score(record: Record, subtask: str, by_turn: bool) -> Scores:
-    """Return the score of an answer; empty if it cannot be computed.
+    """Return the score of an answer, if it can be computed.
 
     Args:
         subtask: the kind of question, if the record does not say it.
@@ -235,7 +235,7 @@ TURNS = 5
 
 _CONTEXT = Shape(
     "text or a list of whole numbers",
-    # A context has up to 100,000 numbers. Their types are compared at once, which is several times faster.
+    # A context has up to 100,000 numbers. Their types are compared at once: that is several times faster.
     lambda value: is_text(value) or (isinstance(value, list) and {*map(type, value)} <= {int}),
 )
 _TARGET = re.compile(r"(The .+) is")
@@ -246,7 +246,7 @@ Fields = Mapping[str, str]
 def ask_in_turn(
     name: str, context: str, questions: Sequence[Fields]
 ) -> Iterator[tuple[list[Message], int]]:
-    """Yield the turns of one conversation, which has the official answers instead of the model's.
+    """Yield the turns of one conversation. It has the official answers instead of the model's.
 
     Returns:
         The messages up to each question, and how many characters of the first one may be cut.
@@ -303,20 +303,18 @@ def load(
         context = row["context"] if "context" in row else row["input"]
         _CONTEXT.check(f"{row}: context", context)
         turns = row["multi_turns"][:most]
-        prompts = (ask_apart if apart else ask_in_turn)(
-            name, str(context), [_fields(row, turn) for turn in turns]
-        )
-        for place, (turn, (messages, shared)) in enumerate(zip(turns, prompts, strict=True), 1):
+        fields = [_fields(row, turn) for turn in turns]
+        ask = ask_apart if apart else ask_in_turn
+        prompts = ask(name, str(context), fields)
+        for index, (turn, (messages, shared)) in enumerate(zip(turns, prompts, strict=True), 1):
             record = _record(row, turn, name, needles)
-            answer = turn["answer"]
+            answers = turn["answer"] if isinstance(turn["answer"], list) else [turn["answer"]]
             yield Example(
-                id=f"{number}-{place}",
+                id=f"{number}-{index}",
                 fields={"question": turn["input"]},
-                references=[
-                    str(text) for text in (answer if isinstance(answer, list) else [answer])
-                ],
+                references=[str(answer) for answer in answers],
                 source="hub",
-                record={**record, "turn": place},
+                record={**record, "turn": index},
                 messages=messages,
                 group=f"context {number}",
                 max_tokens=budgets[record["subtask"]],
@@ -380,10 +378,11 @@ def repeat_passage(messages: Sequence[Message]) -> str | None:
     if not first.startswith(_INSTRUCTIONS):
         return None
     context = first.removesuffix(question)
-    places = {
-        context.count(word): context.find(word) for word in question.split() if word in context
-    }
-    return context[places[min(places)] :][:PASSAGE] if places else ""
+    starts = {}
+    for word in question.split():
+        if word in context:
+            starts[context.count(word)] = context.find(word)
+    return context[starts[min(starts)] :][:PASSAGE] if starts else ""
 
 
 def _task(name: str, apart: bool) -> Task:

@@ -50,10 +50,11 @@ def score(record: Record) -> Scores:
     """Return ROUGE's F1 with the best of the summaries, for each kind of ROUGE alone."""
     rouge = make_rouge("rouge1", "rouge2", "rougeL", stems=True)
     output = record["prediction"].strip()
-    scores = [rouge.score(reference.strip(), output) for reference in record["references"]]
-    return {
-        name: max(each[name].fmeasure for each in scores) for name in (scores[0] if scores else ())
-    }
+    best: Scores = {}
+    for reference in record["references"]:
+        for name, value in rouge.score(reference.strip(), output).items():
+            best[name] = max(best.get(name, 0.0), value.fmeasure)
+    return best
 
 
 _SUMMARIES = Task(

@@ -44,7 +44,7 @@ FAMILIES = {
     "LLAMA": r"llama|\bmeta\b",
     "GPT": r"gpt|\bo[1-9]\b|\bopenai\b",
 }
-"""The families of judges, which begin the names of their variables, and patterns for models. The first match counts."""
+"""The families of judges (their variables begin with these names), and patterns for models. The first match counts."""
 
 LIBRARIES = {
     **{name: client.key_prefix for name, client in helm_clients()},
@@ -100,27 +100,26 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
         return None
     library, needed = needs
     prefixes = [*judge_prefix(deployment), _host_prefix(deployment)]
-    # As in HELM's `provide_api_key`, but names with dots are found, too, whose quotes HOCON keeps.
+    # As in HELM's `provide_api_key`, but names with dots are read, too. HOCON keeps their quotes.
     names = {name.strip('"'): key for name, key in credentials.get("deployments", {}).items()}
-    key = credentials.get(f"{deployment.host_organization}ApiKey", None) or names.get(
-        deployment.name
-    )
-    found = (
-        _first_in_environment(prefixes)
-        or (_make_fixed(IN_FILE, key) if key else None)
-        or _first_in_environment([library] if library else [])
-    )
-    if found is None and needed:
+    # HOCON's `get` raises an error for a missing name without a default.
+    in_file = credentials.get(f"{deployment.host_organization}ApiKey", None)
+    in_file = in_file or names.get(deployment.name)
+    key = _first_in_environment(prefixes)
+    if not key and in_file:
+        key = _make_fixed(IN_FILE, in_file)
+    if not key and library:
+        key = _first_in_environment([library])
+    if key is None and needed:
         raise missing_key_error(deployment)
-    return found
+    return key
 
 
 def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
-    """Return the variable's prefix that a client's library reads, and whether it needs a key; None if it takes none."""
+    """Return the variable's prefix that a client's library reads, and whether it needs a key, or None if it takes none."""
     spec = deployment.client_spec
-    if (
-        "api_key_env" in spec.args or "token_env" in spec.args
-    ):  # of our clients, which read the variables
+    # Our clients read the variables themselves.
+    if "api_key_env" in spec.args or "token_env" in spec.args:
         return None
     if "api_key" in spec.args:
         register_secret(str(spec.args["api_key"]))
@@ -129,25 +128,24 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
         client = get_class_by_name(spec.class_name)
     except (ImportError, OptionalDependencyNotInstalled) as error:
         why = f"its client cannot be loaded: {error}"
-        for each in providers().values():
-            if spec.class_name.rpartition(".")[2] in each.helm_clients:
-                why = f"its client needs {each.package}; install with: pip install '{each.install}'"
+        for provider in providers().values():
+            if spec.class_name.rpartition(".")[2] in provider.helm_clients:
+                package = provider.package
+                why = f"its client needs {package}; install with: pip install '{provider.install}'"
         raise MissingPackageError(f"judge={deployment.name}: {why}") from None
     parameter = inspect.signature(client.__init__).parameters.get("api_key")
     if parameter is None:
         return None
-    if provider := getattr(
-        client, "provider", None
-    ):  # one of ours, whose library's key is for no other address
-        return (None, False) if spec.args.get("base_url") else (provider.key_prefix, True)
-    theirs = [
-        base.__name__ for base in client.__mro__ if base.__module__.startswith("helm.clients.")
-    ]
+    own = getattr(client, "provider", None)
+    if own:
+        # The key of our client's library is for no other address.
+        return (None, False) if spec.args.get("base_url") else (own.key_prefix, True)
+    bases = [base for base in client.__mro__ if base.__module__.startswith("helm.clients.")]
+    names = [base.__name__ for base in bases]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
-    library = LIBRARIES.get(theirs[0]) if theirs else None
-    return library, parameter.default is inspect.Parameter.empty or any(
-        name in LIBRARIES for name in theirs
-    )
+    library = LIBRARIES.get(names[0]) if names else None
+    is_required = parameter.default is inspect.Parameter.empty
+    return library, is_required or any(name in LIBRARIES for name in names)
 
 
 def judge_prefix(deployment: ModelDeployment) -> list[str]:
@@ -157,10 +155,11 @@ def judge_prefix(deployment: ModelDeployment) -> list[str]:
 
 
 def family_of(name: str) -> str | None:
-    """Return the family of a judge by its name, such as `GPT`; None if it belongs to none of `FAMILIES`."""
-    return next(
-        (family for family, pattern in FAMILIES.items() if re.search(pattern, name.lower())), None
-    )
+    """Return the family of a judge by its name, such as `GPT`, or None if it belongs to none of `FAMILIES`."""
+    for family, pattern in FAMILIES.items():
+        if re.search(pattern, name.lower()):
+            return family
+    return None
 
 
 def _host_prefix(deployment: ModelDeployment) -> str:
@@ -183,7 +182,7 @@ def _make_fixed(origin: str, key: str) -> FoundKey:
 
 
 def lacks_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> bool:
-    """Whether a client could have a key, which only its server may need, and none is set. Raises as `find_key`."""
+    """Whether a client could have a key (perhaps its server needs one), and none is set. Raises as `find_key`."""
     if _needs(deployment) is None or find_key(deployment, credentials) is not None:
         return False
     provider = client_provider(deployment.client_spec.class_name)
@@ -211,32 +210,32 @@ def judge_client(deployment: str, client: AutoClient, seconds: float | None = No
     seconds. If the judge has a key, the client raises no errors but `InputError`: it returns them in results, without
     secrets.
     """
-    apply_patches()  # HELM's Slurm workers do not load the plugin, which would have done so
+    apply_patches()  # HELM's Slurm workers do not load the plugin, so it has not done so
     register_credentials(client.credentials)
     record = get_model_deployment(deployment)
     seconds = seconds or setting(TIMEOUT)
-    found = find_key(record, client.credentials)
-    if found is None:
+    key_source = find_key(record, client.credentials)
+    if key_source is None:
         for prefix in judge_prefix(record):
             if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
                 hwarn(f"judge {deployment}: its client takes no key, so {prefix}_* are not used")
         # HELM's AutoClient has no public way to get one deployment's client.
         return limit_time(client._get_client(deployment), seconds)
     own = judge_prefix(record)
-    is_own = own and found.origin.startswith(own[0])
+    is_own = own and key_source.origin.startswith(own[0])
     unset = f"{own[0]}_API_KEY is not set; " if own and not is_own else ""
-    main = "" if is_own or found.origin == IN_FILE else "the main key, "
-    hlog(f"judge {deployment}: {unset}using {main}{found.origin}")
+    main = "" if is_own or key_source.origin == IN_FILE else "the main key, "
+    hlog(f"judge {deployment}: {unset}using {main}{key_source.origin}")
 
     def build(key: str) -> Client:
         # HELM's `provide_api_key` looks the key up under this name.
         credentials = {**client.credentials, f"{record.host_organization}ApiKey": key}
-        # The judge gets its own client, because AutoClient keeps one for each deployment, with the key that it had
+        # The judge gets a client of its own, because AutoClient keeps one for each deployment, with the key that it had
         # first.
         own = AutoClient(credentials, client.file_storage_path, client.cache_backend_config)
         return limit_time(own._get_client(deployment), seconds)
 
-    return RenewingClient(build, found.keys, found.origin)
+    return RenewingClient(build, key_source.keys, key_source.origin)
 
 
 class RenewingClient(Client):
@@ -275,7 +274,7 @@ class RenewingClient(Client):
             return self._client(key).make_request(request)
         except InputError:
             raise
-        except Exception as error:  # clients raise errors of any type, which may quote the key
+        except Exception as error:  # clients raise errors of any type, and they may quote the key
             return make_failure(failure_of_error(error), f"{type(error).__name__}: {error}")
 
     def _client(self, key: str) -> Client:
@@ -291,7 +290,7 @@ def _is_refusal(result: RequestResult) -> bool:
 
 
 class UnavailableClient(Client):
-    """Takes the place of a client that cannot be created. Every request fails with the reason."""
+    """Stands for a client that cannot be created. Every request fails with the reason."""
 
     def __init__(self, reason: str):
         self._reason = reason
@@ -309,12 +308,12 @@ def check_credentials(deployment: str, credentials: Mapping[str, Any]) -> None:
 def check_judge(deployment: str, credentials: Mapping[str, Any]) -> None:
     """Raise an `InputError` if a judge has no key, or its server refuses the key or has no such model."""
     check_credentials(deployment, credentials)
-    found = _availability(deployment, credentials)
+    availability = _availability(deployment, credentials)
     record = get_model_deployment(deployment)
-    if found.failure is Failure.BAD_KEY and lacks_key(record, credentials):
+    if availability.failure is Failure.BAD_KEY and lacks_key(record, credentials):
         raise missing_key_error(record)
-    if found.exists is False:
-        raise InputError(f"judge={deployment} {_explain(found)}; {INSTEAD}")
+    if availability.exists is False:
+        raise InputError(f"judge={deployment} {_explain(availability)}; {INSTEAD}")
 
 
 def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | None:
@@ -338,40 +337,37 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
     require("judges", f"judge=auto ({official})")
     hosts = {name: _availability(name, credentials) for name in names}
     # A failure that may pass says nothing about the official host, but another host must have answered.
-    found = next((name for name, host in hosts.items() if host.exists), None)
+    chosen = next((name for name, host in hosts.items() if host.exists), None)
     # The official host with a temporary failure is better than none: the run begins and asks again later.
-    if found is None and official in hosts and hosts[official].exists is None:
-        found = official
-    if found is None:
+    if chosen is None and official in hosts and hosts[official].exists is None:
+        chosen = official
+    if chosen is None:
         said = "; ".join(f"{name} {_explain(host)}" for name, host in hosts.items())
         raise InputError(f"judge=auto: the official judge cannot be asked: {said}; {INSTEAD}")
-    if found != official:
-        hlog(f"judge=auto: the official judge is asked at {found}")
-    return found
+    if chosen != official:
+        hlog(f"judge=auto: the official judge is asked at {chosen}")
+    return chosen
 
 
 def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
     """Yield the official judge's deployments that have a key, or need none."""
     model = get_model_deployment(official).model_name
-    for name in dict.fromkeys(
-        (official, *(each.name for each in DEPLOYMENTS.values() if each.model_name == model))
-    ):
+    others = [record.name for record in DEPLOYMENTS.values() if record.model_name == model]
+    for name in dict.fromkeys((official, *others)):
         record = get_model_deployment(name)
         try:
-            found = find_key(record, credentials)
+            key = find_key(record, credentials)
         except UnavailableJudgeError:
             continue
         # The key of a judge's family belongs to one host. No other host may see it unless the user names that host.
-        is_of_family = found is not None and any(
-            found.origin.startswith(prefix) for prefix in judge_prefix(record)
-        )
+        is_of_family = key is not None and key.origin.startswith(tuple(judge_prefix(record)))
         if name == official or not is_of_family:
             yield name
 
 
-def _explain(found: Availability) -> str:
-    words = _REASONS.get(found.failure or Failure.UNKNOWN)
-    return f"{words} ({found.reason})" if words else "does not answer"
+def _explain(availability: Availability) -> str:
+    words = _REASONS.get(availability.failure or Failure.UNKNOWN)
+    return f"{words} ({availability.reason})" if words else "does not answer"
 
 
 _found: dict[str, Availability] = {}
@@ -396,7 +392,7 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availabilit
         # A local model would only be loaded for the question.
         if not (has_address or any(base.__name__ in LIBRARIES for base in own.__mro__)):
             return Availability()
-        # HELM's client wants a folder for files, which this request does not need.
+        # HELM's client wants a folder for files. This request does not need it.
         with tempfile.TemporaryDirectory() as folder:
             clients = AutoClient(credentials, folder, BlackHoleCacheBackendConfig())
             client = judge_client(record.name, clients, min(SECONDS, setting(TIMEOUT)))

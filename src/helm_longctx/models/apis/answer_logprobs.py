@@ -11,6 +11,9 @@ from helm_longctx.tasks.logprobs import Distribution
 Logprobs = Sequence[Mapping[str, float]]
 """For each token of an answer the log-probabilities of the most likely ones, the chosen one first."""
 
+_LARGEST_SUM = 1.05
+"""The largest sum of the told probabilities of a token. It is at most 1, and servers round."""
+
 _LEAST = -15.0
 """The log-probability of a token that is not among the most likely ones, if none of them is less likely."""
 
@@ -40,7 +43,8 @@ def _list_tokens(tokens: Iterable[tuple[str, float]]) -> dict[str, float]:
 def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:
     """Return the distributions at the tokens of an answer; none if the server gives none.
 
-    Raises a `FailureError` if a log-probability is not a finite number up to 0.
+    Raises:
+        FailureError: a log-probability is not a finite number up to 0, or a token's probabilities sum above 1.
     """
     found = []
     for row in read_logprobs(body):
@@ -49,6 +53,10 @@ def read_distributions(body: Mapping[str, Any]) -> list[Distribution]:
         ):
             raise FailureError(
                 Failure.MALFORMED, "a token has no log-probability in the server's answer"
+            )
+        if math.fsum(map(math.exp, row.values())) > _LARGEST_SUM:
+            raise FailureError(
+                Failure.MALFORMED, "the probabilities of a token sum above 1 in the server's answer"
             )
         token, value = next(iter(row.items()))
         found.append(Distribution(token, min(value, 0.0), row))

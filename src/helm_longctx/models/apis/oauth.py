@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import io
 import logging
-import os
 import re
 import threading
 import time
@@ -17,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from helm_longctx.environment import max_reply, number_setting, page_address
+from helm_longctx.environment import max_reply, number_setting, page_address, read_setting
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.redaction.origin import check_origin
@@ -272,5 +271,5 @@ def find_tokens(prefix: str) -> TokenSource | None:
 
 
 def variable(name: str) -> str:
-    """Return the value of an environment variable without surrounding spaces; empty if it is not set."""
-    return os.environ.get(name, "").strip()
+    """Return the value of a variable without surrounding spaces; empty if it is not set."""
+    return read_setting(name).strip()

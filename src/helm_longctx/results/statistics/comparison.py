@@ -44,13 +44,16 @@ _GRID = np.linspace(-9, 9, 301)
 
 
 def next_looks(earlier: Iterable[int], size: int) -> Looks:
-    """Return the looks until the one at a size, of which the earlier ones are known in any order.
+    """Return the looks until the one at a size. The earlier ones are known in any order.
 
     A size at which somebody has looked before is the same look. A sample that is smaller than an earlier one, and was
     never looked at, has no error left: it returns the earlier looks, and then the smaller size.
     """
     sizes = set(earlier)
-    return (*sorted(each for each in sizes if each < size or size not in sizes), size)
+    return (
+        *sorted(earlier_size for earlier_size in sizes if earlier_size < size or size not in sizes),
+        size,
+    )
 
 
 def level_of_look(looks: Looks, error: float, first: float = FIRST_OF_GATE) -> float:
@@ -61,16 +64,14 @@ def level_of_look(looks: Looks, error: float, first: float = FIRST_OF_GATE) -> f
         first: the share of the error of the first look.
 
     Returns:
-        The level; 0 if the sample is smaller than at an earlier look.
+        The level. It is 0 if the sample is smaller than at an earlier look.
     """
     if len(looks) == 1:
         return first * error
     levels = _levels(looks, first)
-    return (
-        float(np.exp(np.interp(np.log(error), np.log(_LEVELS), np.log(levels))))
-        if levels[-1]
-        else 0.0
-    )
+    if not levels[-1]:
+        return 0.0
+    return float(np.exp(np.interp(np.log(error), np.log(_LEVELS), np.log(levels))))
 
 
 def quantile_of(level: float) -> float:
@@ -100,11 +101,9 @@ def _levels(looks: Looks, first: float) -> Floats:
     """Return the levels of the last look for all errors of `_LEVELS`."""
     from scipy.special import ndtr
 
-    return (
-        np.asarray(ndtr(-_find_bounds(looks, first)))
-        if max(looks) == looks[-1]
-        else np.zeros_like(_LEVELS)
-    )
+    if max(looks) != looks[-1]:
+        return np.zeros_like(_LEVELS)
+    return np.asarray(ndtr(-_find_bounds(looks, first)))
 
 
 def _find_bounds(looks: Looks, first: float) -> Floats:
@@ -178,11 +177,11 @@ class Comparison:
 
     Args:
         effect: the difference of the means (first minus second) and its interval.
-        p_value: the two-sided p-value, which is below 0.05 if and only if the interval of the effect excludes 0; NaN
+        p_value: the two-sided p-value. It is below 0.05 if and only if the interval of the effect excludes 0, and NaN
             if there is no instance, or if a score has no interval.
         wins, losses, ties: numbers of instances on which the first model is better, worse, equal; 0 if only the means
             were compared.
-        failures: the questions without an answer; None if both models answered everything.
+        failures: the questions without an answer. None if both models answered everything.
     """
 
     effect: Interval
@@ -318,7 +317,7 @@ def compare_pairs(a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = 
 
     Args:
         a, b: shape (n,): the scores of both models in 0…1, in the same order.
-        groups: the group of each instance; None if all are independent.
+        groups: the group of each instance. None if all are independent.
 
     Raises:
         ValueError: the lengths differ.
@@ -351,8 +350,8 @@ class Pairs:
     Args:
         a, b: shape (n,): the scores of both, in the same order. If n is 0, `asked` has questions.
         groups: the group of each instance; parts can share groups.
-        weight: the part's share in the whole; the weights of all parts have the sum 1.
-        asked: all questions that were put to both; None if both answered all of them.
+        weight: the part's share in the whole. The weights of all parts have the sum 1.
+        asked: all questions that were put to both. None if both answered all of them.
     """
 
     a: ArrayLike
@@ -380,23 +379,25 @@ def compare_parts(parts: Sequence[Pairs], looks: Looks = ()) -> Comparison:
 
     Args:
         parts: at least one part in which both models answered an instance.
-        looks: the sizes of the sample at which somebody looked and could stop, with the size now; empty if the size was
+        looks: the sizes of the sample at which somebody looked and could stop, with the size now. Empty if the size was
             fixed. The p-value and the interval are then right at all looks together.
 
     Returns:
         The comparison on the instances that both answered, with the `Failures` if there are others.
     """
     answered = [part for part in parts if len(part.groups)]
-    found = _compare(*join_pairs(answered), looks)
+    answered_only = _compare(*join_pairs(answered), looks)
     if all(part.asked is None for part in parts):
-        return found
-    return replace(found, failures=_compare_failures(parts, looks))
+        return answered_only
+    return replace(answered_only, failures=_compare_failures(parts, looks))
 
 
 def _compare_failures(parts: Sequence[Pairs], looks: Looks) -> Failures:
-    scores = np.concatenate([np.ravel([part.a, part.b]) for part in parts])
     asked = [part.asked for part in parts if part.asked is not None]
-    scores = np.concatenate([scores, *(np.ravel([each.a, each.b]) for each in asked)])
+    one_scores = np.concatenate([answers.a for answers in asked])
+    other_scores = np.concatenate([answers.b for answers in asked])
+    answered = [np.ravel([part.a, part.b]) for part in parts]
+    scores = np.concatenate([*answered, one_scores, other_scores])
     # Scores of other metrics, such as log-probabilities, are outside 0…1.
     lowest = min(0.0, float(np.nanmin(scores)))
     highest = max(1.0, float(np.nanmax(scores)))
@@ -404,14 +405,14 @@ def _compare_failures(parts: Sequence[Pairs], looks: Looks) -> Failures:
         _compare(*join_pairs([part.with_failures_as(value) for part in parts]), looks)
         for value in (lowest, highest)
     )
-    one_failed = np.concatenate([each.a_failed for each in asked])
-    other_failed = np.concatenate([each.b_failed for each in asked])
-    groups = [group for each in asked for group in each.groups]
+    one_failed = np.concatenate([answers.a_failed for answers in asked])
+    other_failed = np.concatenate([answers.b_failed for answers in asked])
+    groups: list[object] = []
+    for answers in asked:
+        groups += answers.groups
     more = cluster_sums(one_failed - other_failed, group_codes(groups, len(groups)))
     signs = (int((more > _EQUAL).sum()), int((more < -_EQUAL).sum()))
     count = sum(len(part.asked.groups if part.asked else part.groups) for part in parts)
-    other_scores = np.concatenate([each.b for each in asked])
-    one_scores = np.concatenate([each.a for each in asked])
     return Failures(
         asked=count,
         one=_describe_side(one_failed, other_scores, count),
@@ -439,35 +440,38 @@ def _describe_side(failed: Floats, scores: Floats, count: int) -> SideFailures:
 
 def join_pairs(parts: Sequence[Pairs]) -> tuple[Floats, Floats, NDArray[np.intp]]:
     """Return the differences of all parts, their weights, and the numbers of their clusters."""
-    differences = [
-        np.asarray(part.a, dtype=float) - np.asarray(part.b, dtype=float) for part in parts
-    ]
-    weights = [
-        np.full(len(each), part.weight / len(each))
-        for part, each in zip(parts, differences, strict=True)
-    ]
-    codes = group_codes(
-        [group for part in parts for group in part.groups], sum(map(len, differences))
-    )
+    differences = []
+    weights = []
+    groups: list[object] = []
+    for part in parts:
+        of_part = np.asarray(part.a, dtype=float) - np.asarray(part.b, dtype=float)
+        differences.append(of_part)
+        weights.append(np.full(len(of_part), part.weight / len(of_part)))
+        groups += part.groups
+    codes = group_codes(groups, sum(map(len, differences)))
     return np.concatenate(differences), np.concatenate(weights), codes
 
 
 def compare_intervals(one: Interval, other: Interval) -> Comparison:
     """Compare two independent means of which only the intervals are known, such as published scores.
 
-    The distances to the ends are combined like standard errors (Zou and Donner 2008); only the half of each interval
+    The distances to the ends are combined like standard errors (Zou and Donner 2008). Only the half of each interval
     on the side of the other mean counts. Half a right answer of each model is added (Yates 1934), because shares of
     right answers have steps, and without it more than 5 % of equally good models would differ. The p-value belongs to a
     normal distribution with this interval. If the models answered the same questions, the interval is rather too wide.
     """
     mean = one.mean - other.mean
-    step = sum(0.5 / each.n for each in (one, other) if each.n)
+    step = sum(0.5 / interval.n for interval in (one, other) if interval.n)
     below = math.hypot(one.mean - one.low, other.high - other.mean)
     above = math.hypot(one.high - one.mean, other.mean - other.low)
     distance = max(abs(mean) - step, 0.0)
     half = below if mean > 0 else above
-    # Means without a width are exact.
-    z = distance / half * normal_quantile() if half else math.inf if distance else 0.0
+    z = 0.0
+    if half:
+        z = distance / half * normal_quantile()
+    elif distance:
+        # Means without a width are exact.
+        z = math.inf
     effect = Interval(mean, mean - below - step, mean + above + step, min(one.n, other.n))
     return Comparison(effect, two_sided(z))
 
@@ -480,9 +484,9 @@ def compare_intervals_with_failures(
     Args:
         one_share, other_share: the share of the questions of each that have no answer, 0 to 1.
     """
-    found = compare_intervals(one, other)
+    answered_only = compare_intervals(one, other)
     if not one_share and not other_share:
-        return found
+        return answered_only
     as_wrong, as_right = (
         compare_intervals(
             mix_failures(one, one_share, value), mix_failures(other, other_share, value)
@@ -497,11 +501,11 @@ def compare_intervals_with_failures(
         as_wrong=as_wrong,
         as_right=as_right,
     )
-    return replace(found, failures=failures)
+    return replace(answered_only, failures=failures)
 
 
 def mix_failures(interval: Interval, share: float, value: float) -> Interval:
-    """Return a mean with its interval, in which a share of the questions has a value instead of no answer."""
+    """Return a mean with its interval if a share of the questions has a value instead of no answer."""
     mean, low, high = (
         end * (1 - share) + value * share for end in (interval.mean, interval.low, interval.high)
     )
@@ -527,27 +531,27 @@ def decide_all(comparisons: Sequence[Comparison]) -> list[Decision]:
     """Return the decisions about a family of comparisons, in the same order; see `find_differences`."""
     adjusted = holm([comparison.p_value for comparison in comparisons])
     with_failures = holm([comparison.decisive_p_value for comparison in comparisons])
-    return [
-        Decision(
-            comparison=comparison,
-            adjusted=p_value,
-            adjusted_with_failures=decisive_p_value,
+    decisions = []
+    for comparison, p_value, decisive in zip(comparisons, adjusted, with_failures, strict=True):
+        decisions.append(
+            Decision(
+                comparison=comparison,
+                adjusted=p_value,
+                adjusted_with_failures=decisive,
+            )
         )
-        for comparison, p_value, decisive_p_value in zip(
-            comparisons, adjusted, with_failures, strict=True
-        )
-    ]
+    return decisions
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values that are adjusted for their number by Holm's method (1979), in the same order. NaN stays NaN."""
     values = np.asarray(p_values, dtype=float)
-    order = [int(place) for place in np.argsort(values) if not math.isnan(values[place])]
+    order = [int(index) for index in np.argsort(values) if not math.isnan(values[index])]
     adjusted = np.full(len(values), math.nan)
     largest = 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, float(values[place]) * (len(order) - rank)))
-        adjusted[place] = largest
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, float(values[index]) * (len(order) - rank)))
+        adjusted[index] = largest
     return [float(value) for value in adjusted]
 
 
@@ -561,18 +565,21 @@ def smallest_shares(n: int, level: float, power: float = 0.8) -> tuple[float | N
     """Return which share of n signs must be positive for a sign test to find it with a probability.
 
     Returns:
-        The share if all other signs are 0, and the share if all others are negative; None for more than all.
+        The share if all other signs are 0, and the share if all others are negative. None stands for more than all.
     """
     from scipy.stats import binom
 
     shares = np.arange(1, 101) / 100
-    fewest = (
-        next((more for more in range(n + 1) if sign_test(more, less * (n - more)) < level), n + 1)
-        for less in (0, 1)
-    )
-    found = [shares[binom.sf(wins - 1, n, shares) >= power] for wins in fewest]
-    exact, noisy = (float(each[0]) if len(each) else None for each in found)
-    return exact, noisy
+    needed: list[float | None] = []
+    for less in (0, 1):
+        wins = n + 1
+        for more in range(n + 1):
+            if sign_test(more, less * (n - more)) < level:
+                wins = more
+                break
+        sufficient = shares[binom.sf(wins - 1, n, shares) >= power]
+        needed.append(float(sufficient[0]) if len(sufficient) else None)
+    return needed[0], needed[1]
 
 
 def _compare(
@@ -581,7 +588,7 @@ def _compare(
     """Test the weighted mean of differences.
 
     Args:
-        weights: shape (n,): the weight of each instance; their ratios count.
+        weights: shape (n,): the weight of each instance. Their ratios count.
         codes: shape (n,): the number of each instance's cluster.
         looks: the looks, as for `compare_parts`.
     """
@@ -599,7 +606,7 @@ def _compare(
     quantile = normal_quantile()
     # The normal approximation of the sign-flip test: a difference is rejected if its distance from the mean, divided by
     # the root of the sum of the clusters' squares around it, is above the normal quantile. With few clusters no
-    # difference can be rejected at a high level, which limits the statistic.
+    # difference can be rejected at a high level, so the statistic is limited.
     p_value = two_sided(min(abs(mean) / math.sqrt(variance), 1 / math.sqrt(spread)))
     if looks:
         p_value = 2 * min(0.5, p_value_of_looks(p_value / 2, looks, FIRST_OF_ROUNDS))
@@ -621,14 +628,14 @@ def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
     """Return the sum of the squares of the clusters of each sample, and of those that are added.
 
     Args:
-        sums, sizes, counts: the clusters, as in `noninferiority.Clusters`; the sums can have the shape of the counts.
+        sums, sizes, counts: the clusters, as in `noninferiority.Clusters`. The sums can have the shape of the counts.
 
     Returns:
         Shape (samples,).
     """
-    squares, fourth, spread = (
-        (counts * each).sum(axis=-1) for each in (sums**2, sums**4, sizes**2)
-    )
+    squares = (counts * sums**2).sum(axis=-1)
+    fourth = (counts * sums**4).sum(axis=-1)
+    spread = (counts * sizes**2).sum(axis=-1)
     # This is the mean square, weighted by the squares themselves, so that clusters without a difference do not count.
     # It is shrunk to the value of a cluster of mean size that differs in all its instances by 1.
     differ = squares > _EQUAL**2

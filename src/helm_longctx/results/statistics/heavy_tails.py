@@ -41,7 +41,7 @@ _BISECTIONS = 24
 
 
 def upper_bound(values: Floats, margin: float, cap: float, error: float, level: float) -> float:
-    """Return the upper bound of a mean, which is below the margin only if the mean is.
+    """Return the upper bound of a mean. It is below the margin only if the mean is.
 
     Args:
         values: shape (n,): independent values, of any sign.
@@ -51,7 +51,7 @@ def upper_bound(values: Floats, margin: float, cap: float, error: float, level: 
         level: the one-sided level of the lognormal bound at this look; see `comparison.level_of_look`.
 
     Returns:
-        The bound; the cap for no values, and at a level of 0.
+        The bound. It is the cap for no values, and at a level of 0.
     """
     if not len(values) or not level:
         return cap
@@ -111,7 +111,7 @@ def fewest_values(margin: float, cap: float, error: float) -> int:
 
 
 def _bound_by_bets(values: Floats, cap: float, error: float) -> float:
-    """Return the smallest mean that the bets reject; the cap if they reject none.
+    """Return the smallest mean that the bets reject, or the cap if they reject none.
 
     Args:
         values: shape (n,), at most the cap.

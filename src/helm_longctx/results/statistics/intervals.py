@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import chain
 from statistics import NormalDist
 
 import numpy as np
@@ -72,14 +73,14 @@ def mean_interval(
 ) -> Interval:
     """Return the mean of values and its interval.
 
-    For scores in 0…1 it is Wilson's score interval with the effective sample size, which stays in 0…1 and has a width
+    For scores in 0…1 it is Wilson's score interval with the effective sample size. It stays in 0…1 and has a width
     even if all scores are equal. Fewer than `FEW` independent right and wrong answers have the exact interval of
     Clopper and Pearson (1934). Values of other kinds, and scores on another scale than 0…1, have Student's interval.
     Values of the same group are one cluster. Paired scores belong to `compare_pairs`.
 
     Args:
         values: shape (n,), in any order.
-        groups: the group of each value, such as its question or its book; None if all values are independent.
+        groups: the group of each value, such as its question or its book. None if all values are independent.
         kind: what the values are.
 
     Raises:
@@ -91,7 +92,7 @@ def mean_interval(
         return Interval(math.nan, math.nan, math.nan, 0)
     mean = float(scores.mean())
     n = len(scores)
-    # Wilson's interval is for proportions. It also holds for scores in 0…1, which vary no more than right and wrong
+    # Wilson's interval is for proportions. It also holds for scores in 0…1: they vary no more than right and wrong
     # answers.
     if kind is not ValueKind.SCORE or scores.min() < 0 or scores.max() > 1:
         half = t_quantile(_freedom(codes)) * _clustered_error(scores, codes)
@@ -159,8 +160,8 @@ def mean_of_means(
     ratio of the variance with shared clusters to that for independent means.
 
     Args:
-        clusters: the `cluster_errors` of each mean, in the order of the intervals; empty if all means are independent.
-        weights: the weight of each mean, with the sum 1; empty for equal ones.
+        clusters: the `cluster_errors` of each mean, in the order of the intervals. Empty if all means are independent.
+        weights: the weight of each mean, with the sum 1. Empty for equal ones.
 
     Returns:
         The mean. A single mean is returned as it is. If one answer at most is wrong, the interval contains 1, and if
@@ -172,25 +173,18 @@ def mean_of_means(
     shares = np.array(weights or [1 / len(intervals)] * len(intervals))
     mean = float(shares @ rows[:, 0])
     n = sum([interval.n for interval in intervals])
-    factors = shares**2 * _shared_factors(
-        clusters, [interval.high - interval.low for interval in intervals]
-    )
+    widths = [interval.high - interval.low for interval in intervals]
+    factors = shares**2 * _shared_factors(clusters, widths)
     if not (rows.min() >= 0 and rows.max() <= 1):  # NaN, too
-        below, above = (
-            math.sqrt(float(factors @ (rows[:, 0] - rows[:, end]) ** 2)) for end in (1, 2)
-        )
+        below = math.sqrt(float(factors @ (rows[:, 0] - rows[:, 1]) ** 2))
+        above = math.sqrt(float(factors @ (rows[:, 0] - rows[:, 2]) ** 2))
         return Interval(mean, mean - below, mean + above, n)
     # By the width of its exact interval, a mean of few answers has even fewer. Only beside large means is that needed.
-    is_exact = all(
-        interval.n < FEW
-        and (interval.low, interval.high)
-        == _clopper_pearson(round(interval.mean * interval.n), interval.n)
-        for interval in intervals
-    )
-    inverses = np.array(
-        [1 / interval.n if is_exact else inverse_size(interval) for interval in intervals]
-    )
-    size = _size_of_means(rows[:, 0], inverses, shares, factors)
+    is_exact = all(map(_is_exact, intervals))
+    inverses = []
+    for interval in intervals:
+        inverses.append(1 / interval.n if is_exact else inverse_size(interval))
+    size = _size_of_means(rows[:, 0], np.array(inverses), shares, factors)
     low, high = _clopper_pearson(mean * size, size) if size < math.inf else (mean, mean)
     wrong = [(interval.n * (1 - interval.mean), interval.high == 1) for interval in intervals]
     right = [(interval.n * interval.mean, interval.low == 0) for interval in intervals]
@@ -202,6 +196,14 @@ def mean_of_means(
     )
 
 
+def _is_exact(interval: Interval) -> bool:
+    """Whether a mean of few answers has the interval of Clopper and Pearson."""
+    if interval.n >= FEW:
+        return False
+    exact = _clopper_pearson(round(interval.mean * interval.n), interval.n)
+    return (interval.low, interval.high) == exact
+
+
 def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
     """Whether means have at most one answer of a kind.
 
@@ -211,15 +213,15 @@ def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
         answers: the number of these answers in each mean, and whether its own interval begins at 0. In a mean of means
             the number is not known, because the answers have different weights.
     """
-    found = [(number, is_open) for number, is_open in answers if number > _ROUNDING]
-    return len(found) < 2 and all(number <= 1 + _ROUNDING or is_open for number, is_open in found)
+    some = [(number, is_open) for number, is_open in answers if number > _ROUNDING]
+    return len(some) < 2 and all(number <= 1 + _ROUNDING or is_open for number, is_open in some)
 
 
 def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Floats) -> float:
-    """Return the number of right and wrong answers whose share varies as much as a mean of means; infinite for none.
+    """Return the number of right and wrong answers whose share varies as much as a mean of means. It is infinite for none.
 
     As in `_effective_size`, the variance is estimated in relation to right and wrong answers with this mean.
-    The fewer answers differ, the more it is shrunk to its largest value, which it has if all wrong answers are in the
+    The fewer answers differ, the more it is shrunk to its largest value. It has that value if all wrong answers are in the
     mean with the largest part of the variance. Otherwise small tasks that happen to have no wrong answer would make the
     interval too narrow.
 
@@ -235,14 +237,12 @@ def _size_of_means(means: Floats, inverses: Floats, shares: Floats, factors: Flo
     variances = np.minimum(means * (1 - means) * (1 + inverses), 0.25)
     whole = mean * (1 - mean)
     typical = float(shares @ variances)
-    largest = min(
-        float((parts / shares).max() / parts.sum()), 0.25 / whole if whole > _ROUNDING else math.inf
-    )
+    most = 0.25 / whole if whole > _ROUNDING else math.inf
+    largest = min(float((parts / shares).max() / parts.sum()), most)
     # The number of observations behind the estimate, as in `count_informative`, if all means had the same variance.
     weight = float(parts.sum() ** 2 / (parts**2 @ inverses)) * typical / (1 - 3 * typical)
-    ratio = _shrink(
-        float(parts @ variances), whole * float(parts.sum()), largest, weight, _PRIOR_MEANS
-    )
+    observed = float(parts @ variances)
+    ratio = _shrink(observed, whole * float(parts.sum()), largest, weight, _PRIOR_MEANS)
     return 1 / (ratio * float(parts.sum()))
 
 
@@ -381,10 +381,14 @@ def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Fl
     factors = np.ones(len(widths))
     if not any(clusters):
         return factors
-    times = Counter(group for cluster in clusters for group in cluster)
-    rows = [row for row, each in enumerate(clusters) if any(times[group] > 1 for group in each)]
+    times = Counter(chain.from_iterable(clusters))
+    rows = []
+    groups: dict[str, None] = {}
+    for row, of_mean in enumerate(clusters):
+        if any(times[group] > 1 for group in of_mean):
+            rows.append(row)
+            groups |= dict.fromkeys(of_mean)
     if rows:
-        groups = dict.fromkeys(group for row in rows for group in clusters[row])
         # A row for each sample, a column for each cluster.
         errors = np.array([[clusters[row].get(group, 0.0) for group in groups] for row in rows])
         sums = errors.sum(axis=0)
@@ -430,7 +434,7 @@ NOLIMA_SHARE = 0.85
 
 
 def effective_length(scores: Mapping[int, float], threshold: float) -> int | None:
-    """Return the longest length at which the score is at least the threshold; None if there is none."""
+    """Return the longest length at which the score is at least the threshold, or None."""
     # By chance, a shorter length can be below the threshold, so the longest sufficient length counts.
     return max((length for length, score in scores.items() if score >= threshold), default=None)
 
@@ -446,23 +450,21 @@ def possible_lengths(
 
     Args:
         intervals: the score by length, with 95 % intervals.
-        score: the benchmark's own threshold; then there can be no effective length: None. Else it is `NOLIMA_SHARE` of
+        score: the benchmark's own threshold. Then there can be no effective length: None. Else it is `NOLIMA_SHARE` of
             the score at the shortest length.
     """
     lengths = sorted(intervals)
-    found = list[int | None]()
     if score is None and not intervals[lengths[0]].mean:
         return []
-    for place, length in enumerate(lengths):
-        longer = lengths[place + 1 :]
-        is_below = _difference(intervals, length, score, 1)[1] < 0
-        if not is_below and not _is_any_above(intervals, longer, score):
-            found.append(length)
-    return (
-        [None, *found]
-        if score is not None and not _is_any_above(intervals, lengths, score)
-        else found
-    )
+    possible = list[int | None]()
+    if score is not None and not _is_any_above(intervals, lengths, score):
+        possible.append(None)
+    for index, length in enumerate(lengths):
+        longer = lengths[index + 1 :]
+        _, high = _difference(intervals, length, score, 1)
+        if not high < 0 and not _is_any_above(intervals, longer, score):
+            possible.append(length)
+    return possible
 
 
 def _is_any_above(
@@ -507,9 +509,9 @@ def length_means(scores: Mapping[int, float]) -> tuple[float, float, float]:
     """
     by_length = [scores[length] for length in sorted(scores)]
     weights = range(1, len(scores) + 1)
-    plain, increasing, decreasing = (
-        np.average(by_length, weights=each) for each in (None, weights, weights[::-1])
-    )
+    plain = np.average(by_length)
+    increasing = np.average(by_length, weights=weights)
+    decreasing = np.average(by_length, weights=weights[::-1])
     return float(plain), float(increasing), float(decreasing)
 
 

@@ -10,7 +10,7 @@ mean is the margin (Owen 1988). The second one is needed, because few losses can
 then makes a drop look impossible. For right and wrong answers it is the variance of Tango's score test (1998). It knows
 that a loss can be as large as the bounds allow, even if the sample has none.
 
-How probably a sample decides is found by simulations of the decision itself: the differences of two deployments are
+How probably a sample decides is simulated with the decision itself: the differences of two deployments are
 drawn, and tested as the answers of a gate are.
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -103,14 +103,14 @@ def margin_statistics(
         flips = padded_squares(sums, sizes, counts) - 2 * margin * products + margin**2 * spread
     else:
         flips = padded_squares(errors, sizes, counts)
-    sign = np.where(distance > 0, 1.0, -1.0)
+    is_above = distance > 0
+    sign = np.where(is_above, 1.0, -1.0)
     # The size of a cluster that the sample may lack: the mean size of the cluster of a value.
-    farthest = spread * np.where(distance > 0, margin - bounds.low, bounds.high - margin)
+    farthest = spread * np.where(is_above, margin - bounds.low, bounds.high - margin)
     likely = _likely_squares(sign[:, None] * errors, counts, farthest)
-    # With few clusters nothing can be rejected at a high level, which limits the statistic.
-    return np.asarray(
-        sign * np.minimum(abs(distance) / np.sqrt(np.maximum(flips, likely)), 1 / np.sqrt(spread))
-    )
+    statistic = abs(distance) / np.sqrt(np.maximum(flips, likely))
+    # With few clusters nothing can be rejected at a high level, so the statistic is limited.
+    return np.asarray(sign * np.minimum(statistic, 1 / np.sqrt(spread)))
 
 
 def _likely_squares(errors: Floats, counts: Floats, farthest: Floats) -> Floats:
@@ -119,12 +119,11 @@ def _likely_squares(errors: Floats, counts: Floats, farthest: Floats) -> Floats:
     This distribution multiplies the share of an error e by 1 / (1 + t e), and may have a cluster that was not observed.
 
     Args:
-        errors: shape (samples, kinds), whose sum is at least 0 in each sample.
-        farthest: shape (samples,): the size of the smallest possible error, which is below 0.
+        errors: shape (samples, kinds). Their sum is at least 0 in each sample.
+        farthest: shape (samples,): the size of the smallest possible error. That error is below 0.
     """
-    smallest = np.maximum(
-        np.where(counts > 0, -errors, 0).max(axis=1), np.maximum(farthest, 1e-12)
-    )[:, None]
+    observed = np.where(counts > 0, -errors, 0).max(axis=1)
+    smallest = np.maximum(observed, np.maximum(farthest, 1e-12))[:, None]
     # From here on, the smallest error is -1, so the tilt t is between 0 and 1.
     scaled = np.where(counts > 0, errors / smallest, 0)
     low = np.zeros(len(counts))
@@ -146,11 +145,11 @@ def margin_interval(
     """Return the means that the test of one sample does not reject.
 
     Args:
-        quantile: the smallest statistic that rejects; infinite if nothing is rejected.
+        quantile: the smallest statistic that rejects, or infinity if nothing is rejected.
         bounds: the range of the values.
 
     Returns:
-        The ends, which are exact to 10⁻⁵ of the bounds' distance.
+        The ends, exact to 10⁻⁵ of the bounds' distance.
     """
     mean = float(clusters.counts[0] @ clusters.sums)
     ends = []
@@ -230,7 +229,7 @@ def power_to_pass(cells: Cells, outcomes: Outcomes, margin: float, level: float)
 
 
 def power_to_fail(cells: Cells, outcomes: Outcomes, margin: float, level: float) -> float:
-    """Return the probability that a sample shows a drop to be larger than the margin, which can be 0."""
+    """Return the probability that a sample shows a drop to be larger than the margin (0 or more)."""
     return float((_draw_statistics(cells, outcomes, margin) < -quantile_of(level)).mean())
 
 
@@ -252,8 +251,11 @@ def smallest_drop(
     high = 1.0
     while high - low > 0.001:
         middle = (low + high) / 2
-        found = power_to_fail(((1.0, clusters),), changed_outcomes(changed, middle), margin, level)
-        low, high = (low, middle) if found >= power else (middle, high)
+        shown = power_to_fail(((1.0, clusters),), changed_outcomes(changed, middle), margin, level)
+        if shown >= power:
+            high = middle
+        else:
+            low = middle
     return high
 
 
@@ -266,12 +268,14 @@ def _draw_statistics(cells: Cells, outcomes: Outcomes, margin: float) -> Floats:
     values, shares = np.array(outcomes).T
     total = sum(size * clusters for size, clusters in kinds.items())
     sizes = np.repeat([size / total for size in kinds], len(values))
-    counts = [
-        random.multinomial(clusters, shares / shares.sum(), DRAWS) for clusters in kinds.values()
-    ]
-    drawn, places = np.unique(np.concatenate(counts, axis=1), axis=0, return_inverse=True)
+    shares = shares / shares.sum()
+    counts = [random.multinomial(clusters, shares, DRAWS) for clusters in kinds.values()]
+    samples = np.concatenate(counts, axis=1)
+    # Equal samples are tested once.
+    drawn, indices = np.unique(samples, axis=0, return_inverse=True)
     sums = sizes * np.tile(values, len(kinds))
-    return margin_statistics(Clusters(sums, sizes, drawn.astype(float)), -margin)[places.ravel()]
+    statistics = margin_statistics(Clusters(sums, sizes, drawn.astype(float)), -margin)
+    return statistics[indices.ravel()]
 
 
 def fewest_clusters(margin: float, error: float) -> int:
@@ -289,25 +293,25 @@ def clusters_needed(cells: Cells, changed: float, margin: float, power: float, e
     """Return the number of clusters with which a candidate without a drop is shown to be no worse at the first look.
 
     Args:
-        cells: the tasks, whose numbers of clusters keep their ratios.
+        cells: the tasks. Their numbers of clusters keep their ratios.
         error: the one-sided error over all looks.
     """
     total = sum(clusters for _, clusters in cells)
     outcomes = changed_outcomes(changed)
     level = level_of_look((1,), error)
 
+    weights = [weight for weight, _ in cells]
+
+    def passes(sizes: Iterable[int]) -> bool:
+        sample = tuple(zip(weights, sizes, strict=True))
+        return power_to_pass(sample, outcomes, margin, level) >= power
+
     def is_enough(wanted: int) -> bool:
+        exact = [wanted * clusters / total for _, clusters in cells]
         # The tasks round up, and a few clusters more can have less power, because right answers have steps.
-        rounded = [wanted * clusters / total for _, clusters in cells]
-        sizes = (
-            [max(1, step(each)) for each in rounded]
-            for step in (math.floor, math.ceil, lambda n: math.ceil(n) + 1)
-        )
-        weights = [weight for weight, _ in cells]
-        return all(
-            power_to_pass(tuple(zip(weights, size, strict=True)), outcomes, margin, level) >= power
-            for size in sizes
-        )
+        down = [max(1, math.floor(size)) for size in exact]
+        up = [max(1, math.ceil(size)) for size in exact]
+        return passes(down) and passes(up) and passes(math.ceil(size) + 1 for size in exact)
 
     return _smallest(is_enough, 1)
 
@@ -346,18 +350,16 @@ def _expected_power(
     from scipy.special import ndtr
 
     values, shares = np.array(outcomes).T
-    expected = Clusters(
-        values / clusters, np.full(len(values), 1 / clusters), clusters * shares[None]
-    )
+    sizes = np.full(len(values), 1 / clusters)
+    expected = Clusters(values / clusters, sizes, clusters * shares[None])
     statistic = float(margin_statistics(expected, -margin)[0])
     mean = float(values @ shares)
     deviation = math.sqrt(max(float(values**2 @ shares) - mean**2, 1e-12) / clusters)
     # The statistic divides by an error that belongs to the margin, and differs from the deviation of the mean.
     ratio = abs(mean + margin) / max(abs(statistic), 1e-9) / deviation
-    up, down = (
-        ratio * (sign * statistic - quantile_of(level))
-        for sign, level in zip((1, -1), levels, strict=True)
-    )
+    pass_level, fail_level = levels
+    up = ratio * (statistic - quantile_of(pass_level))
+    down = ratio * (-statistic - quantile_of(fail_level))
     return float(ndtr(up) + ndtr(down))
 
 
@@ -426,19 +428,18 @@ def decide_drops(
         margin: the largest drop that is accepted, above 0 and below 1.
         power: the probability of a decision that the number of missing instances is for.
         looks: the numbers of instances at earlier looks, by the part's name.
-        depths: the parts that are depths, which need not be shown to be no worse, unless they are suspect.
+        depths: the parts that are depths. They need not be shown to be no worse, unless they are suspect.
     """
-    tests = {
-        name: _Test(pairs, margin, (looks or {}).get(name, ())) for name, pairs in parts.items()
-    }
-    worse = dict(zip(tests, holm([test.p_worse for test in tests.values()]), strict=True))
+    earlier = looks or {}
+    tests = {}
+    for name, pairs in parts.items():
+        tests[name] = _Test(pairs, margin, earlier.get(name, ()))
+    worse = holm([test.p_worse for test in tests.values()])
     dropped = dict(zip(depths, holm([tests[name].p_drop for name in depths]), strict=True))
-    return {
-        name: test.decide(
-            worse[name], power, len(tests), dropped.get(name) if name in dropped else None
-        )
-        for name, test in tests.items()
-    }
+    drops = {}
+    for (name, test), p_worse in zip(tests.items(), worse, strict=True):
+        drops[name] = test.decide(p_worse, power, len(tests), dropped.get(name))
+    return drops
 
 
 class _Test:
@@ -450,12 +451,11 @@ class _Test:
 
     def __init__(self, pairs: Sequence[Pairs], margin: float, earlier: Collection[int]):
         self._margin = margin
-        self._found = compare_parts(pairs)
+        self._comparison = compare_parts(pairs)
         self._clusters = Clusters.of(*join_pairs(pairs))
-        self._looks = next_looks(earlier, self._found.effect.n)
-        statistic, drop = (
-            float(margin_statistics(self._clusters, -each)[0]) for each in (margin, 0.0)
-        )
+        self._looks = next_looks(earlier, self._comparison.effect.n)
+        statistic = float(margin_statistics(self._clusters, -margin)[0])
+        drop = float(margin_statistics(self._clusters, -0.0)[0])
         self.p_worse = p_value_of_looks(upper_tail(-statistic), self._looks)
         self.p_drop = upper_tail(-drop)
         # A look at fewer instances does not decide, so it has no part of the error.
@@ -466,27 +466,30 @@ class _Test:
         """Decide.
 
         Args:
-            p_worse, p_drop: the adjusted p-values; `p_drop` is None for a part that is no depth.
+            p_worse, p_drop: the adjusted p-values. `p_drop` is None for a part that is no depth.
             parts: number of parts.
         """
         level = level_of_look(self._able, ONE_SIDED) if self._looks[-1] in self._able else 0.0
         low, high = margin_interval(self._clusters, quantile_of(level))
-        effect = replace(self._found.effect, low=low, high=high)
-        verdict = Verdict.NO_WORSE if low > -self._margin else Verdict.UNDECIDED
-        verdict = Verdict.WORSE if p_worse < ONE_SIDED else verdict
+        effect = replace(self._comparison.effect, low=low, high=high)
+        verdict = Verdict.UNDECIDED
+        if p_worse < ONE_SIDED:
+            verdict = Verdict.WORSE
+        elif low > -self._margin:
+            verdict = Verdict.NO_WORSE
         is_open = verdict is Verdict.UNDECIDED
         is_suspect = is_open and p_drop is not None and p_drop < ONE_SIDED
         more = 0
         if is_open and (is_suspect or p_drop is None):
             # As many as are needed if the differences vary as in these.
             sample = Sample.of(self._clusters)
-            n = self._found.effect.n
-            looks = tuple(each / n for each in self._able)
-            needed = clusters_to_decide(
-                sample, self._margin, power, (ONE_SIDED, ONE_SIDED / parts), looks
-            )
+            n = self._comparison.effect.n
+            looks = tuple(look / n for look in self._able)
+            errors = (ONE_SIDED, ONE_SIDED / parts)
+            needed = clusters_to_decide(sample, self._margin, power, errors, looks)
             more = max(1, round(n * needed / sample.clusters) - n)
-        return Drop(replace(self._found, effect=effect), p_worse, verdict, more, is_suspect)
+        comparison = replace(self._comparison, effect=effect)
+        return Drop(comparison, p_worse, verdict, more, is_suspect)
 
 
 def visible_drop(clusters: int, changed: float, depths: int, power: float) -> float:
@@ -495,7 +498,7 @@ def visible_drop(clusters: int, changed: float, depths: int, power: float) -> fl
     Args:
         clusters: number of clusters at the depth.
         changed: the share of right and wrong answers that differ by chance.
-        power: the probability with which the drop is found.
+        power: the probability with which the drop is shown.
 
     Returns:
         The drop, at most 1.
@@ -514,8 +517,6 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     """
     if Verdict.WORSE in verdicts:
         return Verdict.WORSE
-    return (
-        Verdict.NO_WORSE
-        if all(verdict is Verdict.NO_WORSE for verdict in verdicts)
-        else Verdict.UNDECIDED
-    )
+    if all(verdict is Verdict.NO_WORSE for verdict in verdicts):
+        return Verdict.NO_WORSE
+    return Verdict.UNDECIDED

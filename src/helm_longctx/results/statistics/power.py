@@ -109,7 +109,7 @@ def variance_components(scores: ArrayLike, groups: Sequence[object]) -> Variance
 def signal_to_noise(means: ArrayLike, errors: ArrayLike) -> SignalToNoise:
     """Compare the variance of models' means with the variance of their errors.
 
-    The observed variance of the means contains the variance of the errors, which is subtracted. Heineman et al. (arXiv
+    The observed variance of the means contains the variance of the errors. It is subtracted. Heineman et al. (arXiv
     2508.13144) and Madaan et al. (arXiv 2406.10229) choose benchmarks by such ratios.
 
     Args:
@@ -122,7 +122,7 @@ def signal_to_noise(means: ArrayLike, errors: ArrayLike) -> SignalToNoise:
 
 
 POWER = 0.8
-"""Probability with which a difference is to be found."""
+"""Probability with which a difference is to be shown."""
 
 LARGEST_VARIANCE = 0.25
 """Variance of scores in 0…1 of which half are 0 and half are 1."""
@@ -149,7 +149,7 @@ class Spread:
             different questions.
         correlation: correlation of these values in one cluster, 0 to 1.
         is_paired: whether both models answer the same questions.
-        kurtosis: the mean fourth power of the differences, divided by the square of their mean square; None if they are
+        kurtosis: the mean fourth power of the differences, divided by the square of their mean square. None if they are
             differences of right and wrong answers, or if there are none.
     """
 
@@ -167,10 +167,10 @@ def paired_spread(a: ArrayLike, b: ArrayLike, groups: Sequence[object]) -> Sprea
         groups: the group of each question.
     """
     differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    found = variance_components(differences, groups)
+    components = variance_components(differences, groups)
     squares = differences**2
     kurtosis = float((squares**2).mean() / squares.mean() ** 2) if squares.any() else None
-    return Spread(found.between + found.within, found.share_between, True, kurtosis)
+    return Spread(components.between + components.within, components.share_between, True, kurtosis)
 
 
 @dataclass(frozen=True)
@@ -230,18 +230,18 @@ def detectable_from(own: Interval, published: Interval) -> float:
 
     Args:
         own: a mean with an interval of the width that the wanted one has.
-        published: the mean; without ends it is exact.
+        published: the mean. Without ends it is exact.
     """
     mean = max(published.mean, 1 - published.mean)
-    sizes = (
-        1 / inverse_size(own),
-        1 / inverse_size(published) if published.low < published.high else _EXACT,
-    )
-    worse, better = (
-        [Sample(Spread(mean * (1 - mean), 0.0, is_paired=False), size, size)] for size in sizes
-    )
-    found = _search(lambda difference: _smallest_unpaired(better, worse, difference))
-    return found if found <= mean else math.inf
+    own_size = 1 / inverse_size(own)
+    published_size = _EXACT
+    if published.low < published.high:
+        published_size = 1 / inverse_size(published)
+    spread = Spread(mean * (1 - mean), 0.0, is_paired=False)
+    worse = [Sample(spread, own_size, own_size)]
+    better = [Sample(spread, published_size, published_size)]
+    smallest = _search(lambda difference: _smallest_unpaired(better, worse, difference))
+    return smallest if smallest <= mean else math.inf
 
 
 def questions_needed(spread: Spread, difference: float, cluster_size: float = 1.0) -> int:
@@ -280,28 +280,22 @@ def _smallest(samples: Sequence[Sample], difference: float) -> float:
     if not samples[0].spread.is_paired:
         return _smallest_unpaired(samples, samples, difference)
     count = len(samples)
-    # Models that never differed can differ on the next question.
-    variances = [sample.spread.variance or 1 / sample.questions for sample in samples]
-    errors = (
-        np.array([v * each.inverse_size for v, each in zip(variances, samples, strict=True)])
-        / count**2
-    )
-    # The test does not subtract the mean from the clusters' sums.
-    squares = errors + difference**2 / (
-        np.array([sample.clusters for sample in samples]) * count**2
-    )
-    kurtoses = [
-        each.kurtosis(each.spread.kurtosis or 1 / v)
-        for v, each in zip(variances, samples, strict=True)
-    ]
-    typical = sum(
-        k * square**2 / each.clusters
-        for k, square, each in zip(kurtoses, squares, samples, strict=True)
-    )
-    limit = normal_quantile() * math.sqrt(
-        float(squares.sum()) + PSEUDO * typical / float(squares.sum())
-    )
-    return limit + _quantile() * math.sqrt(float(errors.sum()))
+    errors = []
+    squares = []
+    typical = 0.0
+    for sample in samples:
+        # Models that never differed can differ on the next question.
+        variance = sample.spread.variance or 1 / sample.questions
+        error = variance * sample.inverse_size / count**2
+        # The test does not subtract the mean from the clusters' sums.
+        square = error + difference**2 / (sample.clusters * count**2)
+        kurtosis = sample.kurtosis(sample.spread.kurtosis or 1 / variance)
+        typical += kurtosis * square**2 / sample.clusters
+        errors.append(error)
+        squares.append(square)
+    whole = float(np.sum(squares))
+    limit = normal_quantile() * math.sqrt(whole + PSEUDO * typical / whole)
+    return limit + _quantile() * math.sqrt(float(np.sum(errors)))
 
 
 def _smallest_unpaired(
@@ -313,7 +307,9 @@ def _smallest_unpaired(
         better, worse: the samples of both models in the same tasks. The better one has the variance of the spreads, and
             the variance of the worse one is rather larger.
     """
-    means = [0.5 + math.sqrt(max(LARGEST_VARIANCE - each.spread.variance, 0.0)) for each in better]
+    means = [
+        0.5 + math.sqrt(max(LARGEST_VARIANCE - sample.spread.variance, 0.0)) for sample in better
+    ]
     lower = [max(mean - difference, 0.5) for mean in means]
     ends = [_expected_end(better, means, 0), _expected_end(worse, lower, 1)]
     step = sum(0.5 / sum(sample.questions for sample in samples) for samples in (better, worse))
@@ -327,7 +323,7 @@ def _smallest_unpaired(
 def _expected_end(
     samples: Sequence[Sample], means: Sequence[float], end: int
 ) -> tuple[float, float]:
-    """Return what `mean_of_means` finds on average: the distance from the mean to an end of its interval.
+    """Return what `mean_of_means` returns on average: the distance from the mean to an end of its interval.
 
     Args:
         means: the mean of each task.
@@ -336,25 +332,21 @@ def _expected_end(
     Returns:
         The distance, and the variance of the mean and the distance together.
     """
-    variances = [mean * (1 - mean) for mean in means]
-    found = [
-        _expected_inverse(each, variance) for each, variance in zip(samples, variances, strict=True)
-    ]
-    intervals = [
-        Interval(mean, *wilson(mean, 1 / inverse, normal_quantile()), round(each.questions))
-        for each, mean, (inverse, _) in zip(samples, means, found, strict=True)
-    ]
+    intervals = []
+    variance = 0.0
+    noise = 0.0
+    for sample, mean in zip(samples, means, strict=True):
+        of_answers = mean * (1 - mean)
+        inverse, relative = _expected_inverse(sample, of_answers)
+        low, high = wilson(mean, 1 / inverse, normal_quantile())
+        intervals.append(Interval(mean, low, high, round(sample.questions)))
+        variance += sample.inverse_size * of_answers
+        # The widths of the tasks' intervals vary, too.
+        noise += inverse * relative * of_answers
     whole = mean_of_means(intervals)
     count = len(samples)
-    own = sum(
-        each.inverse_size * variance for each, variance in zip(samples, variances, strict=True)
-    )
-    # The widths of the tasks' intervals vary, too.
-    noise = sum(
-        inverse * relative * v for (inverse, relative), v in zip(found, variances, strict=True)
-    )
     distance = (whole.mean - whole.low, whole.high - whole.mean)[end]
-    return distance, (own + noise * normal_quantile() ** 2) / count**2
+    return distance, (variance + noise * normal_quantile() ** 2) / count**2
 
 
 def _expected_inverse(sample: Sample, variance: float) -> tuple[float, float]:

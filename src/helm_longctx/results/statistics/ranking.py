@@ -44,10 +44,10 @@ def rank_ranges(
             winner, loser = (one, other) if decision.comparison.effect.mean > 0 else (other, one)
             better[loser] += 1
             worse[winner] += 1
-    return {
-        model: Rank(float(rank), 1 + better[model], len(scores) - worse[model])
-        for model, rank in zip(scores, ranks, strict=True)
-    }
+    ranges = {}
+    for model, rank in zip(scores, ranks, strict=True):
+        ranges[model] = Rank(float(rank), 1 + better[model], len(scores) - worse[model])
+    return ranges
 
 
 FEWEST = 4
@@ -82,7 +82,7 @@ def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correla
     The interval is Fisher's with the standard error of Bonett and Wright (2000). It always has a width.
 
     Args:
-        x, y: shape (n,); NaN for a missing value.
+        x, y: shape (n,). NaN for a missing value.
         clusters: the number of independent groups of rows, such as the questions that several models answered. The
             p-value and the interval then count each group as one pair. None if all rows are independent.
     """
@@ -162,7 +162,7 @@ def _correlate(
     # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
     largest = 1 - 6 / (pairs * (pairs**2 - 1))
     centre = math.atanh(max(-largest, min(largest, rho)))
-    # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation, which is too small for ranks.
+    # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation: that is too small for ranks.
     half = normal_quantile() * math.sqrt((1 + rho**2 / 2) / (pairs - 3))
     return Correlation(
         rho=rho,

@@ -35,7 +35,7 @@ FEWEST_INFORMATIVE = 10
 were seen, but too few to know their share."""
 
 TOO_FEW = "too few texts for heavy tails"
-"""What stands in the place of an interval."""
+"""What is shown instead of an interval."""
 
 MISS = -5.0
 """An answer whose tokens have a lower mean log-probability, in nats, is a miss: a probability below 0.7 % a token."""
@@ -49,7 +49,7 @@ class RobustSummary:
     """What stands beside a mean that a few texts can decide.
 
     Args:
-        median: over texts, with an interval from order statistics, which is right for every distribution. Fewer than
+        median: over texts, with an interval from order statistics. It is right for every distribution. Fewer than
             six texts have none (NaN).
         trimmed_mean: the mean over texts without the lowest and the highest tenth.
         misses: the share of values below `MISS`.

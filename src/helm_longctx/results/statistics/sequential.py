@@ -57,7 +57,7 @@ portfolio of Cover and Ordentlich (1996). The paper's shares are equally spaced 
 needed if all of them are equal."""
 
 _STEPS = 40
-"""Number of bisections for an end of an interval, which is exact to 2⁻⁴⁰ of the bounds' distance."""
+"""Number of bisections for an end of an interval, so that it is exact to 2⁻⁴⁰ of the bounds' distance."""
 
 
 class Decision(Enum):
@@ -278,8 +278,8 @@ class DeadlineTest:
         gains = _expect(self._tables[count + 1], shares[:, None], stakes, self._expected)
         stake = stakes[np.arange(len(shares)), gains.argmax(axis=1)]
         # No stake loses more than there is, because its largest loss is the whole share. Rounding may.
-        found = np.maximum(0.0, shares + stake * np.asarray(values))
-        return np.asarray(np.where(shares >= 1 - 1e-9, shares, found))
+        wealth = np.maximum(0.0, shares + stake * np.asarray(values))
+        return np.asarray(np.where(shares >= 1 - 1e-9, shares, wealth))
 
     def count_until_sure(self, value: float, most: int) -> int:
         """Return how many further values decide at the soonest, if all are as large as this one; at most `most`."""

@@ -21,7 +21,14 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hlog
 from tqdm import tqdm
 
-from helm_longctx.environment import MAX_COST, max_cost, number_setting, require
+from helm_longctx.environment import (
+    MAX_COST,
+    Settings,
+    max_cost,
+    number_setting,
+    require,
+    settings_in_use,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.runner.interruptions import stoppable
@@ -63,18 +70,14 @@ class Job:
     Args:
         paces: the actor that holds the paces of all addresses.
         folder: the working folder, to which paths are relative.
-        settings: this package's environment variables.
+        settings: this package's settings, from the driver's environment and its configuration.
         registered: the models, deployments and tokenizers that are registered with HELM.
     """
 
     arguments: Mapping[str, Any]
     paces: Any = field(repr=False)
     folder: str = field(default_factory=os.getcwd)
-    settings: Mapping[str, str] = field(
-        default_factory=lambda: {
-            name: value for name, value in os.environ.items() if name.startswith("HELM_LONGCTX_")
-        }
-    )
+    settings: Settings = field(default_factory=lambda: _list_settings(), repr=False)
     registered: Sequence[tuple[Callable[[Any], None], Sequence[Any]]] = field(
         default_factory=lambda: [(register, [*found.values()]) for register, found in _REGISTRIES],
         repr=False,
@@ -89,11 +92,17 @@ class Job:
                 f"--output-path: {runs} is not on {host}; name a folder on a disk that all nodes share"
             )
         os.chdir(self.folder)
-        os.environ.update(self.settings)
+        self.settings.keep()
         for register, values in self.registered:
             for value in values:
                 register(value)
         use_paces(partial(SharedPace, self.paces))
+
+
+def _list_settings() -> Settings:
+    values = {**os.environ, **settings_in_use().values}
+    ours = {name: value for name, value in values.items() if name.startswith("HELM_LONGCTX_")}
+    return Settings(ours)
 
 
 class Paces:

@@ -4,7 +4,7 @@
 LongBench's code is the same; LongBench v2's code decodes both halves at once (THUDM/LongBench at 2e00731, pred.py).
 
 The whole formatted prompt, before any chat template, is tokenized with special tokens. The first half and the last half
-of the limit are kept, and each half is decoded by itself. This has consequences, which are reproduced:
+of the limit are kept, and each half is decoded by itself. This has consequences, reproduced here:
 
 - With an odd limit, one token less than the limit is kept. In LongBench v2 the second half gets this token.
 - Decoding drops special tokens, also where the text contains their names (`<s>`). A Llama-like tokenizer drops the
@@ -55,10 +55,10 @@ def middle_cutter(tokenizer: Any, joins: bool = False, evenly: bool = True) -> M
 
     Args:
         joins: whether the two halves are joined before they are decoded.
-        evenly: whether both halves have as many tokens; if not, the second one gets the last token of an odd limit.
+        evenly: whether both halves have as many tokens. If not, the second one gets the last token of an odd limit.
 
     Returns:
-        A function that raises `InputError` for a limit below 2, which cannot be divided into two halves.
+        A function that raises `InputError` for a limit below 2: it cannot be divided into two halves.
     """
     encode, decode = _codec(tokenizer)
 
@@ -67,9 +67,8 @@ def middle_cutter(tokenizer: Any, joins: bool = False, evenly: bool = True) -> M
             raise InputError(
                 f"a limit of {max_tokens} tokens leaves nothing of a prompt; at least 2 are needed"
             )
-        ids = encode(
-            prompt, max_tokens + 1
-        )  # one more than the limit, for the longer half of an odd limit
+        # One token more than the limit is needed, for the longer half of an odd limit.
+        ids = encode(prompt, max_tokens + 1)
         if len(ids) <= max_tokens:
             return FittedPrompt(prompt, tokens=len(ids))
         # The official code uses int(max_length / 2) for both halves, so an odd limit leaves one token unused
@@ -90,9 +89,8 @@ def counter_with_special_tokens(tokenizer: Any) -> Callable[[str], int]:
     return lambda text: len(encode(text, sys.maxsize))
 
 
-@lru_cache(
-    maxsize=2
-)  # a run's cutter and counter share one copy of the tokenizer, which can need 100 MB
+# A run's cutter and counter share one copy of the tokenizer. It can need 100 MB.
+@lru_cache(maxsize=2)
 def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
     if getattr(tokenizer, "is_fast", False):
         # The inner `tokenizers.Tokenizer` gives the same tokens. Only the outer one decodes, because it can clean up
@@ -109,9 +107,11 @@ def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
         # Without `disallowed_special=()` a prompt that contains the text of a special token is an error.
         return lambda text, _: tokenizer.encode(text, disallowed_special=()), tokenizer.decode
     own = PieceTokenizer(tokenizer)
-    return partial(_encode_ends, own), lambda ids: own.tokenizer.decode(
-        ids, skip_special_tokens=True
-    )
+
+    def decode(ids: Sequence[int]) -> str:
+        return own.tokenizer.decode(ids, skip_special_tokens=True)
+
+    return partial(_encode_ends, own), decode
 
 
 def _encode_ends(tokenizer: PieceTokenizer, prompt: str, most: int) -> list[int]:
@@ -131,7 +131,10 @@ def _encode_ends(tokenizer: PieceTokenizer, prompt: str, most: int) -> list[int]
             else:
                 tail.append(text.ids(left.pop()))
                 tail_size += len(tail[-1])
-        return head + [id for ids in reversed(tail) for id in ids]
+        ids: list[int] = head
+        for piece_ids in reversed(tail):
+            ids += piece_ids
+        return ids
 
     return tokenizer.read(prompt, read)
 
@@ -161,15 +164,14 @@ def context_cutter(tokenizer: Any) -> ContextCutter:
     Returns:
         A function that raises `NoRoomError` for a prompt that is too long even without its context.
     """
-    # The kind is found by the object's attributes, so that neither tiktoken nor transformers must be imported.
+    # The kind is recognized by the object's attributes, so that neither tiktoken nor transformers must be imported.
     if hasattr(tokenizer, "encode_ordinary"):
         return partial(_cut_by_tiktoken, tokenizer)
     # Only Hugging Face's own tokenizer classes are callable; a `tokenizers.Tokenizer` is not.
     if callable(tokenizer) and not tokenizer.is_fast:
         return partial(_refuse_to_cut, tokenizer)
-    return partial(
-        _cut_by_pieces, PieceTokenizer(getattr(tokenizer, "backend_tokenizer", tokenizer))
-    )
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    return partial(_cut_by_pieces, PieceTokenizer(backend))
 
 
 def _cut_by_pieces(
@@ -190,16 +192,16 @@ def _cut_by_pieces(
         # This is tokens(prompt) - tokens(context). Most pieces are in both lists, cancel out and need not be tokenized.
         # The number can differ from the number of the text outside the context, because tokens can join at its ends.
         context = text.pieces(start, end)
-        outside = sum(map(text.size, set(pieces) - set(context))) - sum(
-            map(text.size, set(context) - set(pieces))
-        )
+        only_prompt = sum(map(text.size, set(pieces) - set(context)))
+        only_context = sum(map(text.size, set(context) - set(pieces)))
+        outside = only_prompt - only_context
         if limit < outside + special:
             raise NoRoomError(outside + special, limit)
         # HELMET cuts at the offset of the token with number -n of the context, where n = tokens(prompt) - limit. The
         # context has tokens(prompt) - outside tokens, special ones included; so that token has the number limit -
         # outside.
-        place, _ = text.span(context, limit - outside)
-        return FittedPrompt(prompt[:place] + prompt[end:], cut=True)
+        position, _ = text.span(context, limit - outside)
+        return FittedPrompt(prompt[:position] + prompt[end:], cut=True)
 
     return tokenizer.read(prompt, cut)
 
@@ -220,7 +222,7 @@ def _cut_by_tiktoken(encoding: Any, prompt: str, span: Sequence[int], limit: int
 
 
 def _refuse_to_cut(tokenizer: Any, prompt: str, span: Sequence[int], limit: int) -> FittedPrompt:
-    """Count with a slow tokenizer, which has no offsets, and raise an error if the prompt is too long."""
+    """Count with a slow tokenizer (it has no offsets), and raise an error if the prompt is too long."""
     tokens = len(tokenizer(prompt, truncation=False, verbose=False)["input_ids"])
     if tokens > limit:
         raise InputError(

@@ -86,7 +86,7 @@ class NotApartError(Exception):
 
 
 class Piece(NamedTuple):
-    """The characters [start, end) of a text, and [begin, stop), which adds the text around them."""
+    """The characters [start, end) of a text, and [begin, stop), with the text around them."""
 
     begin: int
     start: int
@@ -101,7 +101,7 @@ class PieceTokenizer:
         self.size = size
         # The class is taken from the object, so that this module need not import tokenizers.
         self.tokenizer: Tokenizer = type(tokenizer).from_str(tokenizer.to_str())
-        # A saved tokenizer can have settings for truncation and padding, which would change the tokens of a piece.
+        # A saved tokenizer can have settings for truncation and padding, and these would change the tokens of a piece.
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         # Post-processors add the same tokens to every single text, so any text can be used here.
@@ -114,11 +114,11 @@ class PieceTokenizer:
         self.after = ids[len(ids) - after :]
 
     def read(self, text: str, read: Callable[[LongText], Result]) -> Result:
-        """Apply `read`, which must keep no state, to a text in pieces, or in one if a position is no boundary."""
+        """Apply `read` (it must keep no state) to a text in pieces, or in one if a position is no boundary."""
         if self.is_local:
             try:
                 return read(LongText(self, text, self.size))
-            # A token that crosses a chosen place is rare, but all results so far are then useless, so the whole text is
+            # A token that crosses a chosen boundary is rare, but all results so far are then useless, so the whole text is
             # read again.
             except NotApartError:
                 pass
@@ -126,32 +126,31 @@ class PieceTokenizer:
 
     def encode(self, text: str, offsets: bool = False) -> Any:
         """Encode a text without the special tokens at its ends. Offsets take a quarter more time."""
-        # A batch of one releases the GIL, which the method for one text does not.
+        # A batch of one releases the GIL. The method for one text does not.
         encode = self.tokenizer.encode_batch if offsets else self.tokenizer.encode_batch_fast
         return encode([text], add_special_tokens=False)[0]
 
-    def tokens_before(self, text: str, place: int) -> int:
-        """Count the tokens of a text before a place. Raises a `NotApartError` if it is no boundary."""
+    def tokens_before(self, text: str, position: int) -> int:
+        """Count the tokens of a text before a position. Raises a `NotApartError` if it is no boundary."""
         encoding = self.encode(text, offsets=True)
         # A character that a normalizer drops has no token. Then the next character with a token counts.
-        tokens = (encoding.char_to_token(character) for character in range(place, len(text)))
-        # This is 0 if no character from the place on has a token. Then the text is read as a whole.
+        tokens = (encoding.char_to_token(character) for character in range(position, len(text)))
+        # This is 0 if no character from the position on has a token. Then the text is read as a whole.
         token = next((token for token in tokens if token is not None), 0)
-        # One token covers both sides of the place.
-        if (
-            not token
-            or encoding.token_to_chars(token - 1)[1] > place
-            or encoding.token_to_chars(token)[0] < place
-        ):
+        if not token:
+            raise NotApartError
+        _, end_before = encoding.token_to_chars(token - 1)
+        start, _ = encoding.token_to_chars(token)
+        # One token covers both sides of the position.
+        if end_before > position or start < position:
             raise NotApartError
         # If the pre-tokenizer did not split here, both tokens belong to one "word". Then other text farther left could
-        # merge across the place, unless the vocabulary has no token for that, since every merge makes a token.
+        # merge across the position, unless the vocabulary has no token for that, since every merge makes a token.
         if encoding.token_to_word(token - 1) == encoding.token_to_word(token):
-            # `id_to_token` returns the vocabulary's form of a token, in which byte-level models replace bytes by other
+            # `id_to_token` returns the vocabulary's form of a token. In it, byte-level models replace bytes by other
             # characters.
-            left, right = (
-                str(self.tokenizer.id_to_token(id)) for id in encoding.ids[token - 1 : token + 1]
-            )
+            left = str(self.tokenizer.id_to_token(encoding.ids[token - 1]))
+            right = str(self.tokenizer.id_to_token(encoding.ids[token]))
             if not self.only_merges or left[-1] + right[0] in self._vocabulary:
                 raise NotApartError
         return int(token)
@@ -175,12 +174,12 @@ class PieceTokenizer:
         """Whether the model only joins neighbouring tokens.
 
         WordPiece and Unigram choose among segmentations of whole words, and with a prefix or suffix a token depends on
-        its place in the word. For these models, the vocabulary does not prove that a position is a boundary.
+        its position in the word. For these models, the vocabulary does not prove that a position is a boundary.
         """
         model = self.tokenizer.model
-        return type(model).__name__ == "BPE" and not (
-            model.continuing_subword_prefix or model.end_of_word_suffix
-        )
+        if type(model).__name__ != "BPE":
+            return False
+        return not (model.continuing_subword_prefix or model.end_of_word_suffix)
 
     @cached_property
     def _vocabulary(self) -> str:
@@ -196,7 +195,7 @@ class LongText:
     def __init__(self, tokenizer: PieceTokenizer, text: str, size: int):
         self._tokenizer = tokenizer
         self._text = text
-        self._places = list(_find_places(text, size))
+        self._boundaries = list(_find_boundaries(text, size))
         # The cutters ask for the same sizes and boundaries several times. Token ids are not kept: they take memory.
         self._sizes: dict[Piece, int] = {}
         self._before: dict[tuple[int, int, int], int] = {}
@@ -208,11 +207,11 @@ class LongText:
         a text of its own.
         """
         high = len(self._text) if high is None else high
-        places = [low, *(place for place in self._places if low < place < high), high]
-        return [
-            Piece(max(low, start - AROUND), start, end, min(high, end + AROUND))
-            for start, end in pairwise(places)
-        ]
+        boundaries = [boundary for boundary in self._boundaries if low < boundary < high]
+        pieces = []
+        for start, end in pairwise([low, *boundaries, high]):
+            pieces.append(Piece(max(low, start - AROUND), start, end, min(high, end + AROUND)))
+        return pieces
 
     def ids(self, piece: Piece) -> list[int]:
         """Return a piece's token ids without special tokens. Raises a `NotApartError` if an end is no boundary."""
@@ -258,24 +257,25 @@ class LongText:
             self._tokens_before(max(begin, end - AROUND), end, stop)
         return self._tokens_before(begin, start, min(start + AROUND, stop)) if begin < start else 0
 
-    def _tokens_before(self, begin: int, place: int, stop: int) -> int:
+    def _tokens_before(self, begin: int, position: int, stop: int) -> int:
         # The end of one piece is the start of the next, so each boundary is checked only once.
-        key = begin, place, stop
+        key = (begin, position, stop)
         if key not in self._before:
-            self._before[key] = self._tokenizer.tokens_before(self._text[begin:stop], place - begin)
+            text = self._text[begin:stop]
+            self._before[key] = self._tokenizer.tokens_before(text, position - begin)
         return self._before[key]
 
 
-def _find_places(text: str, size: int) -> Iterator[int]:
+def _find_boundaries(text: str, size: int) -> Iterator[int]:
     """Yield positions that are likely to be boundaries, at least `size` characters apart."""
-    place = 0
-    while (at := place + size) < len(text):
+    least = size
+    while least < len(text):
         # The second search goes to the end of the text, because a text without spaces and marks is one piece anyway.
-        match = _BEFORE_SPACE.search(text, at, at + _NEAR) or _BEFORE_MARK.search(text, at)
+        match = _BEFORE_SPACE.search(text, least, least + _NEAR) or _BEFORE_MARK.search(text, least)
         if match is None:
             return
-        place = match.start()
-        yield place
+        yield match.start()
+        least = match.start() + size
 
 
 def _component_types(component: Any) -> set[str]:
@@ -300,14 +300,11 @@ def _splits_alike(splitter: PreTokenizer | None) -> bool:
     if splitter is None:
         return True
     middle = len(_SAMPLE) // 2
-    ends = {
-        tuple(
-            begin + start
-            for _, (start, _) in splitter.pre_tokenize_str(_SAMPLE[begin:])
-            if begin + start >= middle
-        )
-        # The sample repeats one text four times. So every position of that text is a start, and a whole copy of the
-        # text lies between the last start and the part that is compared.
-        for begin in range(middle // 2)
-    }
+    ends = set()
+    # The sample repeats one text four times. So every position of that text is a start, and a whole copy of the
+    # text lies between the last start and the part that is compared.
+    for begin in range(middle // 2):
+        splits = splitter.pre_tokenize_str(_SAMPLE[begin:])
+        starts = [begin + start for _, (start, _) in splits]
+        ends.add(tuple(start for start in starts if start >= middle))
     return len(ends) == 1

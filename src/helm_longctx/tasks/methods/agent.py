@@ -2,7 +2,7 @@
 
 The tools are usual for agents on long documents (search, open, find next: BrowseComp's tools for pages, and
 GraphReader, arXiv 2406.14550, without its graph). No published code has the same ones, so names and wording are ours.
-`search` ranks chunks by BM25, as `method=retrieve`; places are characters of the context. A tool that gets wrong
+`search` ranks chunks by BM25, as `method=retrieve`. Positions are characters of the context. A tool that gets wrong
 arguments says so, and the loop continues. After `turns` requests, a last one asks for the answer.
 """
 
@@ -21,9 +21,9 @@ LAST = "Do not use tools any more. Write only the answer to the task now, from w
 
 
 def _tool(name: str, description: str, **parameters: tuple[str, str]) -> dict[str, Any]:
-    fields = {
-        field: {"type": kind, "description": about} for field, (kind, about) in parameters.items()
-    }
+    fields = {}
+    for field, (kind, about) in parameters.items():
+        fields[field] = {"type": kind, "description": about}
     schema = {"type": "object", "properties": fields, "required": [*fields]}
     return {"name": name, "description": description, "parameters": schema}
 
@@ -49,7 +49,7 @@ TOOLS = (
 
 
 class _Reader:
-    """Carries out calls of tools on a context, with pages of `page` characters and up to `hits` found passages."""
+    """Carries out calls of tools on a context, with pages of `page` characters and up to `hits` passages."""
 
     def __init__(self, context: str, page: int, hits: int):
         self._context = context
@@ -69,11 +69,12 @@ class _Reader:
             return f"The arguments are wrong ({type(error).__name__}: {error}); see the tool's description."
 
     def _search(self, arguments: Mapping[str, Any]) -> str:
-        places = find_best(self._chunks, str(arguments["query"]), self._hits)
         starts = [0]
         for chunk in self._chunks:
             starts.append(starts[-1] + len(chunk))
-        return "\n\n".join(f"[position {starts[place]}]\n{self._chunks[place]}" for place in places)
+        best = find_best(self._chunks, str(arguments["query"]), self._hits)
+        shown = [f"[position {starts[index]}]\n{self._chunks[index]}" for index in best]
+        return "\n\n".join(shown)
 
     def _open(self, arguments: Mapping[str, Any]) -> str:
         start = max(0, int(arguments["position"]))
@@ -86,14 +87,14 @@ class _Reader:
     def _find_next(self, arguments: Mapping[str, Any]) -> str:
         text = str(arguments["text"])
         after = int(arguments["position"])
-        # A lower-case text can be longer than the text, so its places would be others.
+        # A lower-case text can be longer than the text, so its positions would be others.
         pattern = re.compile(re.escape(text), re.IGNORECASE)
-        found = pattern.search(self._context, max(0, after + 1)) if text else None
-        if found is None:
+        match = pattern.search(self._context, max(0, after + 1)) if text else None
+        if match is None:
             return "There is no further place."
-        place = found.start()
-        around = self._context[max(0, place - 300) : found.end() + 300]
-        return f"[position {place}]\n{around}"
+        start = match.start()
+        around = self._context[max(0, start - 300) : match.end() + 300]
+        return f"[position {start}]\n{around}"
 
 
 def answer(question: Question) -> str:

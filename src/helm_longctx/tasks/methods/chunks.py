@@ -7,7 +7,6 @@ bm25s).
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -26,22 +25,32 @@ _WORD = re.compile(rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
 def split(text: str, size: int) -> list[str]:
     """Split a text into chunks of at most `size` characters, which joined are the text. None is empty.
 
-    A chunk ends after the last paragraph of the second half of its room; without one after a line, a sentence or a
+    A chunk ends after the last paragraph of the second half of its room, without one after a line, a sentence or a
     word, and otherwise at its largest size.
     """
     chunks = []
     start = 0
     while len(text) - start > size:
         most = start + size
-        places = ((text.rfind(mark, (start + most) // 2, most), len(mark)) for mark in ENDS)
-        end = next((place + width for place, width in places if place >= 0), most)
+        end = _find_end(text, start, most)
         chunks.append(text[start:end])
         start = end
-    return [*chunks, text[start:]] if text[start:] else chunks
+    if start < len(text):
+        chunks.append(text[start:])
+    return chunks
+
+
+def _find_end(text: str, start: int, most: int) -> int:
+    """Return where a chunk ends that starts at `start` and may go up to `most`."""
+    for mark in ENDS:
+        position = text.rfind(mark, (start + most) // 2, most)
+        if position >= 0:
+            return position + len(mark)
+    return most
 
 
 def find_best(chunks: Sequence[str], question: str, most: int) -> list[int]:
-    """Return the places of at most `most` chunks that match a question best, ascending; of equal ones the first."""
+    """Return the indices of at most `most` chunks that match a question best, ascending. Of equal ones the first count."""
     from bm25s import BM25
 
     # The package shows what it does to the user.
@@ -54,7 +63,7 @@ def find_best(chunks: Sequence[str], question: str, most: int) -> list[int]:
         index = BM25(method="lucene", k1=1.5, b=0.75)
         index.index(words, show_progress=False)
         scores = index.get_scores(asked)
-    return sorted(int(place) for place in np.argsort(-scores, kind="stable")[:most])
+    return sorted(int(index) for index in np.argsort(-scores, kind="stable")[:most])
 
 
 def find_words(text: str) -> Iterator[str]:
@@ -67,7 +76,13 @@ def find_words(text: str) -> Iterator[str]:
             yield from (run[at : at + 2] for at in range(max(len(run) - 1, 1)))
 
 
-def join(chunks: Sequence[str], places: Sequence[int]) -> str:
-    """Return the chunks at some places, ascending, with a mark where others are left out between them."""
-    gaps = [GAP if after > place + 1 else "" for place, after in pairwise(places)]
-    return "".join(gap + chunks[place] for gap, place in zip(["", *gaps], places, strict=False))
+def join(chunks: Sequence[str], indices: Sequence[int]) -> str:
+    """Return the chunks with some indices, ascending, with a mark where others are left out between them."""
+    parts = []
+    previous = None
+    for index in indices:
+        if previous is not None and index > previous + 1:
+            parts.append(GAP)
+        parts.append(chunks[index])
+        previous = index
+    return "".join(parts)

@@ -24,7 +24,7 @@ KEPT = 8
 class MemorySystem(Protocol):
     """A system that reads a context and then answers questions.
 
-    Its class takes no argument, or the function `ask(prompt, max_tokens=1024, label="")`, which sends a prompt to the
+    Its class takes no argument, or the function `ask(prompt, max_tokens=1024, label="")`: it sends a prompt to the
     model of the run and returns the reply. `answer` must not change what later answers say, because questions come in
     any order.
     """
@@ -36,7 +36,7 @@ class MemorySystem(Protocol):
         """Read the next part of a context."""
 
     def answer(self, question: str) -> str:
-        """Answer a question about what was fed, which has the task's instructions on the form of the answer."""
+        """Answer a question about what was fed. It has the task's instructions on the form of the answer."""
 
 
 class ChunkMemory:
@@ -62,12 +62,8 @@ class ChunkMemory:
 
     def answer(self, question: str) -> str:
         """Ask the model with the best chunks."""
-        places = find_best(self._chunks, question, self.shown)
-        return self._ask(
-            "\n\n".join([*(self._chunks[place] for place in places), question]),
-            1024,
-            label="answer",
-        )
+        best = [self._chunks[index] for index in find_best(self._chunks, question, self.shown)]
+        return self._ask("\n\n".join([*best, question]), 1024, label="answer")
 
 
 @dataclass
@@ -93,7 +89,7 @@ def answer(question: Question) -> str:
 
 
 def answer_with(make: Callable[..., MemorySystem], question: Question) -> str:
-    """Answer by a system, which is made and fed for the first question about a context."""
+    """Answer by a system. It is made and fed for the first question about a context."""
     key = hashlib.sha256(question.context.encode("utf-8", "surrogatepass")).digest()
     with _lock:
         systems = question.shared
@@ -122,12 +118,11 @@ def find_system(where: str) -> Callable[..., MemorySystem]:
     try:
         system: Callable[..., MemorySystem] = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise bad_argument(
-            "method=memory", "system", where, f"a class as package.module.Class ({error})"
-        ) from error
-    if lacking := [
-        each for each in ("reset", "feed", "answer") if not callable(getattr(system, each, None))
-    ]:
+        allowed = f"a class as package.module.Class ({error})"
+        raise bad_argument("method=memory", "system", where, allowed) from error
+    functions = ("reset", "feed", "answer")
+    lacking = [name for name in functions if not callable(getattr(system, name, None))]
+    if lacking:
         raise InputError(
             f"method=memory: system={where} has no {', '.join(lacking)}; see docs/methods.md"
         )

@@ -131,7 +131,7 @@ class Question:
         )
 
     def prompt(self, context: str) -> str:
-        """Return the task's prompt with another text in the place of the context."""
+        """Return the task's prompt with another text instead of the context."""
         return self.text[: self.span[0]] + context + self.text[self.span[1] :]
 
     def ask(self, prompt: str, max_tokens: int = ASK_TOKENS, label: str = "") -> str:
@@ -142,9 +142,9 @@ class Question:
         self, prompts: Sequence[str], max_tokens: int = ASK_TOKENS, label: str = ""
     ) -> list[str]:
         """Send several prompts at the same time, and return their replies in the same order."""
-        steps = [
-            Step([{"role": "user", "content": prompt}], max_tokens, label) for prompt in prompts
-        ]
+        steps = []
+        for prompt in prompts:
+            steps.append(Step([{"role": "user", "content": prompt}], max_tokens, label))
         return [reply.answer for reply in self.send(steps)]
 
     def answer(self, context: str, label: str = "answer") -> str:
@@ -167,7 +167,7 @@ class Question:
         self.notes |= numbers
 
     def parts(self, tokens: int) -> list[Part]:
-        """Return the context in parts of about so many tokens, which joined are the context.
+        """Return the context in parts of about so many tokens. Joined they are the context.
 
         A part ends at a paragraph, line, sentence or word, and where the task starts a new part, such as a session. The
         number of tokens is estimated from the text, so that all models get the same parts.
@@ -178,11 +178,10 @@ class Question:
             marks = [(0, {}), *marks]
         size = characters_of(tokens, context)
         ends = [*(start for start, _ in marks[1:]), len(context)]
-        return [
-            Part(text, metadata)
-            for (start, metadata), end in zip(marks, ends, strict=True)
-            for text in split(context[start:end], size)
-        ]
+        parts: list[Part] = []
+        for (start, metadata), end in zip(marks, ends, strict=True):
+            parts += [Part(text, metadata) for text in split(context[start:end], size)]
+        return parts
 
 
 Ask = Callable[[Task, Settings, Example], Example]
@@ -204,16 +203,16 @@ class Method:
         ask: makes the example that is sent. It can change the fields, among them `context`, or give the example
             messages, a second request (`follow_up`) and an output budget (`max_tokens`). Id, references, record and
             group stay. The example has no messages of its own, and its fields have a context and a question.
-        answer: the program; None for a method with the request or the two requests of the example.
+        answer: the program. None for a method with the request or the two requests of the example.
         arguments: the default of each run-entry argument of the method, a whole number from 1, or a text. Methods that
             share a name share the argument. A program also has `max_requests` (1,000).
         first_tokens: returns the output budget of the first of two requests; 0 for methods with one request.
         fits: whether the method can ask a task whose template has a context and a question.
-        needs: what such a task must have in addition, for errors; empty if `fits` is always true.
-        extra: the extra of this package that the method needs; empty for none.
+        needs: what such a task must have in addition, for errors. Empty if `fits` is always true.
+        extra: the extra of this package that the method needs. Empty for none.
         is_floor: whether scores need no understanding of the context, so that models with this method are not ranked.
         needs_tools: whether the program gives the model tools, so that the deployment must take native tool calls.
-        needs_sandbox: whether the program runs code that the model writes, which the user must allow.
+        needs_sandbox: whether the program runs code that the model writes. The user must allow it.
     """
 
     name: str

@@ -20,10 +20,10 @@ FACTS = (
 
 
 def _ask_for_facts(task: Task, settings: Settings, example: Example) -> Example:
-    """Return the example with a request for facts, and a second one with the facts in the place of the context.
+    """Return the example with a request for facts, and a second one with the facts instead of the context.
 
     The two requests follow ALR² (Li et al., 2024, arXiv 2410.03227). The paper's models are trained for both;
-    here the model is only asked. We found no published code, so the wording of the first request is ours. The second
+    here the model is only asked. No published code is known, so the wording of the first request is ours. The second
     one is the task's own prompt.
     """
     if example.follow_up:
@@ -83,8 +83,8 @@ def _retrieve(task: Task, settings: Settings, example: Example) -> Example:
     """Return the example with the best `chunks` chunks of at most `chunk_size` characters, in the text's order."""
     most, size = (settings.method_arguments[name] for name in RETRIEVE.arguments)
     pieces = split(example.fields[CONTEXT], size)
-    places = find_best(pieces, example.question or "", most)
-    return replace(example, fields={**example.fields, CONTEXT: join(pieces, places)})
+    indices = find_best(pieces, example.question or "", most)
+    return replace(example, fields={**example.fields, CONTEXT: join(pieces, indices)})
 
 
 RETRIEVE = Method(

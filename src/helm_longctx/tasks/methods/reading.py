@@ -7,8 +7,8 @@
   no request. The prompt does not have the question: who compacts a stream does not know what will be asked. So the
   summaries of all questions about a context are equal, and are sent once.
 - `map_reduce`: each part is asked on its own for what the question needs, at the same time, and the answer comes from
-  what was found (LangChain's `MapReduceDocumentsChain` for questions; LLM×MapReduce, arXiv 2410.09342). What was found
-  is merged in the same way again while it is longer than a part.
+  their notes (LangChain's `MapReduceDocumentsChain` for questions; LLM×MapReduce, arXiv 2410.09342). The notes
+  are merged in the same way again while they are longer than a part.
 - `refine`: the parts come one after the other, and the model rewrites its notes with each (LangChain's
   `RefineDocumentsChain`; "incremental updating" of BooookScore, arXiv 2310.00785).
 - `read_twice`: first each part is summarized without the question, then each is read again together with the summaries
@@ -36,15 +36,17 @@ def compact(question: Question) -> str:
     turn, threshold, kept = (question.arguments[name] for name in ("turn", "threshold", "kept"))
     text = ""
     tokens = 0
-    place = 0
+    read = 0
     cuts = []
     for part in question.parts(turn):
         size = estimate_tokens(part.text)
         if tokens and tokens + size > threshold:
             text = question.ask(SUMMARIZE.format(text=text), kept, label="compact") + "\n\n"
             tokens = estimate_tokens(text)
-            cuts.append(place / len(question.context))
-        text, tokens, place = text + part.text, tokens + size, place + len(part.text)
+            cuts.append(read / len(question.context))
+        text += part.text
+        tokens += size
+        read += len(part.text)
     question.note(compactions=len(cuts), retained_tokens=tokens, cuts=cuts)
     return question.answer(text)
 
@@ -84,24 +86,23 @@ READ_AGAIN = (
 
 
 def map_reduce(question: Question) -> str:
-    """Answer from what was found in each part."""
+    """Answer from notes on each part."""
     size = question.arguments["part"]
     budget = question.arguments["notes"]
     texts = [part.text for part in question.parts(size)]
     level = 0
     while True:
-        found = _ask_of_all(
-            question, EXTRACT, texts, budget, "map" if not level else f"reduce {level}"
-        )
-        joined = "\n\n".join(found)
+        label = f"reduce {level}" if level else "map"
+        notes = _ask_of_all(question, EXTRACT, texts, budget, label)
+        joined = "\n\n".join(notes)
         # Notes that do not get shorter are not merged again.
-        if estimate_tokens(joined) <= size or len(found) < 2 or len(found) == len(texts) == 1:
+        if estimate_tokens(joined) <= size or len(notes) < 2 or len(notes) == len(texts) == 1:
             return question.answer(joined, label="reduce")
-        groups = _group(found, size)
+        groups = _group(notes, size)
         if len(groups) >= len(texts):
             return question.answer(joined, label="reduce")
         texts = groups
-        level = level + 1
+        level += 1
 
 
 def refine(question: Question) -> str:
@@ -117,33 +118,35 @@ def refine(question: Question) -> str:
 
 
 def read_twice(question: Question) -> str:
-    """Answer from what was found in each part with the summaries of all parts at hand."""
+    """Answer from notes on each part with the summaries of all parts at hand."""
     texts = [part.text for part in question.parts(question.arguments["part"])]
     budget = question.arguments["notes"]
-    numbered = [
-        GIST.format(number=number, total=len(texts), part=text)
-        for number, text in enumerate(texts, 1)
-    ]
+    numbered = []
+    for number, text in enumerate(texts, 1):
+        numbered.append(GIST.format(number=number, total=len(texts), part=text))
     gists = question.ask_all(numbered, budget, label="first reading")
     shown = "\n".join(f"{number}. {gist}" for number, gist in enumerate(gists, 1))
-    return question.answer(
-        "\n\n".join(_ask_of_all(question, READ_AGAIN, texts, budget, "second reading", gists=shown))
-    )
+    notes = _ask_of_all(question, READ_AGAIN, texts, budget, "second reading", gists=shown)
+    return question.answer("\n\n".join(notes))
 
 
 def _ask_of_all(
     question: Question, template: str, texts: Sequence[str], budget: int, label: str, **fields: str
 ) -> list[str]:
-    """Return what was found in each text, without those that have nothing."""
-    prompts = [
-        template.format(number=number, total=len(texts), part=text, task=question.task, **fields)
-        for number, text in enumerate(texts, 1)
-    ]
-    return [
-        found
-        for found in question.ask_all(prompts, budget, label)
-        if found.strip(" .").lower() != NOTHING
-    ]
+    """Return the notes on each text, without those of texts that have nothing."""
+    prompts = []
+    for number, text in enumerate(texts, 1):
+        prompts.append(
+            template.format(
+                number=number,
+                total=len(texts),
+                part=text,
+                task=question.task,
+                **fields,
+            )
+        )
+    notes = question.ask_all(prompts, budget, label)
+    return [note for note in notes if note.strip(" .").lower() != NOTHING]
 
 
 def _group(notes: Iterable[str], size: int) -> list[str]:

@@ -62,7 +62,7 @@ class _Calls:
     left: int
 
     def take(self, prompts: object) -> list[str]:
-        """Return the prompts of as many calls, which code gave."""
+        """Return the prompts that code gave, of as many calls."""
         if not isinstance(prompts, list) or not all(isinstance(prompt, str) for prompt in prompts):
             raise ValueError("give a list of texts")
         if len(prompts) > self.left:
@@ -74,11 +74,10 @@ class _Calls:
 def answer(question: Question) -> str:
     """Answer by code that the model writes."""
     calls = _Calls(int(question.arguments["calls"]))
-    found, turns = _solve(
-        question, question.task, question.context, calls, int(question.arguments["depth"]), "root"
-    )
+    depth = int(question.arguments["depth"])
+    text, turns = _solve(question, question.task, question.context, calls, depth, "root")
     question.note(turns=turns, sub_calls=int(question.arguments["calls"]) - calls.left)
-    return found
+    return text
 
 
 def _solve(
@@ -163,10 +162,11 @@ def _functions(question: Question, calls: _Calls, depth: int) -> dict[str, Calla
         if depth < 2:
             return ask_all(prompts)
         task = "Do what the context says."
-        return [
-            _solve(question, task, prompt, calls, depth - 1, "sub-model")[0]
-            for prompt in calls.take(prompts)
-        ]
+        texts = []
+        for prompt in calls.take(prompts):
+            text, _ = _solve(question, task, prompt, calls, depth - 1, "sub-model")
+            texts.append(text)
+        return texts
 
     return {
         "llm_query": lambda prompt, model=None: ask_all([prompt])[0],

@@ -55,26 +55,23 @@ def load_methods() -> dict[str, Method]:
     A method of another package is left out with a warning if it cannot be used, has the name of another one, or has an
     argument of tasks, because entries without the method would then be refused.
     """
-    found = {method.name: method for method in _OURS}
-    for method in load_plugins(GROUP, "method", partial(_check, found)):
-        found[method.name] = method
-    return found
+    methods = {method.name: method for method in _OURS}
+    for method in load_plugins(GROUP, "method", partial(_check, methods)):
+        methods[method.name] = method
+    return methods
 
 
-def _check(found: Mapping[str, Method], method: Any) -> Method:
+def _check(others: Mapping[str, Method], method: Any) -> Method:
     """Return a method of another package, if it can be used beside others."""
     check_fields(method, Method)
     for name in (method.name, *method.arguments):
         check_name("method", name)
     own = {field.name for field in fields(Settings)}
-    if taken := ({method.name} & {PLAIN, *found}) | (own & set(method.arguments)):
+    if taken := ({method.name} & {PLAIN, *others}) | (own & set(method.arguments)):
         raise InputError(f"{', '.join(sorted(taken))} is the name of something else")
-    if low := [
-        name
-        for name, default in method.arguments.items()
-        if isinstance(default, int) and default < 1
-    ]:
-        raise bad_argument("method", low[0], method.arguments[low[0]], "a whole number from 1")
+    for name, default in method.arguments.items():
+        if isinstance(default, int) and default < 1:
+            raise bad_argument("method", name, default, "a whole number from 1")
     if method.extra and method.extra not in EXTRAS:
         raise bad_argument("method", "extra", method.extra, EXTRAS)
     check_type("fits", method.fits(_SAMPLE), bool)
@@ -84,16 +81,16 @@ def _check(found: Mapping[str, Method], method: Any) -> Method:
 
 METHODS: Mapping[str, Method] = load_methods()
 
-METHOD_ARGUMENTS = {
-    name: type(default) for method in METHODS.values() for name, default in method.arguments.items()
-}
+METHOD_ARGUMENTS: dict[str, type] = {}
+for _method in METHODS.values():
+    METHOD_ARGUMENTS |= {name: type(default) for name, default in _method.arguments.items()}
 """The run-entry arguments of methods, with the type of each: a whole number or a text."""
 
 
 def check_method(
     benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: Sequence[Task]
 ) -> Method | None:
-    """Return the method that a run entry names; None for the task's own prompts.
+    """Return the method that a run entry names, or None for the task's own prompts.
 
     Args:
         name: the entry's name.
@@ -108,12 +105,10 @@ def check_method(
     method = METHODS.get(given)
     for key in METHOD_ARGUMENTS:
         if key in arguments and not (method and key in method.arguments):
-            owners = " or ".join(
-                f"method={each.name}" for each in METHODS.values() if key in each.arguments
-            )
-            raise InputError(
-                f"{name}: {key}={shorten(arguments[key])} is an argument of {owners}; give both"
-            )
+            owners = [owner for owner in METHODS.values() if key in owner.arguments]
+            names = " or ".join(f"method={owner.name}" for owner in owners)
+            value = shorten(arguments[key])
+            raise InputError(f"{name}: {key}={value} is an argument of {names}; give both")
     if method is None:
         return None
     if arguments.get("context") == "none":
@@ -136,13 +131,16 @@ def _cannot_ask(
     # The registry of benchmarks imports all of them, and they are needed only here.
     from helm_longctx.tasks.registry import BENCHMARKS
 
-    able = [
-        f"{benchmark.task_argument}={task.argument}"
-        for task in (*benchmark.entries[name].tasks, *benchmark.entries[name].variants)
-        if method.can_ask(task)
-    ]
-    others = [each.name for each in BENCHMARKS if any(map(method.can_ask, each.tasks))]
-    choices = list_choices("", able) if able else f"benchmarks that have them: {', '.join(others)}"
+    category = benchmark.entries[name]
+    able = []
+    for task in (*category.tasks, *category.variants):
+        if method.can_ask(task):
+            able.append(f"{benchmark.task_argument}={task.argument}")
+    if able:
+        choices = list_choices("", able)
+    else:
+        others = [other.name for other in BENCHMARKS if any(map(method.can_ask, other.tasks))]
+        choices = f"benchmarks that have them: {', '.join(others)}"
     return InputError(
         f"{name}: method={method.name} cannot ask {shorten(', '.join(lacking))[1:-1]}, because it needs"
         f" {method.needs or 'a context and a question'}; {choices}"

@@ -1,1 +1,1 @@
-"""Loaders, which make examples from official files, hub data or generators. They use no HELM type."""
+"""Loaders: they make examples from official files, hub data or generators. They use no HELM type."""

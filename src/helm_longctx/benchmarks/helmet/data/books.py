@@ -40,10 +40,8 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length."""
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
-    demos = [
-        prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row))
-        for row in JsonLines(root / train, types)
-    ]
+    demo_rows = JsonLines(root / train, types)
+    demos = [prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row)) for row in demo_rows]
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
     draws = UnseededShuffles(settings.seed)
@@ -75,9 +73,8 @@ def load_infbench(
     items = []
     long = []
     cut = make_cutter(root, task.sizes[settings.level])
-    for number, (row, _, tokens) in enumerate(
-        _measure_texts(rows, lambda row: str(row[CONTEXT]), cut)
-    ):
+    measured = _measure_texts(rows, lambda row: str(row[CONTEXT]), cut)
+    for number, (row, _, tokens) in enumerate(measured):
         # Rows with short texts are kept, too, because demonstrations are drawn from all rows (HELMET data.py:620).
         try:
             items.append({"id": row["id"], **convert(row)})
@@ -87,7 +84,7 @@ def load_infbench(
         if tokens >= LONG:
             long.append(number)
     order = shuffle_order(len(long), settings.seed)[: task.sample(settings)]
-    numbers = [long[place] for place in order]
+    numbers = [long[index] for index in order]
     shots = task.demonstrations(settings)
     keypoints = _keypoints(task, root, "keypoints")
     texts = _measure_texts(rows.rows(numbers), lambda row: str(row[CONTEXT]), cut)
@@ -124,16 +121,13 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     """Load law cases of at least 65,536 tokens that have a short summary."""
     train, validation, *_ = task.paths(settings.length)
     maybe = {"summary/short": (str, type(None))}
-    demos = [
-        row["summary/short"]
-        for row in JsonLines(root / train, maybe)
-        if row["summary/short"] is not None
-    ]
+    short_summaries = (row["summary/short"] for row in JsonLines(root / train, maybe))
+    demos = [summary for summary in short_summaries if summary is not None]
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = [number for number, row in enumerate(rows) if row["summary/short"] is not None]
     draws = UnseededShuffles(settings.seed)
     shots = _count_shots(task, settings, demos, root / train)
-    # The official code first draws for the training rows, whose prompts it does not use.
+    # The official code first draws for the training rows. It does not use their prompts.
     draws.skip(len(demos))
     # All rows with a short summary get a draw, because the official filter by length comes after the draws (HELMET
     # data.py:235).
@@ -144,23 +138,22 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     sample = task.sample(settings)
     # A smaller set stays in file order (HELMET data.py:238).
     if len(long) > sample:
-        long = [long[place] for place in shuffle_order(len(long), settings.seed)[:sample]]
+        long = [long[index] for index in shuffle_order(len(long), settings.seed)[:sample]]
     keypoints = _keypoints(task, root, "summary/short_keypoints")
-    for position, (number, (row, text, _)) in enumerate(
-        zip(long, _measure_texts(rows.rows(long), _sources, cut), strict=True)
-    ):
-        summaries = [prompts.LEXSUM_DEMO.format(summary=demos[i]) for i in demos_of_row[number]]
-        fields = {
-            "demo": prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries)) if shots else ""
-        }
+    measured = _measure_texts(rows.rows(long), _sources, cut)
+    for position, (number, (row, text, _)) in enumerate(zip(long, measured, strict=True)):
+        demo = ""
+        if shots:
+            drawn = [demos[index] for index in demos_of_row[number]]
+            summaries = [prompts.LEXSUM_DEMO.format(summary=summary) for summary in drawn]
+            demo = prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries))
         record = {
             "keypoints": keypoints.get(row.get("id")),
             "long_summary": row.get("summary/long"),
         }
         present = {name: value for name, value in record.items() if value is not None}
-        yield _example(
-            task, settings, root, position, fields, text, [row["summary/short"]], present
-        )
+        answers = [row["summary/short"]]
+        yield _example(task, settings, root, position, {"demo": demo}, text, answers, present)
 
 
 def _example(
@@ -228,9 +221,9 @@ def _sources(row: Row) -> str:
 
 
 def _keypoints(task: Task, root: DataRoot, column: str) -> dict[Any, list[str]]:
-    """Load the key points of a good summary, by the row's id; empty if the release's file is missing."""
-    return {
-        row["id"]: row[column]
-        for path in _judge_files(task, "keypoints", root)
-        for row in JsonLines(root / path, {column: list})
-    }
+    """Load the key points of a good summary, by the row's id. There are none if the release's file is missing."""
+    keypoints: dict[Any, list[str]] = {}
+    for path in _judge_files(task, "keypoints", root):
+        rows = JsonLines(root / path, {column: list})
+        keypoints |= {row["id"]: row[column] for row in rows}
+    return keypoints

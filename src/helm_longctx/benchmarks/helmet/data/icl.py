@@ -61,9 +61,9 @@ def load_icl(
     (source,) = task.sources(settings.length)
     assert isinstance(source, HubDataset)
     folder = root / source.folder
-    splits = {
-        name: _read_texts(folder / f"{name}.jsonl", label, num_labels) for name in source.splits
-    }
+    splits = {}
+    for name in source.splits:
+        splits[name] = _read_texts(folder / f"{name}.jsonl", label, num_labels)
     names = label_names(folder, label) if settings.labels == "natural_label" else None
     if names is not None and len(names) < num_labels:
         raise InputError(

@@ -105,40 +105,34 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     at_once = len(demos) > 2 * len(numbers)
     demos_left = [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
     pool = Demonstrations(demos_left, "qid", demo_file, task.demonstrations(settings))
-    passages = (
-        0  # the official code takes the number of passages from the first query and uses it for all
-    )
+    # The official code takes the number of passages from the first query and uses it for all.
+    passages = 0
     for position, row in enumerate(rows.rows(numbers)):
         passages = passages or len(row["ctxs"])
         # Passages have titles, also in demonstrations, if the query's first passage has one.
         titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
-        passage = partial(
-            _rerank_passage, prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
-        )
-        drawn_demos = pool.draw(row["qid"], without_own=not at_once)
+        form = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
+        passage = partial(_rerank_passage, form)
+        drawn = pool.draw(row["qid"], without_own=not at_once)
         fields = {
-            "demos": "".join(
-                prompts.RERANK_DEMO.format(
-                    documents=_documents(demo, passage), query=demo["query"], ranking=_ranking(demo)
-                )
-                for demo in drawn_demos
-            ),
+            "demos": "".join(_write_demonstration(demo, passage) for demo in drawn),
             CONTEXT: _documents(row, passage),
             "question": row["query"],
         }
         # HELMET converts the grades to text and back to numbers (data.py:319 and 327).
         grades = [int(passage["label"]) for passage in row["ctxs"]]
-        record = {"qrels": {p["id"]: int(p["label"]) for p in row["ctxs"]}, "passages": passages}
+        qrels = {document["id"]: int(document["label"]) for document in row["ctxs"]}
+        # Without a difference of grades, no passage is the relevant one.
+        depth = None
+        if len(set(grades)) > 1:
+            depth = _mean_depth([grade == max(grades) for grade in grades])
         yield Example(
             f"{task.name}-{position}",
             fields,
             [_ranking(row)],
             "official",
-            # Without a difference of grades, no passage is the relevant one.
-            _mean_place([grade == max(grades) for grade in grades])
-            if len(set(grades)) > 1
-            else None,
-            record=record,
+            depth,
+            record={"qrels": qrels, "passages": passages},
             group=f"query {row['qid']}",
         )
 
@@ -177,8 +171,8 @@ class Demonstrations:
         numbers = [number for number, key in enumerate(self.keys) if key != own or not without_own]
         demos_by_key: dict[Any, FileRow] = {}
         # The seed depends on the question alone and not on `seed` (HELMET data.py:102).
-        for place in shuffle_order(len(numbers), text_seed(str(own))):
-            number = numbers[place]
+        for index in shuffle_order(len(numbers), text_seed(str(own))):
+            number = numbers[index]
             demos_by_key.setdefault(self.keys[number], self.rows[number])
             if len(demos_by_key) == self.shots:
                 return list(demos_by_key.values())
@@ -199,6 +193,12 @@ def _qa_passage(passage: Row) -> str:
     return prompts.QA_PASSAGE.format(title=passage["title"], text=passage["text"])
 
 
+def _write_demonstration(demo: FileRow, passage: Callable[[Row], str]) -> str:
+    return prompts.RERANK_DEMO.format(
+        documents=_documents(demo, passage), query=demo["query"], ranking=_ranking(demo)
+    )
+
+
 def _rerank_passage(template: str, passage: Row) -> str:
     return template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
 
@@ -215,18 +215,19 @@ def _depth(row: Row, context: str) -> float | None:
     if not context or (isinstance(depth, float | int) and 0 <= depth <= 1):
         return depth if context else None
     if all("has_answer" in passage for passage in row["ctxs"]):
-        return _mean_place([passage["has_answer"] for passage in row["ctxs"]])
+        return _mean_depth([passage["has_answer"] for passage in row["ctxs"]])
     text = context.lower()
     answers = (re.escape(str(answer).lower()) for answer in row["answers"] if answer)
-    places = [
-        match.start() / len(text) for answer in answers for match in re.finditer(answer, text)
-    ]
-    return sum(places) / len(places) if places else None
+    depths = []
+    for answer in answers:
+        depths += [match.start() / len(text) for match in re.finditer(answer, text)]
+    return sum(depths) / len(depths) if depths else None
 
 
-def _mean_place(marks: list[bool]) -> float | None:
-    places = [number / max(1, len(marks) - 1) for number, mark in enumerate(marks) if mark]
-    return sum(places) / len(places) if places else None
+def _mean_depth(marks: list[bool]) -> float | None:
+    last = max(1, len(marks) - 1)
+    depths = [number / last for number, mark in enumerate(marks) if mark]
+    return sum(depths) / len(depths) if depths else None
 
 
 _GRADED = ("qa_pairs", "answers")
@@ -236,14 +237,13 @@ _GRADED = ("qa_pairs", "answers")
 def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load questions with the first `sizes[length]` documents.
 
-    An answer can also cite the other documents. They are too large for the record, which only says where they are.
+    An answer can also cite the other documents. They are too large for the record. It only says where they are.
     """
     path, prompt_path = task.paths(settings.length)
     try:
         content = json.loads((root / prompt_path).read_text(encoding="utf-8"))
-        protocol = {
-            name: content[name] for name in ("instruction", "demo_prompt", "doc_prompt", "demos")
-        }
+        names = ("instruction", "demo_prompt", "doc_prompt", "demos")
+        protocol = {name: content[name] for name in names}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{root / prompt_path}: not a prompt file of HELMET's citation tasks"
@@ -261,8 +261,8 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
             "question": row["question"],
             CONTEXT: write_documents(prompt_docs, protocol["doc_prompt"], row),
         }
-        record = {
-            **{name: row[name] for name in _GRADED if row.get(name) is not None},
+        record = {name: row[name] for name in _GRADED if row.get(name) is not None}
+        record |= {
             "question": row["question"],
             "documents": {"file": path, "item": number, "shown": len(prompt_docs)},
         }
@@ -320,7 +320,7 @@ def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Itera
         context = write_documents(demo["docs"], protocol["doc_prompt"], "demonstrations")
         fields = {**demo, "instruction": protocol["instruction"], "context": context}
         texts.append(fill(protocol["demo_prompt"], fields))
-    # HELMET seeds Python's global generator (eval.py:42), which nothing else uses before this loader.
+    # HELMET seeds Python's global generator (eval.py:42). Nothing else uses it before this loader.
     rng = random.Random(seed)
     while True:
         # Three line breaks between demonstrations and after the last one (HELMET data.py:545 and 550).

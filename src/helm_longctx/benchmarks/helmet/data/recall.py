@@ -2,9 +2,9 @@
 
 Source of the official order: princeton-nlp/HELMET at 4526dfb, data.py load_json_kv, load_ruler, load_data.
 
-Rows that are generated fit a length. The format is the same as in HELMET's files, which were made with the scripts of
+Rows that are generated fit a length. The format is the same as in HELMET's files, made with the scripts of
 hsiehjackson/RULER. The texts are our own (`texts.yaml`). A row has the official columns, and `depth` if its evidence
-stands at one place. Word lists and chains are spread over the text, so they have none.
+stands at one position. Word lists and chains are spread over the text, so they have none.
 """
 
 import json
@@ -57,11 +57,12 @@ def fit_rows(
     """Generate `count` rows with as many units as fit a budget of tokens. All rows have the same number of units."""
 
     def rows_of(units: int, number: int) -> list[Row]:
-        # Each row has its own generator, so that it does not depend on the number of rows.
-        return [
-            make(units, random.Random(f"{seed}:{i}"), i % DEPTHS / (DEPTHS - 1))
-            for i in range(number)
-        ]
+        rows = []
+        for index in range(number):
+            # Each row has its own generator, so that it does not depend on the number of rows.
+            rng = random.Random(f"{seed}:{index}")
+            rows.append(make(units, rng, index % DEPTHS / (DEPTHS - 1)))
+        return rows
 
     # Two probes give the tokens per unit and the tokens of the rest of the prompt. Units differ in length, so the
     # estimate can be too high; it is then lowered until all rows fit.
@@ -154,20 +155,18 @@ def hide_needles(
         asked = pairs[:queries]
     else:
         (key,) = word_keys(1, rng)
-        pairs = asked = [
-            (key, _number(rng) if kind == "numbers" else uuid(rng)) for _ in range(values)
-        ]
+        pairs = []
+        for _ in range(values):
+            pairs.append((key, _number(rng) if kind == "numbers" else uuid(rng)))
+        asked = pairs
     lines = [NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value) for key, value in pairs]
-    if haystack == "prose":
-        context = " ".join(
-            _insert(lines, [_sentence(rng) for _ in range(max(values, units))], rng, depth)
-        )
+    if haystack == "needles":
+        context = "\n".join(lines)
+    elif haystack == "prose":
+        sentences = [_sentence(rng) for _ in range(max(values, units))]
+        context = " ".join(_insert(lines, sentences, rng, depth))
     else:
-        context = "\n".join(
-            lines
-            if haystack == "needles"
-            else _insert(lines, [texts()["noise"]] * units, rng, depth)
-        )
+        context = "\n".join(_insert(lines, [texts()["noise"]] * units, rng, depth))
     return {
         CONTEXT: context,
         "query": write_query([*dict.fromkeys(key for key, _ in asked)]),
@@ -205,11 +204,11 @@ def _sentence(rng: random.Random) -> str:
 
 
 def _insert(needles: list[str], lines: list[str], rng: random.Random, depth: float) -> list[str]:
-    """Put the first needle at `depth` between lines, and the others at random places."""
-    places = [round(depth * len(lines)), *(rng.randrange(len(lines) + 1) for _ in needles[1:])]
-    # Needles are inserted from the back, so that an insertion does not move the places before it.
-    for place, needle in sorted(zip(places, needles, strict=True), reverse=True):
-        lines.insert(place, needle)
+    """Put the first needle at `depth` between lines, and the others at random positions."""
+    positions = [round(depth * len(lines)), *(rng.randrange(len(lines) + 1) for _ in needles[1:])]
+    # Needles are inserted from the back, so that an insertion does not move the positions before it.
+    for position, needle in sorted(zip(positions, needles, strict=True), reverse=True):
+        lines.insert(position, needle)
     return lines
 
 
@@ -230,7 +229,7 @@ def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
 
 
 def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
-    """Make a row of fwe: about `words` coded words, whose frequencies follow Zipf's law with exponent 2.
+    """Make a row of fwe: about `words` coded words. Their frequencies follow Zipf's law with exponent 2.
 
     The most frequent word is noise. As in RULER, the frequencies are the expected ones and not drawn, so that chance
     cannot change their order.
@@ -241,15 +240,17 @@ def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
     # In a short text the first ranks would have the same frequency. These minima keep them apart.
     least = range(FREQUENT_WORDS + 2, 1, -1)
     counts = [max(pair) for pair in zip_longest(counts, least, fillvalue=0)]
-    # The noise is the most frequent "word", which the question asks to ignore (RULER's fwe).
+    # The noise is the most frequent "word": the question asks to ignore it (RULER's fwe).
     codes = [NOISE_WORD, *_codes(len(counts) - 1, string.ascii_lowercase, _CODE_LENGTH, rng)]
-    text = [code for code, count in zip(codes, counts, strict=True) for _ in range(count)]
+    text: list[str] = []
+    for code, count in zip(codes, counts, strict=True):
+        text += [code] * count
     rng.shuffle(text)
     return {CONTEXT: " ".join(text), "answer": codes[1 : FREQUENT_WORDS + 1]}
 
 
 def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
-    """Make a row of vt: a chain of assignments, in order, at random places in a repeated passage."""
+    """Make a row of vt: a chain of assignments, in order, at random positions in a repeated passage."""
     value = rng.randrange(10_000, _EXAMPLE_VALUE)
     context, names = _chain(lines, value, 5, rng)
     row = {CONTEXT: context, "query": str(value), "num_v": len(names), "example": _chain_example()}
@@ -258,22 +259,25 @@ def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
 
 def one_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     """Make a row of qa_1, in SQuAD's format: paragraphs without titles. The question is about the one at `depth`."""
-    # Linked documents share names. Only one of each pair is used, so that an answer stands in one place.
-    target, *others = (rng.choice((near, far)) for near, far, _ in _stories(max(1, documents), rng))
-    return _questions(
-        [document.text for document in others], target.text, target.question, target.answer, depth
-    )
+    # Linked documents share names. Only one of each pair is used, so that an answer stands in one document.
+    linked = _stories(max(1, documents), rng)
+    target, *others = (rng.choice((near, far)) for near, far, _ in linked)
+    texts_of_others = [document.text for document in others]
+    return _questions(texts_of_others, target.text, target.question, target.answer, depth)
 
 
 def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     """Make a row of qa_2, in HotpotQA's format: titled paragraphs.
 
-    One paragraph, at a random place, leads to the one at `depth`, which has the answer.
+    One paragraph, at a random position, leads to the one at `depth`, which has the answer.
     """
     others = max(1, documents - 1)
     (first, second, question), *stories = _stories(1 + others // 2, rng)
-    rest = [document for near, far, _ in stories for document in (near, far)][: others - 1]
-    paragraphs = [f"{document.title}\n{document.text}" for document in (first, *rest)]
+    rest = [first]
+    for near, far, _ in stories:
+        rest += [near, far]
+    # The first one is not counted among the others.
+    paragraphs = [f"{document.title}\n{document.text}" for document in rest[:others]]
     rng.shuffle(paragraphs)
     return _questions(paragraphs, f"{second.title}\n{second.text}", question, second.answer, depth)
 
@@ -302,16 +306,16 @@ def _chain(lines: int, value: int, length: int, rng: random.Random) -> tuple[str
     values = [str(value), *(f"VAR {name}" for name in names)]
     noise = texts()["noise"]
     text = [noise] * max(len(names), lines)
-    places = sorted(rng.sample(range(len(text)), len(names)))
+    positions = sorted(rng.sample(range(len(text)), len(names)))
     # `values` has one element more, the name after the last link.
-    for place, name, assigned in zip(places, names, values, strict=False):
-        text[place] = f"VAR {name} = {assigned} {noise}"
+    for position, name, assigned in zip(positions, names, values, strict=False):
+        text[position] = f"VAR {name} = {assigned} {noise}"
     return "\n".join(text), names
 
 
 @cache
 def _chain_example() -> str:
-    """Return the worked example, the same in all rows, as in RULER. No row has its names, which are shorter."""
+    """Return the worked example, the same in all rows, as in RULER. No row has its names: they are shorter."""
     context, names = _chain(_EXAMPLE_LINES, _EXAMPLE_VALUE, 3, random.Random("example"))
     fields = {"context": context, "query": str(_EXAMPLE_VALUE), "num_v": len(names)}
     return f"{VT_USER.format(example='', **fields)}\n{VT_PREFIX.format(**fields)} {' '.join(names)}"
@@ -355,14 +359,14 @@ def _name(number: int, letters: list[str]) -> str:
     """Return the name with this number. All names have the same length, so that none contains another."""
     name = ""
     for alphabet in letters:
-        number, place = divmod(number, len(alphabet))
-        name += alphabet[place]
+        number, index = divmod(number, len(alphabet))
+        name += alphabet[index]
     return name
 
 
 def _questions(others: list[str], target: str, question: str, answer: str, depth: float) -> Row:
-    place = round(depth * len(others))
-    documents = enumerate([*others[:place], target, *others[place:]], 1)
+    position = round(depth * len(others))
+    documents = enumerate([*others[:position], target, *others[position:]], 1)
     context = "\n\n".join(f"Document {number}:\n{text}" for number, text in documents)
     return {CONTEXT: context, "question": question, "answer": [answer], "depth": depth}
 
@@ -393,7 +397,7 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
 def load_ruler(
     task: Task, settings: Settings, root: DataRoot, make: Maker, has_depth: bool
 ) -> Iterable[Example]:
-    """Load one of RULER's tasks, which have no demonstrations."""
+    """Load one of RULER's tasks. They have no demonstrations."""
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
         return _read_official(task, settings, rows, convert, has_depth)
@@ -461,9 +465,11 @@ def _generate(
 
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
-    """Return the mean relative position of the answers in the context; None if it contains none of them."""
-    places = [at / max(1, len(context)) for at in map(context.find, answers) if at >= 0]
-    return sum(places) / len(places) if places else None
+    """Return the mean relative position of the answers in the context, or None if it contains none of them."""
+    starts = [start for start in map(context.find, answers) if start >= 0]
+    if not starts:
+        return None
+    return sum(start / max(1, len(context)) for start in starts) / len(starts)
 
 
 def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str, str], list[str]]:
@@ -472,15 +478,14 @@ def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str,
             f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations; give fewer shots"
         )
     try:
-        demos = [
-            prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in row["demos"][:shots]
-        ]
+        pairs = row["demos"][:shots]
+        demos = [prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in pairs]
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: column 'demos' must be a list of [key, value]") from error
     fields = {
         CONTEXT: row[CONTEXT],
         "question": row["question"],
-        # The blank line depends on the number of shots asked for, not on the number found (HELMET data.py:136).
+        # The blank line depends on the number of shots asked for, not on the number in the file (HELMET data.py:136).
         "demos": "\n\n".join(demos) + ("\n\n" if shots > 0 else ""),
     }
     return fields, _texts(row["answer"], "answer", where)

@@ -1,7 +1,7 @@
 """HELMET's new tasks: recall and RULER to two million tokens, graphs, and LongBench v2. The new MRCR is in `mrcr`.
 
 Source: princeton-nlp/HELMET at 5dde2de, data_module/*.py, with its `post_process` functions. RULER and JSON KV differ
-from the published tasks in their files, which were measured with Llama 3's tokenizer.
+from the published tasks in their files, measured with Llama 3's tokenizer.
 """
 
 import re
@@ -102,11 +102,10 @@ def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     """Load the questions of a class of length, shuffled. Long texts are cut at their end."""
     path = root / LONGBENCH.folder / "train.jsonl"
     rows = JsonLines(path, _CHOICE_COLUMNS)
-    of_class = [
-        number for number, row in enumerate(rows) if row["length"] == CLASSES[settings.level]
-    ]
+    length = CLASSES[settings.level]
+    of_class = [number for number, row in enumerate(rows) if row["length"] == length]
     order = shuffle_order(len(of_class), settings.seed)[: task.sample(settings)]
-    numbers = [of_class[place] for place in order]
+    numbers = [of_class[index] for index in order]
     cutter = TextCutter(root / LLAMA_3.path, settings.level, OMITTED)
     for number, row in zip(numbers, rows.rows(numbers), strict=True):
         choice = f"choice_{row['answer']}"
@@ -114,11 +113,8 @@ def load_longbench(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
             raise InputError(f"{path}: row {number + 1}: column 'answer' must be A, B, C or D")
         ((_, end),) = cutter.measure([row["context"]])
         context = row["context"] if end is None else row["context"][:end] + OMITTED
-        fields = {
-            "context": context,
-            "question": row["question"],
-            **{name: row[name] for name in _CHOICES},
-        }
+        choices = {name: row[name] for name in _CHOICES}
+        fields = {"context": context, "question": row["question"], **choices}
         references = [row["answer"], f"{row['answer']}. {row[choice]}"]
         yield Example(f"{task.name}-{number}", fields, references, "hub")
 
@@ -140,13 +136,18 @@ def score_graphwalk(record: Record) -> Scores:
     output = record["prediction"]
     answer = record["references"]
     match = _FINAL_LIST.search(output) or _ANY_LIST.search(output)
-    found = [item.strip() for item in match[1].split(",") if item.strip()] if match else []
+    nodes: list[str] = []
+    if match:
+        items = [item.strip() for item in match[1].split(",")]
+        nodes = [item for item in items if item]
     if not answer:
-        return {"f1": float(not found)}
-    shared = len({*found} & {*answer})
+        return {"f1": float(not nodes)}
+    shared = len({*nodes} & {*answer})
+    if not shared:
+        return {"f1": 0.0}
     recall = shared / len(answer)
-    precision = shared / len(found) if found else 0.0
-    return {"f1": 2 * (recall * precision) / (recall + precision) if shared else 0.0}
+    precision = shared / len(nodes)
+    return {"f1": 2 * (recall * precision) / (recall + precision)}
 
 
 def score_choice(record: Record) -> Scores:
@@ -158,10 +159,11 @@ def score_choice(record: Record) -> Scores:
     parsed = answer_metrics(parse_output(record["prediction"], CHOICE_PREFIX), record["references"])
     # The official code raises a KeyError here: it drops this metric from the scores of the parsed line and then reads
     # it.
-    return {
-        name: value if name == "substring_exact_match" else max(value, parsed[name])
-        for name, value in whole.items()
-    }
+    scores = {}
+    for name, value in whole.items():
+        is_parsed = name != "substring_exact_match"
+        scores[name] = max(value, parsed[name]) if is_parsed else value
+    return scores
 
 
 COMMIT = "5dde2ded6f402c9c1a7a224550d43d7ef10158f3"
@@ -261,7 +263,9 @@ _CATEGORIES = (
     ),
     Category("longbenchv2", "LongBench v2", (_LONGBENCH,)),
 )
-_RETURNED = {name for category in _CATEGORIES for task in category.tasks for name in task.metrics}
+_RETURNED: set[str] = set()
+for _category in _CATEGORIES:
+    _RETURNED.update(*(task.metrics for task in _category.tasks))
 
 HELMET2 = read_benchmark(
     __package__,

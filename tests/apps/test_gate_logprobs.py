@@ -39,6 +39,7 @@ from helm_longctx.apps.gate.divergences import (
 )
 from helm_longctx.apps.gate.kinds import find_main_kind
 from helm_longctx.apps.gate.teacher_forcing import spread_numbers
+from helm_longctx.failures import FailureError
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.echo import find_span_tokens
 from helm_longctx.results.statistics.comparison import smallest_shares
@@ -223,7 +224,7 @@ def read_with_noise(
             points.append(
                 Point(
                     length=length,
-                    place="answer",
+                    stretch="answer",
                     group=str(number),
                     divergence=between / 2,
                     same=1.0,
@@ -546,7 +547,7 @@ def test_divergence_is_a_lower_bound() -> None:
 def make_points(values: Iterable[float], place: str = "answer") -> list[Point]:
     """Return a point of each question with this divergence."""
     return [
-        Point(length=None, place=place, group=str(number), divergence=value, same=1.0, loss=0.0)
+        Point(length=None, stretch=place, group=str(number), divergence=value, same=1.0, loss=0.0)
         for number, value in enumerate(values)
     ]
 
@@ -639,6 +640,25 @@ def test_tokens_with_one_text() -> None:
     assert (row.logprob, dict(row.top)) == (-2.5, {"a": -2.5, "?": -1.0})
 
 
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ((-0.01, -0.02), "the probabilities of a token sum above 1"),
+        ((0.5, -3.0), "a token has no log-probability"),
+        ((math.nan, -3.0), "a token has no log-probability"),
+        ((-math.inf, -3.0), "a token has no log-probability"),
+        ((None, -3.0), "a token has no log-probability"),
+        (("-1", -3.0), "a token has no log-probability"),
+    ],
+)
+def test_impossible_log_probabilities(values: tuple[Any, Any], reason: str) -> None:
+    """Log-probabilities that no distribution has are a failure of the reply, and are not compared."""
+    top = [{"token": text, "logprob": value} for text, value in zip("ab", values, strict=True)]
+    content = [{"token": "a", "logprob": values[0], "top_logprobs": top}]
+    with pytest.raises(FailureError, match=reason):
+        read_distributions({"choices": [{"logprobs": {"content": content}}]})
+
+
 def test_disjoint_tokens_are_far_apart() -> None:
     """A candidate that names none of the base's tokens has a large divergence, and the larger, the surer both are."""
     base = Distribution(" a", math.log(0.9), {" a": math.log(0.9), " b": math.log(0.05)})
@@ -656,7 +676,7 @@ def test_small_differences() -> None:
         rows = [
             Point(
                 length=length,
-                place=place,
+                stretch=place,
                 group=str(number),
                 divergence=small * (length > 1) + noise * chance.exponential(),
                 same=1.0,

@@ -13,7 +13,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import score_rows
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 
 
 def test_every_score_of_a_board_is_a_row(mixed: Board) -> None:

@@ -13,8 +13,8 @@ import pytest
 from helm_longctx.documents.document import dump_json
 from helm_longctx.documents.plots import THEMES, curves
 from helm_longctx.documents.site import safe_json
-from tests.results.report.conftest import SERVER
-from tests.results.report.suites import HOSTILE
+from tests.apps.report.conftest import SERVER
+from tests.apps.report.suites import HOSTILE
 
 ADDRESSES = {"src", "href", "action", "data", "poster"}
 

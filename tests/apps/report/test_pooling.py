@@ -15,7 +15,7 @@ from helm_longctx.apps.report.build import write_report
 from helm_longctx.documents.document import Answer, Figure, Table
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 
 RECALL = "helmet_recall:task=json_kv,length=8k"
 

@@ -206,7 +206,7 @@ KILLED = """
 import os, signal, sys
 import helm_longctx as lc
 from helm_longctx.models.local import scoring
-from tests.evaluation.test_likelihood import WORDS
+from tests.apps.test_likelihood import WORDS
 
 score, left = scoring.score_tokens, [int(sys.argv[3])]
 

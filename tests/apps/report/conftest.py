@@ -10,7 +10,7 @@ import pytest
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.results.boards import Board, published_boards, read_suite
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
-from tests.results.report.suites import write_suite
+from tests.apps.report.suites import write_suite
 
 SERVER = "http://localhost:8000"
 

@@ -279,14 +279,14 @@ def test_prompts_have_their_length_and_share_what_they_should(seed: int, tokens:
     assert lines[border] != relative[border]
     assert all(
         question.prompt("one").find_values(
-            ", ".join(str(question.lines[place][1]) for place in question.places)
+            ", ".join(str(question.lines[index][1]) for index in question.asked_lines)
         )
     )
 
 
 def reply(state: str, seed: int, text: str = "", **fields: Any) -> Reply:
     """Return a reply with five values, of which those are found whose place has a 1 in the text."""
-    return Reply(8192, seed, state, text, found=tuple(each == "1" for each in text), **fields)
+    return Reply(8192, seed, state, text, hits=tuple(mark == "1" for mark in text), **fields)
 
 
 def test_equal_noise_is_no_difference() -> None:
@@ -311,7 +311,7 @@ def test_a_state_without_answers_is_open() -> None:
             state,
             "7",
             "temporary" if state == "warm" else None,
-            found=() if state == "warm" else (True,),
+            hits=() if state == "warm" else (True,),
         )
         for seed in range(9)
         for state in (COLD, CONTROL, "warm", "evicted")
@@ -590,7 +590,7 @@ def _route_questions(chance: Random, copies: int, rights: tuple[float, float]) -
             for state in (COLD, CONTROL):
                 replies.append(
                     Reply(
-                        1024, seed, state, found=found, build=f"m fp-{build}", copy=str(copy or "")
+                        1024, seed, state, hits=found, build=f"m fp-{build}", copy=str(copy or "")
                     )
                 )
     return replies
@@ -599,7 +599,7 @@ def _route_questions(chance: Random, copies: int, rights: tuple[float, float]) -
 def test_builds() -> None:
     """One build, and builds that answer alike, are no finding."""
     rows = [
-        Reply(1024, seed, state, found=(bool(seed % 5),), build=f"m fp-{seed % 2}")
+        Reply(1024, seed, state, hits=(bool(seed % 5),), build=f"m fp-{seed % 2}")
         for seed in range(40)
         for state in (COLD, CONTROL)
     ]

@@ -17,7 +17,7 @@ from helm_longctx.apps.exchange import inspect_logs
 from helm_longctx.apps.exchange.importing import import_files
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.formats.fabricate import CHOICE, log, sample
+from tests.apps.exchange.fabricate import CHOICE, log, sample
 
 ENTRY = "helmet_rag:task=nq,length=8k"
 SAMPLES = "samples_nq_2025-01-31T12-00-00.0.jsonl"

@@ -18,7 +18,7 @@ from helm_longctx.apps.exchange.importing import find_readers, import_files
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import read_suite
 from helm_longctx.tasks.registry import BENCHMARKS
-from tests.results.formats.fabricate import (
+from tests.apps.exchange.fabricate import (
     CHOICE,
     HELMET_NAME,
     helmet_file,

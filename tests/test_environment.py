@@ -1,0 +1,99 @@
+"""The environment is read and never changed: settings are objects that come before it."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.environment import TIMEOUT, Settings, read_setting, request_timeout
+
+SOURCE = Path(str(resources.files("helm_longctx"))).parent
+
+_CHANGES = {"update", "setdefault", "pop", "popitem", "clear", "putenv", "unsetenv"}
+
+OF_OTHERS = {"helm_longctx/runner/machines/ray_runner.py": 1}
+"""How often a module sets a variable of another package that has no other switch: Ray sends statistics without it."""
+
+
+def is_environ(node: ast.expr) -> bool:
+    """Return whether an expression is the environment: `os.environ` or `environ`."""
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name in ("environ", "environb")
+
+
+def find_changes(source: str) -> Iterator[int]:
+    """Yield the lines that change the environment."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Subscript) and is_environ(node.value):
+            if not isinstance(node.ctx, ast.Load):
+                yield node.lineno
+        elif isinstance(node, ast.AugAssign | ast.Assign):
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            if any(map(is_environ, targets)):
+                yield node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_patch = node.func.attr == "dict" and bool(node.args) and is_environ(node.args[0])
+            is_method = node.func.attr in _CHANGES and is_environ(node.func.value)
+            if is_patch or is_method or node.func.attr in ("putenv", "unsetenv"):
+                yield node.lineno
+
+
+def test_no_module_changes_the_environment() -> None:
+    """No module sets, removes or patches a variable, except those of other packages."""
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        if lines := [*find_changes(path.read_text(encoding="utf-8"))]:
+            found[path.relative_to(SOURCE).as_posix()] = len(lines)
+    assert found == OF_OTHERS
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.environ['A'] = 'b'",
+        "del os.environ['A']",
+        "environ['A'] += 'b'",
+        "os.environ |= {'A': 'b'}",
+        "os.environ.update(values)",
+        "os.environ.setdefault('A', 'b')",
+        "os.environ.pop('A', None)",
+        "os.putenv('A', 'b')",
+        "mock.patch.dict(os.environ, {'A': 'b'})",
+    ],
+)
+def test_changes_are_found(code: str) -> None:
+    """The check finds each way to change the environment."""
+    assert [*find_changes(code)] == [1]
+
+
+@pytest.mark.parametrize(
+    "code", ["os.environ['A']", "os.environ.get('A')", "{**os.environ}", "values.update(a=1)"]
+)
+def test_reading_is_no_change(code: str) -> None:
+    """The check accepts what only reads."""
+    assert not [*find_changes(code)]
+
+
+def test_settings_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value in use comes before the variable, an empty one hides it, and both end with the block, also after an error."""
+    monkeypatch.setenv(TIMEOUT, "50")
+    monkeypatch.setenv("MY_KEY", "a key")
+    before = dict(os.environ)
+    with suppress(KeyError), Settings({TIMEOUT: "60"}).use():
+        with Settings({"MY_KEY": ""}).use():
+            assert (request_timeout(), read_setting("MY_KEY")) == (60, "")
+        assert (request_timeout(), read_setting("MY_KEY")) == (60, "a key")
+        assert dict(os.environ) == before
+        raise KeyError
+    assert request_timeout() == 50
+
+
+def test_settings_do_not_show_keys() -> None:
+    """The text of settings, which an error or a log can have, names no value."""
+    assert "secret" not in repr(Settings({"MY_KEY": "secret"}))
