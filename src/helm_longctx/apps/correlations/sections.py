@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from statistics import fmean
@@ -45,9 +45,33 @@ Scores = Mapping[ShownModel, Mapping[str, float]]
 Correlations = Mapping[tuple[str, str], Correlation]
 
 
+def task_sections(board: Board) -> list[Section]:
+    """Return the sections of the lengths with enough models.
+
+    Where the publication prints correlations over instruction-tuned models, these are a choice of their own.
+    """
+    sections = _sections_of_all(board)
+    instruct = {name for name, model in board.benchmark.models().items() if model.in_figures}
+    for length in dict.fromkeys(row.length for row in board.benchmark.correlations()):
+        section = _task_section(board, length, instruct)
+        if section is not None:
+            sections.append(section)
+    return sections
+
+
 @for_each_length
-def task_sections(board: Board, length: int | None) -> Section | None:
-    """Return the section of a length with enough models."""
+def _sections_of_all(board: Board, length: int | None) -> Section | None:
+    return _task_section(board, length)
+
+
+def _task_section(
+    board: Board, length: int | None, instruct: Collection[str] = ()
+) -> Section | None:
+    """Return the section of a length with enough models.
+
+    Args:
+        instruct: the published models that count besides the user's own; empty for all.
+    """
     columns = board.columns_at(length)
     # A category with one task has that task's scores.
     tasks = [task for part in columns if len(of := board.tasks_of(part, length)) > 1 for task in of]
@@ -60,6 +84,9 @@ def task_sections(board: Board, length: int | None) -> Section | None:
     results_of = {part: board.scores_of(part, length) for part in parts}
     # A model without understanding is the worst everywhere, so it would raise all correlations.
     for model in board.competitors:
+        is_left_out = model in board.published and short_name(model) not in instruct
+        if instruct and is_left_out:
+            continue
         values = {}
         for part, results in results_of.items():
             if model in results:
@@ -73,15 +100,19 @@ def task_sections(board: Board, length: int | None) -> Section | None:
     found = correlate_pairs(
         {part: [values.get(part, math.nan) for values in scores.values()] for part in parts}
     )
-    name = f"tasks-{board.file_name}-{label(length)}".rstrip("-")
+    choice = f"{label(length)}, instruction-tuned" if instruct else label(length)
+    ending = "-instruct" if instruct else ""
+    name = f"tasks-{board.file_name}-{label(length)}".rstrip("-") + ending
     figures = [
         _heat_map(board, parts, found, name),
         _draw_points(board, parts, scores, found, name),
     ]
     about = f"Over {len(scores)} models. Floors are left out."
-    return Section(
-        name, f"Correlations {label(length)}".strip(), figures, about, choice=label(length)
-    )
+    if instruct:
+        about += (
+            " Published models are those of the publication's figures, which are instruction-tuned."
+        )
+    return Section(name, f"Correlations {choice}".strip(), figures, about, choice=choice)
 
 
 def _draw_points(
