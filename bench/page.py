@@ -24,7 +24,7 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cost import Cost, measure_command
-from tests.e2e.browser import chromium, served
+from tests.e2e.browser import served, start_chromium
 from tests.support.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
 from tests.support.programs import BIN
 
@@ -109,7 +109,7 @@ def open_run_page(folder: Path, run: Path) -> tuple[float, float]:
     with (
         served(folder) as address,
         tempfile.TemporaryDirectory() as profile,
-        chromium(Path(profile)) as browser,
+        start_chromium(Path(profile)) as browser,
     ):
         browser.set_script_timeout(PATIENCE)
         browser.execute_cdp_cmd("Performance.enable", {})

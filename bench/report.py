@@ -22,7 +22,7 @@ from selenium import webdriver
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.apps.report.suites import write_suite
-from tests.e2e.browser import chromium
+from tests.e2e.browser import start_chromium
 from tests.support.sites import AXE, RULES, complaints, open_site
 
 from helm_longctx.apps.report.build import write_report
@@ -71,7 +71,7 @@ def main() -> None:
         )
         with _print_time(f"with {len(list(suite.iterdir()))} own runs"):
             write_report(suite, BENCHMARKS, folder / "own", "html", published=True, server="")
-        with chromium(folder / "profile") as browser:
+        with start_chromium(folder / "profile") as browser:
             for theme in ("light", "dark"):
                 for page in [*folder.glob("published/*.html"), *_own_pages(folder / "own")]:
                     _check(browser, page, theme, pictures)

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cost import measure_command
-from tests.e2e.browser import chromium, served
+from tests.e2e.browser import served, start_chromium
 from tests.support.fabricate_runs import long_prompts, write_run
 from tests.support.programs import BIN
 
@@ -129,7 +129,7 @@ def open_first_page(folder: Path) -> tuple[float, float]:
     with (
         served(folder) as address,
         tempfile.TemporaryDirectory() as profile,
-        chromium(Path(profile)) as browser,
+        start_chromium(Path(profile)) as browser,
     ):
         start = time.perf_counter()
         browser.get(f"{address}/#/leaderboard")

@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.apps.report.suites import write_suite  # noqa: E402
-from tests.e2e.browser import chromium, open_page, served, shown  # noqa: E402
-from tests.e2e.commands import BIN  # noqa: E402
+from tests.e2e.browser import open_page, served, shown, start_chromium  # noqa: E402
 from tests.judging.characters import Characters  # noqa: E402
 from tests.judging.deployments import write_judges  # noqa: E402
 from tests.support.fabricate_books import build_rubrics  # noqa: E402
+from tests.support.programs import BIN  # noqa: E402
 from tests.support.servers.llm import serve  # noqa: E402
 from tests.support.sites import open_site  # noqa: E402
 
@@ -54,7 +54,7 @@ def main() -> None:
         folder = (
             Path(sys.argv[1]).resolve().parent if len(sys.argv) > 1 else _run_demo(Path(temporary))
         )
-        with chromium(Path(temporary) / "profile") as browser:
+        with start_chromium(Path(temporary) / "profile") as browser:
             with served(folder, "demo") as address:
                 _take_leaderboard(browser, address)
                 _take_instance(browser, address)

@@ -83,13 +83,25 @@ def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture
     return Command(monkeypatch, capsysbinary)
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """Yield a headless Chromium."""
-    from tests.e2e.browser import chromium
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """Yield the headless Chromium of this process."""
+    from tests.e2e.browser import start_chromium
 
-    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+    with start_chromium(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: webdriver.Chrome) -> webdriver.Chrome:
+    """Return the Chromium with a tab that no other module has used."""
+    earlier = chromium.current_window_handle
+    chromium.switch_to.new_window("tab")
+    own = chromium.current_window_handle
+    chromium.switch_to.window(earlier)
+    chromium.close()
+    chromium.switch_to.window(own)
+    return chromium
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.attacks.folders import FOLDERS, find_refusal, make_folder, make_source
+from tests.attacks.gates import kill_gates
+from tests.attacks.owners import attack_owners
 from tests.attacks.servers import ACTIONS, COMMANDS, find_fault
 
 Attack = tuple[str, bool]
@@ -20,6 +22,7 @@ Attack = tuple[str, bool]
 ROOT = Path(__file__).parents[2]
 
 TESTS = {
+    "models without values and special tokens": "tests/evaluation/test_transformers.py",
     "patterns": "tests/test_patterns.py",
     "streams and locales": "tests/cli/test_streams.py",
     "calls of evaluate at the same time": "tests/evaluation/test_at_the_same_time.py",
@@ -67,6 +70,12 @@ def attack_commands() -> Iterator[Attack]:
             yield f"{command}, {action}: {fault}", not fault
 
 
+def attack_in_folder(attack: Callable[[Path], Iterator[Attack]]) -> Iterator[Attack]:
+    """Yield the outcomes of attacks that need an empty folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield from attack(Path(folder))
+
+
 def run_tests(file: str) -> Iterator[Attack]:
     """Yield the outcome of each case of a file of tests."""
     command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", file]
@@ -81,6 +90,8 @@ SURFACES: dict[str, Callable[[], Iterator[Attack]]] = {
     "folders of models": attack_folders,
     "signals in evaluate": interrupt_calls,
     "hostile servers of commands": attack_commands,
+    "kills of gate": lambda: attack_in_folder(lambda folder: kill_gates(folder, 6)),
+    "folders of another user": lambda: attack_in_folder(attack_owners),
     **{surface: lambda file=file: run_tests(file) for surface, file in TESTS.items()},  # type: ignore[misc]
 }
 """What is attacked."""

@@ -229,6 +229,19 @@ def test_models(command: Command, tmp_path: Path) -> None:
     assert "already has model_deployments.yaml" in command.err
 
 
+def test_files_of_run_entries_in_the_repository() -> None:
+    """The files of HELMET and LV-Eval in `run_specs` are those that their tables give, and none is missing."""
+    folder = Path(__file__).parents[2] / "run_specs"
+    shown = {
+        name: text
+        for name, text in conf_files(BENCHMARKS).items()
+        if name.startswith(("helmet_", "lv_eval_"))
+    }
+    assert len(shown) > 10
+    for name, text in shown.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, name
+
+
 def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
     """`schema` prints YAML with the run groups, and `confs` writes the files of run entries."""
     assert command("schema") == 0

@@ -46,13 +46,18 @@ def test_pages_that_are_older_than_what_they_show(command: Command, suite: Path)
 
 
 def test_pages_with_a_schema_of_the_users(command: Command, suite: Path) -> None:
-    """Pages that are written again keep the user's schema, and pages of HELM's own summarizer are left alone."""
+    """Pages keep the user's schema until another one is given or none, and HELM's own pages are left alone."""
     assert find_chosen_schema(suite) is None
     assert command("schema", "--suite", "mine") == 0
     Path("own.yaml").write_text(command.out)
     assert command("summarize", "--suite", "mine", "--schema-path", "own.yaml") == 0
     assert find_chosen_schema(suite) == Path("own.yaml").resolve()
     assert command("summarize", "--suite", "mine") == 0
+    assert "own.yaml, the schema of the last summarize" in command.err
+    assert find_chosen_schema(suite) == Path("own.yaml").resolve()
+    Path("own.yaml").rename("moved.yaml")
+    assert "own.yaml" in told(command, "summarize", "--suite", "mine")
+    assert command("summarize", "--suite", "mine", "--without-schema") == 0
     assert find_chosen_schema(suite) is None
     (suite / PAGES_RECORD).unlink()
     assert not needs_pages(suite)

@@ -14,6 +14,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 import requests
+from huggingface_hub.errors import OfflineModeIsEnabled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -229,6 +230,7 @@ def test_a_hub_without_digests(served: ReleaseHub, tmp_path: Path) -> None:
 def test_a_repeated_certificate_failure_is_not_a_passing_one() -> None:
     """A failed certificate is not tried again, and a reset connection is."""
     assert not download._is_temporary(requests.exceptions.SSLError())
+    assert not download._is_temporary(OfflineModeIsEnabled("HF_HUB_OFFLINE=1"))
     assert download._is_temporary(ConnectionResetError())
 
 

@@ -101,6 +101,7 @@ def proof(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ),
         read_cells=read_cells,
         read_outputs=read_outputs,
+        license="MIT",
     )
     monkeypatch.setattr(sys.modules[__name__], "PROOF", made, raising=False)
     return made

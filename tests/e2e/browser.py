@@ -52,7 +52,7 @@ def served(folder: Path, suite: str = "s") -> Iterator[str]:
 
 
 @contextmanager
-def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
+def start_chromium(profile: Path) -> Iterator[webdriver.Chrome]:
     """Start a headless Chromium."""
     options = webdriver.ChromeOptions()
     options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,6 +48,36 @@ def loaded(folder: Path) -> tuple[Any, Any]:
     """Return the model and its tokenizer."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return model, transformers.AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("kind", ["all", "a layer", "NaN"])
+def test_weights_without_values_are_refused(kind: str, loaded: tuple[Any, Any]) -> None:
+    """A model whose weights are on the device meta, or are no numbers, is refused at once with the name of one."""
+    model = copy.deepcopy(loaded[0])
+    if kind == "NaN":
+        model.model.layers[1].self_attn.q_proj.weight.data[0, 0] = float("nan")
+    else:
+        (model if kind == "all" else model.model.layers[1]).to("meta")
+    reason = "not finite numbers" if kind == "NaN" else r"\d+ weights of the model have no values"
+    with pytest.raises(lc.InputError, match=reason):
+        call((model, loaded[1]), lengths="4k", num_samples=1, name="broken")
+
+
+@pytest.mark.parametrize("missing", [("pad_token",), ("pad_token", "eos_token", "bos_token")])
+def test_tokenizers_without_special_tokens(
+    missing: tuple[str, ...], loaded: tuple[Any, Any]
+) -> None:
+    """A tokenizer without a token for padding or for the end answers as alone, also several prompts together."""
+    model = copy.deepcopy(loaded[0])
+    tokenizer = copy.deepcopy(loaded[1])
+    for name in missing:
+        setattr(tokenizer, name, None)
+        setattr(model.generation_config, f"{name}_id", None)
+        setattr(model.config, f"{name}_id", None)
+    options: dict[str, Any] = {"lengths": "4k", "num_samples": 3, "context": 500}
+    alone = call((model, tokenizer), name="alone", **options)
+    together = call((model, tokenizer), name="together", batch_size=3, **options)
+    assert list(alone.answers.answer) == list(together.answers.answer)
 
 
 def test_equal_to_a_local_deployment(

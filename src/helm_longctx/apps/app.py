@@ -54,12 +54,10 @@ class Command:
         module, _, function = self.where.partition(":")
         spec = find_spec(module)
         code = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8") if spec else "")
-        found = (
-            node
-            for node in code.body
-            if isinstance(node, ast.FunctionDef) and node.name == function
-        )
-        return ast.get_docstring(next(found)) or ""
+        for node in code.body:
+            if isinstance(node, ast.FunctionDef) and node.name == function:
+                return ast.get_docstring(node) or ""
+        raise LookupError(f"{self.where}: there is no such function")
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,8 @@ class ReportPage:
     """A page of the report.
 
     Args:
-        name: the last part of the file's name; empty for a board's first page.
-        where: `module:function`. The function takes a board, and returns the page's sections; with `whole`, it takes
+        name: the last part of the file's name, or empty for a board's first page.
+        where: `module:function`. The function takes a board, and returns the page's sections. With `whole`, it takes
             all boards.
         place: position among the pages, smallest first.
         whole: whether there is one page for all boards, and not a page for each of them.
@@ -97,9 +95,8 @@ class App:
 @cache
 def find_own_apps() -> tuple[App, ...]:
     """Return the analyses in the folders beside this module."""
-    folders = sorted(
-        module.name for module in iter_modules([str(Path(__file__).parent)]) if module.ispkg
-    )
+    modules = iter_modules([str(Path(__file__).parent)])
+    folders = sorted(module.name for module in modules if module.ispkg)
     return tuple(import_module(f"{__package__}.{name}").APP for name in folders)
 
 
@@ -124,20 +121,19 @@ def find_apps() -> tuple[App, ...]:
 def load(where: str) -> Callable[..., Any]:
     """Return the function that `module:function` names."""
     module, _, name = where.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 def for_each_length(
     make: Callable[[Board, int | None], Section | None],
 ) -> Callable[[Board], list[Section]]:
-    """Make a page's function from one that returns the section of a length, or None; the main length comes first."""
+    """Make a page's function from one that returns the section of a length, or None. The main length comes first."""
 
     @wraps(make)
     def sections(board: Board) -> list[Section]:
         others = [length for length in reversed(board.lengths) if length != board.main_length]
-        return [
-            section for length in (board.main_length, *others) if (section := make(board, length))
-        ]
+        made = [make(board, length) for length in (board.main_length, *others)]
+        return [section for section in made if section]
 
     return sections

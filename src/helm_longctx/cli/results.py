@@ -78,11 +78,20 @@ def summarize(
     suite: Suite,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     schema_path: SchemaPath = None,
+    without_schema: Annotated[
+        bool,
+        typer.Option("--without-schema", help="Forget the schema of an earlier --schema-path."),
+    ] = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Summarize a suite's runs for HELM's leaderboard, with our tables and pages, and print the scores."""
+    """Summarize a suite's runs for HELM's leaderboard, with our tables and pages, and print the scores.
+
+    Without --schema-path, the pages keep the schema that was given last.
+    """
     folder = suite_folder(output_path, suite)
+    if schema_path is None and not without_schema:
+        schema_path = _find_earlier_schema(folder)
     if schema_path:
         schemas.read_helm_schema(schema_path)  # report a wrong file at once
     fill_registries(local_path)
@@ -97,6 +106,25 @@ def summarize(
         )
     else:
         print_scores(folder, boards)
+
+
+def _find_earlier_schema(folder: Path) -> Path | None:
+    """Return the schema with which a suite was summarized last, and say so; None if it had none of the user's.
+
+    Raises:
+        InputError: the file is gone.
+    """
+    path = find_chosen_schema(folder)
+    if path is None:
+        return None
+    if not path.is_file():
+        raise InputError(
+            f"{path}, the schema of the last summarize, is missing; give --schema-path or --without-schema"
+        )
+    print(
+        f"with {path}, the schema of the last summarize (--without-schema: none)", file=sys.stderr
+    )
+    return path
 
 
 def _write_pages(

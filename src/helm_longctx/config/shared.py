@@ -105,6 +105,8 @@ def credential_names(local_path: Path) -> list[str]:
     path = local_path / "credentials.conf"
     try:
         return sorted(ConfigFactory.parse_file(str(path))) if path.is_file() else []
+    except OSError:
+        raise
     except Exception:  # its message could quote a key, so it is dropped
         raise InputError(f"{path} is not a HOCON file; correct or remove it") from None
 

@@ -243,6 +243,12 @@ def status_of(error: BaseException) -> int | None:
     return status if isinstance(status, int) else None
 
 
+def _is_offline(error: BaseException) -> bool:
+    """Whether huggingface_hub refuses all requests, because HF_HUB_OFFLINE is set."""
+    # The class is derived from ConnectionError. Its module is slow to import.
+    return type(error).__name__ == "OfflineModeIsEnabled"
+
+
 def _is_temporary(error: BaseException) -> bool:
     """Return whether the same request may succeed if it is sent again."""
     import requests
@@ -251,7 +257,7 @@ def _is_temporary(error: BaseException) -> bool:
     if status is not None:
         return status in (408, 429) or status >= 500
     # SSLError is derived from ConnectionError, but an invalid certificate is not temporary.
-    if isinstance(error, requests.exceptions.SSLError):
+    if isinstance(error, requests.exceptions.SSLError) or _is_offline(error):
         return False
     return isinstance(
         error, (ConnectionError, TimeoutError, requests.ConnectionError, requests.Timeout)
@@ -405,6 +411,8 @@ def explain_failure(
     is_network_error = isinstance(error, (ConnectionError, TimeoutError))
     if isinstance(error, OSError) and error.strerror and not is_network_error:
         return f"{error.strerror}; check free space and permissions in {folder} and in HF_HUB_CACHE"
+    if _is_offline(error):
+        return f"HF_HUB_OFFLINE is set, so nothing is downloaded; unset it, or {USE_A_MIRROR}"
     what = type(error).__name__
     return f"the download failed ({what}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"
 

@@ -178,7 +178,13 @@ def _describe_path(
 
 def _describe_transformers(model: Any, name: str | None, tokenizer: Any, batch: int) -> GivenModel:
     from helm_longctx.models.local.objects import TransformersModel  # this imports torch
+    from helm_longctx.models.local.weights import check_weights, find_not_loaded
 
+    if missing := find_not_loaded(model):
+        raise InputError(
+            f"evaluate: {len(missing)} weights of the model have no values (device meta), such as {missing[0]}; load them"
+        )
+    check_weights(model, "evaluate: model")
     if tokenizer is None:
         raise InputError(
             "evaluate: tokenizer is missing; give the model's, e.g. model=(model, tokenizer)"

@@ -153,8 +153,31 @@ def test_pages_fit_phones_and_wide_windows(beside: Path, browser: webdriver.Chro
             )
             <= 390
         )
-        set_width(browser, 1500, 1200)
+        for width in (1300, 1500):
+            set_width(browser, width, 1200)
+            open_site(browser, beside / "index.html")
+            assert browser.execute_script(hidden) == 0, width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+_TABLE = """
+const table = [...document.querySelectorAll('.table')].find((each) => each.offsetParent);
+const scroll = table.querySelector('.scroll');
+if (arguments[0]) scroll.scrollLeft = arguments[0];
+const name = table.querySelector('tbody td.name').getBoundingClientRect();
+return [table.classList.contains('cut'), name.left - scroll.getBoundingClientRect().left];
+"""
+
+
+def test_a_wide_table_says_that_it_scrolls(beside: Path, browser: webdriver.Chrome) -> None:
+    """A table that is wider than the page says so until its end is in view, and the model's name stays in sight."""
+    try:
+        set_width(browser, 800, 1200)
         open_site(browser, beside / "index.html")
-        assert browser.execute_script(hidden) == 0
+        until(browser, lambda tab: tab.execute_script(_TABLE, 0)[0])
+        browser.execute_script(_TABLE, 10_000)
+        until(browser, lambda tab: not tab.execute_script(_TABLE, 0)[0])
+        assert browser.execute_script(_TABLE, 0)[1] == 0
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -33,12 +33,12 @@ class ForeignAnswer:
     """A row of a file.
 
     Args:
-        task: the program's name for the task; empty if the row has none.
+        task: the program's name for the task, if the row has one.
         fields: all fields of the example in the row.
         output: the values that all programs have, without those that depend on the task.
     """
 
-    place: str
+    location: str
     task: str
     text: str | None
     fields: Mapping[str, Any]
@@ -52,57 +52,54 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
     Raises:
         InputError: a row does not name its task, or lacks a field that the task's scorer reads.
     """
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     runs: dict[tuple[str, str], list[ForeignAnswer]] = defaultdict(list)
     for answer in answers:
         own = entry or answer.fields.get("entry")
         length = answer.fields.get(LENGTH)
         length = length if is_whole(length) else None
         key = f"{answer.task} {length} {answer.fields.get('entry')}"
-        if key not in found:
+        if key not in entries:
             # The user's entry, the entry in the row, or the entry of the task's name.
             if not isinstance(own, str) or not own:
                 try:
                     own = find_entry(BENCHMARKS, answer.task, length)
                 except InputError as error:
-                    raise InputError(f"{answer.place}: {error}") from error
+                    raise InputError(f"{answer.location}: {error}") from error
             elif length is not None and not re.search(r"[:,]length=", own):
                 own = f"{own}{',' if ':' in own else ':'}length={length}"
-            found[key] = own
-        runs[found[key], answer.model].append(answer)
-    return [
-        OutputRun(own, model, [_output(own, row) for row in rows], [row.place for row in rows])
-        for (own, model), rows in runs.items()
-    ]
+            entries[key] = own
+        runs[entries[key], answer.model].append(answer)
+    output_runs = []
+    for (own, model), rows in runs.items():
+        outputs = [_output(own, row) for row in rows]
+        output_runs.append(OutputRun(own, model, outputs, [row.location for row in rows]))
+    return output_runs
 
 
 def _output(entry: str, answer: ForeignAnswer) -> Output:
     try:
         (task,) = resolve_entry(BENCHMARKS, entry).tasks
     except InputError as error:
-        raise InputError(f"{answer.place}: {error}") from error
+        raise InputError(f"{answer.location}: {error}") from error
     fields = answer.fields
     own = fields.get(RECORD)
-    record = (
-        dict(own)
-        if isinstance(own, dict)
-        else {
-            name: fields[name]
-            for name in (*task.record_shapes, *_FOR_JUDGES)
-            if fields.get(name) is not None
-        }
-    )
+    if isinstance(own, dict):
+        record = dict(own)
+    else:
+        names = (*task.record_shapes, *_FOR_JUDGES)
+        record = {name: fields[name] for name in names if fields.get(name) is not None}
     prefix = record.pop("answer_prefix", "")
     notes = record.pop("notes", {})
     references = record.pop("references", None)
     if references is None:
         # A sample that a program did not reach has no references.
         is_missing = answer.text is None and not fields.keys() & {*_REFERENCES}
-        references = [] if is_missing else _find_references(fields, answer.place)
+        references = [] if is_missing else _find_references(fields, answer.location)
     text = answer.text
     if text is not None:
         split = split_reasoning(text)
-        # As in a run, the prefix comes before the reasoning, which is removed with it.
+        # As in a run, the prefix comes before the reasoning, and is removed with it.
         has_reasoning = split.reasoning is not None and not split.is_open
         text = text if has_reasoning else f"{prefix}{text}"
     return replace(
@@ -114,18 +111,17 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
     )
 
 
-def _find_references(fields: Mapping[str, Any], place: str) -> list[str]:
+def _find_references(fields: Mapping[str, Any], location: str) -> list[str]:
     value = next((fields[name] for name in _REFERENCES if fields.get(name) not in (None, "")), None)
     if isinstance(value, str) and value.startswith("["):
-        with suppress(
-            ValueError, SyntaxError, RecursionError, MemoryError
-        ):  # a text that starts with a bracket
-            value = ast.literal_eval(value)  # some programs write lists in Python's notation
+        # A text can start with a bracket, and some programs write lists in Python's notation.
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            value = ast.literal_eval(value)
     references = [value] if isinstance(value, str) else value
     # An empty accepted answer is in every text, so each prediction would be right.
     if not TEXTS.fits(references) or not references or not all(map(str.strip, references)):
         about = f"the accepted answers must be texts that are not empty, in one of {', '.join(_REFERENCES)}"
-        raise InputError(f"{place}: {about}; found {shorten(value)}")
+        raise InputError(f"{location}: {about}; found {shorten(value)}")
     return references
 
 
@@ -160,12 +156,9 @@ def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = 
         raise InputError(
             f"task {shorten(name)} has several run entries; give --entry with {' or '.join(entries)}"
         )
-    names = {
-        each
-        for benchmark in benchmarks
-        for task in benchmark.tasks
-        for each in _names(benchmark, task)
-    }
+    names: set[str] = set()
+    for benchmark in benchmarks:
+        names.update(*(_names(benchmark, task) for task in benchmark.tasks))
     raise InputError(
         f"task {shorten(name)} is not known; give its run entry with --entry{suggest(name, sorted(names))}"
     )
@@ -174,15 +167,15 @@ def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = 
 def _entries(benchmarks: Iterable[Benchmark], name: str, length: object) -> Iterator[str]:
     for benchmark in benchmarks:
         for task in benchmark.tasks:
-            if name in _names(benchmark, task):
-                values = {benchmark.task_argument: task.argument}
-                values |= {"length": str(length)} if length is not None and benchmark.axis else {}
-                rows = (
-                    (name, (*each.tasks, *each.variants))
-                    for name, each in benchmark.entries.items()
-                )
-                first = next(name for name, tasks in rows if task in tasks)
-                yield f"{first}:" + ",".join(f"{key}={each}" for key, each in values.items())
+            if name not in _names(benchmark, task):
+                continue
+            arguments = f"{benchmark.task_argument}={task.argument}"
+            if length is not None and benchmark.axis:
+                arguments += f",length={length}"
+            for entry, category in benchmark.entries.items():
+                if task in (*category.tasks, *category.variants):
+                    yield f"{entry}:{arguments}"
+                    break
 
 
 def _names(benchmark: Benchmark, task: Task) -> set[str]:

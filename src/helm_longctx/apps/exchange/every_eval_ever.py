@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from itertools import groupby, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,12 @@ def write_logs(
         InputError: a file of a run is damaged.
     """
     now = str(int(time.time()))
-    for _, group in groupby(task_results(suite.boards, benchmarks), key=lambda each: each.run.path):
-        results = [each for each in group if each.result.has_score]
+    by_run: dict[Path, list[TaskResult]] = {}
+    for result in task_results(suite.boards, benchmarks):
+        results_of_run = by_run.setdefault(result.run.path, [])
+        if result.result.has_score:
+            results_of_run.append(result)
+    for results in by_run.values():
         if not results:
             continue
         run = results[0].run.name
@@ -66,14 +70,8 @@ def write_logs(
         developer, _, model = results[0].result.model.rpartition("/")
         # The data set needs a name of this form. It is the same for each export of a run.
         name = str(uuid.UUID(bytes=hashlib.sha256(run.encode()).digest()[:16], version=4))
-        stem = (
-            folder
-            / "data"
-            / about
-            / folder_name(developer or "unknown")
-            / folder_name(model)
-            / name
-        )
+        names = (folder_name(developer or "unknown"), folder_name(model), name)
+        stem = folder.joinpath("data", about, *names)
         stem.parent.mkdir(parents=True, exist_ok=True)
         identity = f"{run}/{now}"
         samples = stem.with_name(f"{stem.name}_samples.jsonl")
@@ -104,6 +102,9 @@ def write_logs(
 def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, Any]:
     benchmark = results[0].entry.benchmark
     model = results[0].result.model
+    evaluations = []
+    for result in results:
+        evaluations += [_result(result, metric, score) for metric, score in result.metrics()]
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
@@ -116,9 +117,7 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
         },
         "model_info": _model(model),
         "eval_library": {"name": "helm-longctx", "version": results[0].run.package or VERSION},
-        "evaluation_results": [
-            _result(each, metric, score) for each in results for metric, score in each.metrics()
-        ],
+        "evaluation_results": evaluations,
     }
 
 
@@ -150,7 +149,9 @@ def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, A
             "max_score": high,
         }
     if result.result.judges:
-        names = [name for jury in sorted(result.result.judges) for name in jury.split("+")]
+        names: list[str] = []
+        for jury in sorted(result.result.judges):
+            names += jury.split("+")
         config["llm_scoring"] = {
             "judges": [{"model_info": _model(name)} for name in names],
             "input_prompt": f"See {benchmark.url}",
@@ -190,7 +191,7 @@ def _source(result: TaskResult) -> dict[str, Any]:
 
 
 def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
-    """Return a score with its interval, and the number of requests without an answer, which are not in the score.
+    """Return a score with its interval, and the number of requests without an answer. These are not in the score.
 
     The details of the headline have its bounds because of cut answers, and its value without known errors.
     """
@@ -257,7 +258,7 @@ def write_eval_results(
     """Write `MODEL/.eval_results/BENCHMARK.yaml` for each of the user's models, and yield the files.
 
     Only benchmarks whose data set is on the hub have a file, because an entry names the data set. Scores of generated
-    questions name `GENERATED_DATASET` in its place, so the hub lists them on no benchmark's page. Values are in percent,
+    questions name `GENERATED_DATASET` instead, so the hub lists them on no benchmark's page. Values are in percent,
     as on the hub. `notes` has the interval and the reasons why a score is not comparable.
 
     Raises:
@@ -276,36 +277,33 @@ def write_eval_results(
         # The user's own questions are on no hub.
         dataset = next((match[1] for match in matches if match and not board.folder), "")
         for model in board.own_models if dataset else []:
-            places = product(board.lengths, (task.name for task in board.benchmark.tasks))
             entries = []
-            for result in filter(
-                None, (board.score(model, task, length) for length, task in places)
-            ):
+            for length, task in product(board.lengths, board.benchmark.tasks):
+                result = board.score(model, task.name, length)
+                if result is None:
+                    continue
                 assert result.run is not None
                 interval = result.interval
                 made = (result.run.path / STATS).stat().st_mtime
-                ends = f"95 % interval {range_text(interval.low, interval.high)}, n={interval.n}"
-                questions = (
-                    [f"questions by {question_source(result, board.benchmark)}"]
-                    if result.is_generated
-                    else []
-                )
+                date = datetime.fromtimestamp(made, timezone.utc)
+                ends = range_text(interval.low, interval.high)
+                notes = [f"95 % interval {ends}, n={interval.n}"]
                 share = unread_share(result)
-                unread = [f"{amount(100 * share)} % of the answers unread"] if share else []
-                notes = "; ".join([ends, *unread, *questions, *describe(result.caveats)])
+                if share:
+                    notes.append(f"{amount(100 * share)} % of the answers unread")
+                if result.is_generated:
+                    notes.append(f"questions by {question_source(result, board.benchmark)}")
+                notes += describe(result.caveats)
+                task_id = result.task
+                if result.length:
+                    task_id += f"_{label(result.length)}"
                 entries.append(
                     EvalResultEntry(
                         dataset_id=GENERATED_DATASET if result.is_generated else dataset,
-                        task_id="_".join(
-                            filter(
-                                None, (result.task, label(result.length) if result.length else "")
-                            )
-                        ),
+                        task_id=task_id,
                         value=round(100 * interval.mean, 2),
-                        date=datetime.fromtimestamp(made, timezone.utc).isoformat(
-                            timespec="seconds"
-                        ),
-                        notes=f"helm-longctx {VERSION}: {notes}",
+                        date=date.isoformat(timespec="seconds"),
+                        notes=f"helm-longctx {VERSION}: {'; '.join(notes)}",
                     )
                 )
             rows = eval_result_entries_to_yaml(entries)

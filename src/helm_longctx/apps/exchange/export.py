@@ -14,11 +14,12 @@ from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import FLOORS, Board, Suite, label
 from helm_longctx.results.cells import score_numbers, unread_share
-from helm_longctx.results.reading import Result, Run, Statistic, is_published_name, read_runs
+from helm_longctx.results.reading import Result, Run, Statistic, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
 from helm_longctx.runs.records import QuestionRecord
 from helm_longctx.runs.scores import InstanceScore, match_scores, read_scores
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.entry import Entry, check_entry
 from helm_longctx.tasks.lengths import parse_length
@@ -44,23 +45,24 @@ class Score(NamedTuple):
     """One statistic of a task in a run.
 
     Args:
-        length: the length's label; empty if the benchmark has no lengths.
-        low, high: the ends of the 95 % interval; None if there is none. Of a published score they are the widest that
+        length: the length's label, or empty if the benchmark has no lengths.
+        low, high: the ends of the 95 % interval, if there is one. Of a published score they are the widest that
             the benchmark's sample allows.
-        error: the standard error, with the same clusters as the interval; None if it is unknown.
-        failed: number of the task's requests without an answer, which are in no score.
+        error: the standard error, with the same clusters as the interval, if it is known.
+        failed: number of the task's requests without an answer. They are in no score.
         instances: number of instances with this statistic.
         lacking: the reasons why the score is not comparable: codes of `Caveat`, separated by `;`.
-        package: version of helm-longctx that made the run; empty for older runs.
-        comparability: the benchmark's comparability number; empty for older runs. Only runs with equal numbers are
+        package: version of helm-longctx that made the run. Empty for older runs.
+        comparability: the benchmark's comparability number. Empty for older runs. Only runs with equal numbers are
             comparable.
-        judge: the judge, as in run entries; empty if no judge decides the task's score.
+        judge: the judge, as in run entries. Empty if no judge decides the task's score.
         counts: whether averages and leaderboards have this score. Of several runs of a task, one counts.
         questions: where the questions are from; see `question_source`.
+        published_model: the model's name in the publication; empty for a score of a run.
     """
 
     run: str
-    model: str
+    model: ShownModel
     entry: str
     task: str
     length: str
@@ -79,6 +81,7 @@ class Score(NamedTuple):
     failed: int | None = None
     folder: str = ""
     counts: bool = True
+    published_model: str = ""
 
 
 class Average(NamedTuple):
@@ -87,7 +90,7 @@ class Average(NamedTuple):
     Args:
         task, length: `average` stands for the one over which the mean is.
         of: number of scores in the mean.
-        low, high: the ends of the 95 % interval; None if the interval of a score is unknown, and for means over
+        low, high: the ends of the 95 % interval. None if the interval of a score is unknown, and for means over
             lengths.
         lacking: codes of `Caveat` of these scores and of the category's tasks without a score, separated by `;`.
         package, comparability: the values of these scores, separated by `;`.
@@ -95,13 +98,13 @@ class Average(NamedTuple):
         folder: the folder of the scores; of a mean over lengths that have a folder each, the name of the set.
         cut_wrong, cut_left_out, cut_best: the mean if cut answers are wrong, left out, or right. Of a task they are in
             the table of scores, as statistics.
-        without_errors: the mean without questions that have known errors; None if there are none.
-        questions: where the questions are from; see `question_source`.
-        unread: the share of answers that the scorer could not read; None if it is not known. Of a task it is in the
+        without_errors: the mean without questions that have known errors, if there are any.
+        questions: where the questions are from. See `question_source`.
+        unread: the share of answers that the scorer could not read, if it is known. Of a task it is in the
             table of scores, as a statistic.
     """
 
-    model: str
+    model: ShownModel
     entry: str
     task: str
     length: str
@@ -125,7 +128,9 @@ class Average(NamedTuple):
 
 def scores(suite: Suite) -> Iterator[Score]:
     """Yield every statistic of every result of a suite, in the order of the results."""
-    counting = {id(each) for board in suite.boards for each in (*board.tasks, *board.categories)}
+    counting: set[int] = set()
+    for board in suite.boards:
+        counting |= {id(result) for result in (*board.tasks, *board.categories)}
     benchmarks = {board.benchmark.name: board.benchmark for board in suite.boards}
     for result in suite.results:
         run = result.run
@@ -143,6 +148,7 @@ def scores(suite: Suite) -> Iterator[Score]:
                     error=None if math.isnan(statistic.error) else statistic.error,
                     failed=result.failed if run else None,
                     counts=id(result) in counting,
+                    published_model=result.model.base if result.is_published else "",
                     **_describe(result, statistic.interval, benchmarks[result.benchmark]),
                 )
 
@@ -163,9 +169,10 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
                 )
                 yield about._replace(unread=unread_share(category), **score_numbers(category))
         groups: dict[tuple[str, str, str, str], list[Result]] = defaultdict(list)
-        for each in board.tasks:
-            if each.has_score and each.length is not None:
-                groups[each.model, each.task, each.context, each.other_judge].append(each)
+        for result in board.tasks:
+            if result.has_score and result.length is not None:
+                key = (result.model, result.task, result.context, result.other_judge)
+                groups[key].append(result)
         for (_, task, *_), rows in groups.items():
             # The same questions are asked at several lengths, so these means are not independent.
             mean = mean_of_means([row.interval for row in rows])
@@ -189,12 +196,15 @@ def _average(
     task: str,
     length: str,
 ) -> Average:
+    runs: list[Run] = []
+    for part in parts:
+        runs += part.runs
     return Average(
         task=task,
         length=length,
         of=sum(part.has_score for part in parts),
-        package=_join(run.package for part in parts for run in part.runs),
-        comparability=_join(run.comparability for part in parts for run in part.runs),
+        package=_join(run.package for run in runs),
+        comparability=_join(run.comparability for run in runs),
         **_describe(result, mean, benchmark),
     )
 
@@ -204,7 +214,10 @@ def _codes(result: Result) -> str:
 
 
 def _join(texts: Iterable[str]) -> str:
-    return ";".join(dict.fromkeys(part for text in texts for part in text.split(";") if part))
+    parts: dict[str, None] = {}
+    for text in texts:
+        parts |= dict.fromkeys(text.split(";"))
+    return ";".join(part for part in parts if part)
 
 
 def _describe(result: Result, interval: Interval, benchmark: Benchmark) -> dict[str, Any]:
@@ -243,21 +256,21 @@ def length_plot(averages: Iterable[Average]) -> Spec:
             "path": mean.folder,
             "judge": mean.judge,
         }
+        named = [f"{name}={value}" for name, value in conditions.items() if value]
+        kind = "own"
+        if mean.model.is_published:
+            kind = "published"
+        elif mean.model in FLOORS:
+            kind = "floor"
         rows.append(
             {
                 "model": mean.model,
-                "part": ", ".join(
-                    [
-                        mean.entry,
-                        *(f"{name}={value}" for name, value in conditions.items() if value),
-                    ]
-                ),
-                **{name: getattr(mean, name) for name in ("length", "score", "low", "high")},
-                "kind": "published"
-                if is_published_name(mean.model)
-                else "floor"
-                if mean.model in FLOORS
-                else "own",
+                "part": ", ".join([mean.entry, *named]),
+                "length": mean.length,
+                "score": mean.score,
+                "low": mean.low,
+                "high": mean.high,
+                "kind": kind,
                 "mark": MARK if mean.lacking else None,
                 "note": mean.lacking or None,
             }
@@ -277,10 +290,10 @@ class AnswerRow(NamedTuple):
         failure_kind: the kind of failure (`failures.Failure`); empty if there is an answer.
         package, comparability: see `Score`.
         record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
-        entry: the run entry that asks for this task alone; empty if this version does not know the run's arguments.
-        group: the name of what the instance shares with others of its task; see `Example.group`.
-        finish_reason: why the model ended its answer; empty if it is not known.
-        source: `generated` if this package made the question in place of the benchmark's own; else another value of
+        entry: the run entry that asks for this task alone. Empty if this version does not know the run's arguments.
+        group: the name of what the instance shares with others of its task. See `Example.group`.
+        finish_reason: why the model ended its answer, if it is known.
+        source: `generated` if this package made the question instead of the benchmark's own, else another value of
             `Sample.source`.
     """
 
@@ -315,7 +328,7 @@ def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Itera
     Raises:
         InputError: a file of a run is damaged.
     """
-    by_name = {each.name: each for each in benchmarks}
+    by_name = {benchmark.name: benchmark for benchmark in benchmarks}
     for run, rows in read_runs(result for result in results if result.benchmark):
         benchmark = by_name[rows[0].benchmark]
         entries: dict[str, str] = {}
@@ -371,11 +384,9 @@ def answer_record(asked: QuestionRecord) -> str:
     sample = asked.sample
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
     scores_prefix = scores_prefix and not asked.reasoning  # see `scored_record`
-    prefix = (
-        {"answer_prefix": sample.answer_prefix}
-        if sample and scores_prefix and sample.answer_prefix
-        else {}
-    )
+    prefix = {}
+    if sample and scores_prefix and sample.answer_prefix:
+        prefix = {"answer_prefix": sample.answer_prefix}
     notes = {"notes": asked.notes} if asked.notes else {}
     record = {
         **prefix,
@@ -419,7 +430,7 @@ class TaskResult:
 
     @property
     def name(self) -> str:
-        """The name of the task's run group, such as `helmet_nq_8k`, which is unique for task and length."""
+        """The name of the task's run group, such as `helmet_nq_8k`. It is unique for task and length."""
         return self.entry.groups[-1]
 
     @property
@@ -462,8 +473,10 @@ def task_results(boards: Iterable[Board], benchmarks: Sequence[Benchmark]) -> It
     Raises:
         InputError: the installed version does not know a run's arguments.
     """
-    found = [(each.run, each) for board in boards for each in board.tasks if each.run]
-    for run, result in sorted(found, key=lambda pair: pair[0].path):
+    pairs: list[tuple[Run, Result]] = []
+    for board in boards:
+        pairs += [(result.run, result) for result in board.tasks if result.run]
+    for run, result in sorted(pairs, key=lambda pair: pair[0].path):
         try:
             entry = narrow_entry(run, result.task)
         except InputError as error:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.metrics.metric import MetricResult, create_metric
+from helm.benchmark.metrics.metric import PerInstanceStats, create_metric
+from helm.benchmark.metrics.statistic import Stat
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import remove_per_instance_stats_nans, remove_stats_nans
 from helm.benchmark.scenarios.scenario import (
@@ -45,6 +46,7 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.outputs import PACKED, OutputReader, OutputRun, OutputScore, RunOrScore
 from helm_longctx.tasks.outputs import Output as ForeignOutput
 from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.run_names import add_argument
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import (
     GENERATED_SOURCE,
@@ -78,12 +80,12 @@ class Imported(NamedTuple):
 
 def find_readers(benchmarks: Iterable[Benchmark]) -> dict[str, OutputReader]:
     """Return the readers by the names of their formats: first readers of benchmarks, then readers of programs."""
-    own = {
-        benchmark.name: get_class_by_name(benchmark.outputs)
-        for benchmark in benchmarks
-        if benchmark.outputs
-    }
-    return {**own, "inspect": inspect_logs.READER, "lm-eval": lm_eval.READER, "csv": tables.READER}
+    readers = {}
+    for benchmark in benchmarks:
+        if benchmark.outputs:
+            readers[benchmark.name] = get_class_by_name(benchmark.outputs)
+    programs = {"inspect": inspect_logs.READER, "lm-eval": lm_eval.READER, "csv": tables.READER}
+    return {**readers, **programs}
 
 
 def import_files(
@@ -99,7 +101,7 @@ def import_files(
     Nothing is written before all files have been read.
 
     Args:
-        format: a key of `find_readers`; None to choose it by the files' names.
+        format: a key of `find_readers`, or None to choose it by the files' names.
         entry: the run entry of the answers, instead of that in the files.
 
     Raises:
@@ -129,29 +131,28 @@ def import_files(
         named.append((own, run, name))
     scores = [score for score in imported if isinstance(score, OutputScore)]
     # Runs and scores are the same if model, entry, task, length and context are.
-    answered = {
-        (run.model, own.name, own.tasks[0].name, own.settings.length, own.settings.context)
-        for own, run, _ in named
-    }
-    alone = [
-        score
-        for score in scores
-        for row in [score.row]
-        if not any(
-            (row.model, score.entry, task, row.length, score.context) in answered
-            for task in (*row.scores, *row.metrics)
-        )
-    ]
-    left_out = sum(len(score.row.scores) for score in scores) - sum(
-        len(each.row.scores) for each in alone
-    )
+    answered = set()
+    for own, run, _ in named:
+        settings = own.settings
+        key = (run.model, own.name, own.tasks[0].name, settings.length, settings.context)
+        answered.add(key)
+    alone = []
+    left_out = 0
+    for score in scores:
+        row = score.row
+        tasks = (*row.scores, *row.metrics)
+        keys = [(row.model, score.entry, task, row.length, score.context) for task in tasks]
+        if answered.isdisjoint(keys):
+            alone.append(score)
+        else:
+            left_out += len(row.scores)
     rows = _published_rows(benchmarks, alone, model)
     for benchmark in benchmarks:
         if benchmark.name in rows:
             add_rows(benchmark, suite, rows[benchmark.name])
-    folders = {
-        write_run(suite, run_entry, run, name): len(run.outputs) for run_entry, run, name in named
-    }
+    folders = {}
+    for run_entry, run, name in named:
+        folders[write_run(suite, run_entry, run, name)] = len(run.outputs)
     counts = {name: sum(len(row.scores) for row in added) for name, added in rows.items()}
     return Imported(folders, counts, left_out)
 
@@ -214,11 +215,11 @@ def _open_plain(file: Path) -> Iterator[Path]:
         yield plain
 
 
-def _check_entry(benchmarks: Sequence[Benchmark], text: str, place: str) -> Entry:
+def _check_entry(benchmarks: Sequence[Benchmark], text: str, location: str) -> Entry:
     try:
         return resolve_entry(benchmarks, text)
     except InputError as error:
-        raise InputError(f"{place}: {error}") from error
+        raise InputError(f"{location}: {error}") from error
 
 
 def _published_rows(
@@ -287,12 +288,11 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     spec = make_entry_spec(entry)
     repeats = max((output.repeat for output in run.outputs), default=0) + 1
     adapter = replace(spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats)
-    joint = "," if ":" in spec.name else ":"
-    spec = replace(
-        spec, name=f"{spec.name}{joint}model={model.replace('/', '_')}", adapter_spec=adapter
-    )
+    name = add_argument(spec.name, "model", model.replace("/", "_"))
+    spec = replace(spec, name=name, adapter_spec=adapter)
     folder = suite / spec.name.replace("/", "_")
-    if (size := len(folder.name.encode("utf-8", "surrogatepass"))) > LONGEST_NAME:
+    size = len(folder.name.encode("utf-8", "surrogatepass"))
+    if size > LONGEST_NAME:
         about = f"{shorten(folder.name)}: the run's name has {size} bytes, and {LONGEST_NAME} are allowed"
         raise InputError(f"{about}; give a shorter --model")
     path = folder / SCENARIO
@@ -308,20 +308,18 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     states = list(_states(spec, entry, task, run.outputs))
     # The states have only excerpts of the prompts.
     prompts = [output.prompt for output in sorted(run.outputs, key=lambda output: output.repeat)]
-    keys = [
-        (state.instance.id or "", state.instance.sub_split, digest(prompt))
-        for state, prompt in zip(states, prompts, strict=True)
-    ]
+    keys = []
+    for state, prompt in zip(states, prompts, strict=True):
+        keys.append((state.instance.id or "", state.instance.sub_split, digest(prompt)))
     write_prompts(folder, zip(instance_names(keys), prompts, strict=True))
     state = ScenarioState(spec.adapter_spec, states, spec.annotators)
-    # Our metrics use neither HELM's services nor a cache of their own.
-    results: list[MetricResult] = [
-        create_metric(metric).evaluate(state, None, "", 1) for metric in spec.metric_specs
-    ]
-    stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
-    rows = remove_per_instance_stats_nans(
-        [row for result in results for row in result.per_instance_stats]
-    )
+    stats: list[Stat] = []
+    rows: list[PerInstanceStats] = []
+    for metric in spec.metric_specs:
+        # Our metrics use neither HELM's services nor a cache of their own.
+        result = create_metric(metric).evaluate(state, None, "", 1)
+        stats += result.aggregated_stats
+        rows += result.per_instance_stats
     files = dict.fromkeys(location.rpartition(":")[0] for location in run.locations)
     about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
     name = str(spec.scenario_spec.args["entry"])
@@ -330,8 +328,8 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
         RUN_SPEC: spec,
         SCENARIO: scenario,
         STATES: state,
-        STATS: stats,
-        INSTANCE_STATS: rows,
+        STATS: remove_stats_nans(stats),
+        INSTANCE_STATS: remove_per_instance_stats_nans(rows),
     }
     # The files are in HELM's order: a run with the last file is complete.
     for file, content in contents.items():
@@ -363,7 +361,7 @@ def check_answers(entry: Entry, run: OutputRun) -> None:
 def _states(
     spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOutput]
 ) -> Iterator[RequestState]:
-    """Yield the request states. Repeats of an example share an instance object, which HELM's metrics rely on."""
+    """Yield the request states. Repeats of an example share an instance object: HELM's metrics rely on that."""
     instances: dict[str, Instance] = {}
     for output in sorted(outputs, key=lambda output: output.repeat):
         instance = instances.setdefault(output.id, _instance(entry, task, output))
@@ -378,12 +376,17 @@ def _states(
             error = output.error or "the file has no answer"
             result = make_failure(output.failure or failure_of_text(error), error)
         else:
-            reason = {"reason": output.finish_reason} if output.finish_reason else None
-            completions = [
-                GeneratedOutput(text=output.prediction, logprob=0, tokens=[], finish_reason=reason)
-            ]
+            completion = GeneratedOutput(
+                text=output.prediction,
+                logprob=0,
+                tokens=[],
+                finish_reason={"reason": output.finish_reason} if output.finish_reason else None,
+            )
             result = RequestResult(
-                success=True, embedding=[], completions=completions, cached=False
+                success=True,
+                embedding=[],
+                completions=[completion],
+                cached=False,
             )
         yield RequestState(
             instance=instance,

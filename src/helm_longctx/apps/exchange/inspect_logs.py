@@ -1,7 +1,7 @@
-"""Reads the logs of inspect_ai: `.json` files, and `.eval` files, which are ZIP archives of JSON.
+"""Reads the logs of inspect_ai: `.json` files, and `.eval` files (ZIP archives of JSON).
 
 Source: UKGovernmentBEIS/inspect_ai at 499e615, log/_log.py (EvalLog, EvalSample), log/_recorders/eval.py (names in the
-archive), _util/zipfile.py (compression by Zstandard, which Python before 3.14 cannot read).
+archive), _util/zipfile.py (compression by Zstandard: Python before 3.14 cannot read it).
 """
 
 import io
@@ -58,14 +58,12 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
             raise InputError(
                 f"{path}: it lacks the list 'samples'; export the log with its samples"
             )
-        samples = (
-            (f"{path}: sample {number}", sample)
-            for number, sample in enumerate(header["samples"], 1)
-        )
+        numbered = enumerate(header["samples"], 1)
+        samples = ((f"{path}: sample {number}", sample) for number, sample in numbered)
     about = header.get("eval")
     if not isinstance(about, dict):
         raise InputError(f"{path}: it lacks the object 'eval' of inspect_ai's logs")
-    answers = [_answer(about, sample, place) for place, sample in samples]
+    answers = [_answer(about, sample, location) for location, sample in samples]
     yield from make_runs([*answers, *_missing(header, about, answers, path)], entry)
 
 
@@ -85,16 +83,15 @@ def _missing(
         raise InputError(
             f"{path}: the evaluation has {len(ids)} samples, and a log may have {MOST_FILES} with all epochs"
         )
-    places = {(str(name), repeat) for name in ids for repeat in range(count)}
-    places -= {(answer.output.id, answer.output.repeat) for answer in answers}
+    missing = {(str(name), repeat) for name in ids for repeat in range(count)}
+    missing -= {(answer.output.id, answer.output.repeat) for answer in answers}
     common = {name: answers[0].fields.get(name) for name in (LENGTH, "entry")}
-    if places and any(
-        answer.fields.get(name) != value for answer in answers for name, value in common.items()
-    ):
-        about_missing = f"the evaluation has the status {status!r} and lacks {len(places)} samples of unknown length"
-        raise InputError(f"{path}: {about_missing}; finish it with inspect eval-retry")
+    for answer in answers if missing else ():
+        if any(answer.fields.get(name) != value for name, value in common.items()):
+            problem = f"the evaluation has the status {status!r} and lacks {len(missing)} samples of unknown length"
+            raise InputError(f"{path}: {problem}; finish it with inspect eval-retry")
     error = f"the evaluation has the status {status!r} and ended before this sample"
-    for name, repeat in sorted(places):
+    for name, repeat in sorted(missing):
         output = Output(
             id=name,
             prediction=None,
@@ -103,9 +100,8 @@ def _missing(
             error=error,
             failure=Failure.UNKNOWN,
         )
-        yield replace(
-            answers[0], place=f"{path}: sample {name}", text=None, fields=common, output=output
-        )
+        location = f"{path}: sample {name}"
+        yield replace(answers[0], location=location, text=None, fields=common, output=output)
 
 
 def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
@@ -123,24 +119,23 @@ def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
     header = next((by_name[name] for name in ("header.json", start) if name in by_name), None)
     if header is None:
         raise InputError(f"{path}: it lacks header.json; is it a log of inspect_ai?")
-    samples = [
-        member
-        for name, member in by_name.items()
-        if name.startswith("samples/") and name.endswith(".json")
-    ]
+    samples = []
+    for name, member in by_name.items():
+        if name.startswith("samples/") and name.endswith(".json"):
+            samples.append(member)
     (_, content), *_rest = _parse(archive, [header])
-    return ({"status": "started", **content} if header.filename == start else content), _parse(
-        archive, samples
-    )
+    if header.filename == start:
+        content = {"status": "started", **content}
+    return content, _parse(archive, samples)
 
 
 def _parse(
     archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the places and the contents of files in an archive. The sizes that the archive declares are not trusted."""
+    """Yield the names and the contents of files in an archive. The sizes that the archive declares are not trusted."""
     left = MOST_BYTES_IN_ALL
     for member in members:
-        place = f"{archive.filename}: {member.filename}"
+        location = f"{archive.filename}: {member.filename}"
         try:
             content = _decompress(archive, member)
             left -= len(content)
@@ -148,7 +143,7 @@ def _parse(
                 raise InputError(
                     f"{archive.filename}: its files are larger than {MOST_BYTES_IN_ALL >> 20} MiB in all"
                 )
-            yield place, parse_json(content)
+            yield location, parse_json(content)
         except InputError:
             raise
         except (
@@ -159,7 +154,7 @@ def _parse(
             zlib.error,
             zstandard.ZstdError,
         ) as error:
-            raise InputError(f"{place}: not readable: {error}") from error
+            raise InputError(f"{location}: not readable: {error}") from error
 
 
 def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
@@ -185,15 +180,15 @@ def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     return content
 
 
-def _answer(about: Row, sample: Any, place: str) -> ForeignAnswer:
+def _answer(about: Row, sample: Any, location: str) -> ForeignAnswer:
     """Return a sample as an answer. Its metadata are the fields of the example in the data set."""
     if not isinstance(sample, dict):
-        raise InputError(f"{place}: not a JSON object but {type(sample).__name__}")
+        raise InputError(f"{location}: not a JSON object but {type(sample).__name__}")
     epoch = sample.get("epoch", 1)
     error = sample.get("error")
     output = sample.get("output")
     if not is_whole(epoch) or epoch < 1 or sample.get("id") is None:
-        raise InputError(f"{place}: it must have an id, and an epoch from 1")
+        raise InputError(f"{location}: it must have an id, and an epoch from 1")
     usage = output.get("usage") if isinstance(output, dict) else None
     tokens = usage.get("input_tokens") if isinstance(usage, dict) else None
     text = None
@@ -223,7 +218,7 @@ def _answer(about: Row, sample: Any, place: str) -> ForeignAnswer:
     metadata = sample.get("metadata")
     fields = {"target": sample.get("target"), **(metadata if isinstance(metadata, dict) else {})}
     task = str(about.get("task") or "").rpartition("/")[2]
-    return ForeignAnswer(place, task, text, fields, answer, str(about.get("model") or ""))
+    return ForeignAnswer(location, task, text, fields, answer, str(about.get("model") or ""))
 
 
 def _text_and_reason(sample: Row) -> tuple[str, str]:
@@ -255,19 +250,18 @@ def _is_reasoning(part: object) -> bool:
 
 
 def _whole_text(content: Any, sample: Row) -> str:
-    """Return a text, the texts of a message's parts, or a conversation as JSON; attachments are put in their places."""
+    """Return a text, the texts of a message's parts, or a conversation as JSON. Attachments are put in."""
     if isinstance(content, list):
         if all(isinstance(part, dict) and "type" in part for part in content):
-            return "".join(
-                _whole_text(part.get("text"), sample) for part in content if part["type"] == "text"
-            )
+            texts = [part.get("text") for part in content if part["type"] == "text"]
+            return "".join(_whole_text(text, sample) for text in texts)
         turns = [part for part in content if isinstance(part, dict)]
         if len(turns) == 1:
             return _whole_text(turns[0].get("content"), sample)
-        messages = [
-            {"role": turn.get("role"), "content": _whole_text(turn.get("content"), sample)}
-            for turn in turns
-        ]
+        messages = []
+        for turn in turns:
+            text = _whole_text(turn.get("content"), sample)
+            messages.append({"role": turn.get("role"), "content": text})
         return json.dumps(messages, ensure_ascii=False)
     text = content if isinstance(content, str) else ""
     if not text.startswith(_ATTACHMENT):

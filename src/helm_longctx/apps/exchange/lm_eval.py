@@ -51,7 +51,9 @@ def write_results(
     by_model: dict[str, dict[str, TaskResult]] = defaultdict(dict)
     for task_result in task_results(suite.boards, benchmarks):
         by_model[task_result.result.model][task_result.name] = task_result
-    means = [each for board in suite.boards for each in board.categories if each.has_score]
+    means: list[Result] = []
+    for board in suite.boards:
+        means += [category for category in board.categories if category.has_score]
     date = datetime.now().isoformat().replace(":", "-")
     taken: set[str] = set()
     for model, by_name in by_model.items():
@@ -63,10 +65,8 @@ def write_results(
         target = folder / name
         target.mkdir(parents=True, exist_ok=True)
         path = target / f"results_{date}.json"
-        path.write_text(
-            json.dumps(_results(model, results, means), indent=2, ensure_ascii=False),
-            encoding="utf-8",
-        )
+        content = json.dumps(_results(model, results, means), indent=2, ensure_ascii=False)
+        path.write_text(content, encoding="utf-8")
         yield path, len(results)
         for result in results:
             samples = target / f"samples_{result.name}_{date}.jsonl"
@@ -88,8 +88,10 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
     # The means of the categories with several tasks, and the names of their tasks.
     groups: dict[str, dict[str, Any]] = {}
     subtasks: dict[str, list[str]] = {}
-    by_result = {id(each.result): each for each in results}
-    for mean in (mean for mean in means if mean.model == model):
+    by_result = {id(result.result): result for result in results}
+    for mean in means:
+        if mean.model != model:
+            continue
         members = [by_result[id(part)] for part in mean.parts if id(part) in by_result]
         if members and len(members[0].entry.category.tasks) > 1:
             entry = members[0].entry
@@ -102,20 +104,23 @@ def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result])
                 **_values(MAIN_METRIC, mean),
             }
             subtasks[name] = [member.name for member in members]
+    shots = {}
+    samples = {}
+    for result in results:
+        shots[result.name] = result.task.demonstrations(result.entry.settings)
+        samples[result.name] = {
+            "original": result.num_examples,
+            "effective": result.result.interval.n,
+        }
     return {
         "results": {**tasks, **groups},
         "groups": groups,
         "group_subtasks": subtasks,
         "configs": {result.name: _config(result) for result in results},
         "versions": {result.name: result.entry.benchmark.comparability for result in results},
-        "n-shot": {
-            result.name: result.task.demonstrations(result.entry.settings) for result in results
-        },
+        "n-shot": shots,
         "higher_is_better": {**directions, **{name: {MAIN_METRIC: True} for name in groups}},
-        "n-samples": {
-            result.name: {"original": result.num_examples, "effective": result.result.interval.n}
-            for result in results
-        },
+        "n-samples": samples,
         "config": {
             "model": "helm",
             "model_args": {"pretrained": model},
@@ -147,10 +152,10 @@ def _config(result: TaskResult) -> dict[str, Any]:
     settings = result.entry.settings
     interval = result.result.interval
     benchmark = result.entry.benchmark
-    aggregations = [
-        {"metric": name, "aggregation": "mean", "higher_is_better": better}
-        for name, better in _directions(result)
-    ]
+    aggregations = []
+    for name, better in _directions(result):
+        aggregation = {"metric": name, "aggregation": "mean", "higher_is_better": better}
+        aggregations.append(aggregation)
     return {
         "task": result.name,
         "task_alias": result.task.title,
@@ -249,41 +254,40 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
 
 
 def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
-    place = f"{row.path}:{row.number}"
+    location = f"{row.path}:{row.number}"
     doc = row["doc"]
-    responses = (
-        row["resps"][0] if row["resps"] and isinstance(row["resps"][0], list) else row["resps"]
-    )
+    responses = row["resps"]
+    if responses and isinstance(responses[0], list):
+        responses = responses[0]
     own = doc.get(RECORD)
     model = str(doc.get("model") or "") if isinstance(own, dict) else ""
     model = model or row.path.resolve().parent.name.replace("__", "/", 1)
     arguments = row.get("arguments")
     first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
-    prompt = first.get("arg_0") if isinstance(first, dict) else None
+    prompt: Any = (first.get("arg_0") if isinstance(first, dict) else None) or ""
+    if not isinstance(prompt, str):
+        prompt = json.dumps(prompt, ensure_ascii=False)
     for number, text in enumerate(responses or [None]):
         if text is not None and not isinstance(text, str):  # null: the model gave no answer
             raise InputError(
-                f"{place}: resps must be a list of a list of texts; only generated answers can be read"
+                f"{location}: resps must be a list of a list of texts; only generated answers can be read"
             )
         about = doc["answers"][number] if isinstance(own, dict) else {"repeat": number}
         fields = {**doc, "target": doc.get("target", row.get("target"))}
-        fields |= {RECORD: {**own, "notes": about["notes"]}} if isinstance(own, dict) else {}
+        if isinstance(own, dict):
+            fields[RECORD] = {**own, "notes": about["notes"]}
         output = Output(
             id=str(doc.get("id") or row.get("doc_id")),
             prediction=None,
             references=(),
-            prompt=prompt
-            if isinstance(prompt, str)
-            else json.dumps(prompt, ensure_ascii=False)
-            if prompt
-            else "",
+            prompt=prompt,
             repeat=about["repeat"],
             input_tokens=doc["tokens"] if is_whole(doc.get("tokens")) else None,
             group=str(doc.get("group") or ""),
             depth=doc["depth"] if is_number(doc.get("depth")) else None,
             is_generated=doc.get("source") == GENERATED_SOURCE,
         )
-        yield ForeignAnswer(place, task, text, fields, output, model)
+        yield ForeignAnswer(location, task, text, fields, output, model)
 
 
 READER = OutputReader("samples of lm-evaluation-harness (samples_TASK_DATE.jsonl)", _SAMPLES, _read)

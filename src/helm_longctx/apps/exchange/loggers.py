@@ -24,7 +24,7 @@ class Series:
 
     Args:
         points: the values of each step.
-        has_generated: whether some scores are of questions that this package made in place of the benchmark's own.
+        has_generated: whether some scores are of questions that this package made instead of the benchmark's own.
     """
 
     points: dict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
@@ -32,17 +32,17 @@ class Series:
 
 
 def parse_target(text: str) -> tuple[str, str]:
-    """Return the program and the place of a text such as `wandb:my-project`, whose extra is installed.
+    """Return the program and the target of a text such as `wandb:my-project`. The program's extra is installed.
 
     Raises:
-        InputError: the program is unknown, the place is missing, or a package is missing.
+        InputError: the program is unknown, the target is missing, or a package is missing.
     """
-    program, _, place = text.partition(":")
-    if program not in ("wandb", "mlflow", "tensorboard", "trackio") or not place:
+    program, _, target = text.partition(":")
+    if program not in ("wandb", "mlflow", "tensorboard", "trackio") or not target:
         allowed = "wandb:PROJECT, mlflow:ADDRESS-OR-FOLDER, tensorboard:FOLDER or trackio:PROJECT"
         raise bad_argument("log-to", "target", text, allowed)
     require(program, f"--log-to {program}")
-    return program, place
+    return program, target
 
 
 def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> list[str]:
@@ -61,12 +61,12 @@ def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> l
     trainings = find_series(boards)
     lines = []
     for target in targets:
-        program, place = parse_target(target)
+        program, address = parse_target(target)
         for name, series in trainings.items():
             points = series.points
             try:
-                _log(program, place, f"{suite}/{name}", points)
-            except Exception as error:  # of programs, which raise any type
+                _log(program, address, f"{suite}/{name}", points)
+            except Exception as error:  # the programs raise any type
                 raise InputError(
                     f"--log-to {target}: {type(error).__name__}: {error}; the suite is complete"
                 ) from error
@@ -76,17 +76,17 @@ def log_scores(boards: Iterable[Board], targets: Iterable[str], suite: str) -> l
     return lines
 
 
-def _log(program: str, place: str, name: str, points: Points) -> None:
+def _log(program: str, target: str, name: str, points: Points) -> None:
     if program == "wandb":
         import wandb
 
-        with wandb.init(project=place, name=name, config={"program": "helm-longctx"}) as run:
+        with wandb.init(project=target, name=name, config={"program": "helm-longctx"}) as run:
             for step, values in points.items():
                 run.log(dict(values), step=step)
     elif program == "mlflow":
         import mlflow
 
-        mlflow.set_tracking_uri(place)
+        mlflow.set_tracking_uri(target)
         mlflow.set_experiment("helm-longctx")
         with mlflow.start_run(run_name=name):
             for step, values in points.items():
@@ -96,17 +96,17 @@ def _log(program: str, place: str, name: str, points: Points) -> None:
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        writer = EventFileWriter(str(Path(place) / name.replace("*", "")))
+        writer = EventFileWriter(str(Path(target) / name.replace("*", "")))
         for step, values in points.items():
-            summary = Summary(
-                value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-            )
-            writer.add_event(Event(step=step, summary=summary))
+            points_of_step = []
+            for tag, value in values.items():
+                points_of_step.append(Summary.Value(tag=tag, simple_value=value))
+            writer.add_event(Event(step=step, summary=Summary(value=points_of_step)))
         writer.close()
     else:
         import trackio
 
-        trackio.init(project=place, name=name, resume="never")
+        trackio.init(project=target, name=name, resume="never")
         for step, values in points.items():
             trackio.log(dict(values), step=step)
         trackio.finish()
@@ -116,19 +116,19 @@ def find_series(boards: Iterable[Board]) -> dict[str, Series]:
     """Return the scores with the ends of their intervals of each training, and of each model without a step at step 0.
 
     Values have names such as `helmet/json_kv/8k/score`, `…/low`, `…/high` and `…/generated`. The last is 1 if the score
-    is of questions that this package made in place of the benchmark's own, else 0.
+    is of questions that this package made instead of the benchmark's own, else 0.
     """
     trainings: dict[str, Series] = defaultdict(Series)
     for board in boards:
-        for place, result in board.scores.items():
-            if result.is_published or place.context != "full":
+        for cell, result in board.scores.items():
+            if result.is_published or cell.context != "full":
                 continue
             facts = next((run.model_facts for run in result.runs), {})
-            step = find_step(place.model, facts.get("step"))
-            name, number = (step.family, step.number) if step else (place.model, 0)
-            start = "/".join(
-                filter(None, (board.name, place.part, label(place.length) if place.length else ""))
-            )
+            step = find_step(cell.model, facts.get("step"))
+            name, number = (step.family, step.number) if step else (cell.model, 0)
+            start = f"{board.name}/{cell.part}" if cell.part else board.name
+            if cell.length:
+                start += f"/{label(cell.length)}"
             interval = result.interval
             values = {"score": interval.mean, "low": interval.low, "high": interval.high}
             values[GENERATED] = float(result.is_generated)

@@ -24,13 +24,13 @@ from helm_longctx.errors import InputError, bad_argument, is_format_error, short
 from helm_longctx.failures import Failure
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell, unread_share
-from helm_longctx.results.reading import PUBLISHED, Result, is_published_name
+from helm_longctx.results.reading import Result
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC
+from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, Task
 
 Row = Mapping[str, Any]
 
@@ -68,21 +68,19 @@ def wide_tables(boards: Iterable[Board]) -> Iterator[Wide]:
     """Yield the wide tables of boards: by context and length."""
     for board in boards:
         # Models and tasks whose requests all failed have a row, too.
-        models = dict.fromkeys((*board.models, *(place.model for place in board.results)))
-        lengths = sorted({place.length for place in board.results}, key=lambda length: length or 0)
+        models = dict.fromkeys((*board.models, *(key.model for key in board.results)))
+        lengths = sorted({key.length for key in board.results}, key=lambda length: length or 0)
         for context in ("full", "none"):
             for length in lengths:
                 parts = board.table_parts(models, length, context)
                 rows: dict[str, dict[str, Result]] = defaultdict(dict)
                 for model, part in product(models, parts):
-                    if (
-                        found := board.find(model, part, length, context)
-                    ) and not board.repeats_task(found):
-                        rows[model][part] = found
+                    result = board.find(model, part, length, context)
+                    if result and not board.repeats_task(result):
+                        rows[model][part] = result
                 if parts:
-                    yield Wide(
-                        board, length, context, {part: board.titles[part] for part in parts}, rows
-                    )
+                    columns = {part: board.titles[part] for part in parts}
+                    yield Wide(board, length, context, columns, rows)
 
 
 def write_tables(
@@ -104,29 +102,35 @@ def write_tables(
         by_board[table.board.file_name].append(table)
     # The wide tables of a board are one, with five columns for each score.
     for board_name, tables in by_board.items():
-        names = list(dict.fromkeys(name for table in tables for name in table.columns))
-        heads = [
-            f"{name}{part}"
-            for name in names
-            for part in ("", "_low", "_high", "_instances", "_failed")
-        ]
+        names: dict[str, None] = {}
+        for table in tables:
+            names |= dict.fromkeys(table.columns)
+        heads: list[str] = []
+        for name in names:
+            heads += [name, *(f"{name}_{end}" for end in ("low", "high", "instances", "failed"))]
         rows: list[list[Any]] = []
-        for wide, model, cells in ((each, *row) for each in tables for row in each.rows.items()):
-            rows.append([model, label(wide.length), wide.context])
-            for score in map(cells.get, names):
-                ends = (
-                    (score.interval.mean, score.interval.low, score.interval.high)
-                    if score
-                    else (math.nan,) * 3
-                )
-                rows[-1] += [None if math.isnan(end) else end for end in ends]
-                rows[-1] += [score.interval.n or None, score.failed] if score else [None, None]
+        for table in tables:
+            for model, cells in table.rows.items():
+                row = [model, label(table.length), table.context]
+                for name in names:
+                    row += _wide_values(cells.get(name))
+                rows.append(row)
         contents[f"wide_{board_name}"] = (["model", "length", "context", *heads], rows)
     for name, (columns, content) in contents.items():
         path = folder / f"{name}.{kind}"
         if path.is_dir():
             raise InputError(f"to={str(path)!r} is a folder; give a file")
         yield path, write(path, columns, content)
+
+
+def _wide_values(result: Result | None) -> list[Any]:
+    """Return the five columns of a score in a wide table."""
+    if result is None:
+        return [None] * 5
+    interval = result.interval
+    ends = (interval.mean, interval.low, interval.high)
+    values = [None if math.isnan(end) else end for end in ends]
+    return [*values, interval.n or None, result.failed]
 
 
 def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
@@ -140,9 +144,8 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[An
 
     content = [list(row) for row in rows]
     try:
-        table = pyarrow.table(
-            {name: [row[place] for row in content] for place, name in enumerate(columns)}
-        )
+        values = {name: [row[index] for row in content] for index, name in enumerate(columns)}
+        table = pyarrow.table(values)
         parquet.write_table(table, path, compression="zstd", row_group_size=ROWS_AT_ONCE)
     except (pyarrow.ArrowException, UnicodeError) as error:
         raise InputError(f"{path}: {error}") from error
@@ -150,16 +153,16 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[An
 
 
 def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
-    found: list[ForeignAnswer] = []
+    rows: list[ForeignAnswer] = []
     for number, row in enumerate(_rows(path), 2 if path.suffix == ".csv" else 1):
-        place = f"{path}: row {number}"
+        location = f"{path}: row {number}"
         if "answer" in row:
-            found.append(_answer(row, place, entry))
+            rows.append(_answer(row, location, entry))
         elif "score" in row:
-            yield from _score(row, place)
+            yield from _score(row, location)
         else:
-            raise InputError(f"{place}: it has neither a column 'answer' nor a column 'score'")
-    yield from make_runs(found, entry)
+            raise InputError(f"{location}: it has neither a column 'answer' nor a column 'score'")
+    yield from make_runs(rows, entry)
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -175,11 +178,9 @@ def _rows(path: Path) -> Iterator[Row]:
             table = csv.DictReader(file, strict=True)
             is_ours = _OWN_COLUMN in (table.fieldnames or ())
             for row in table:
-                yield (
-                    {name: unquote_formula(value) for name, value in row.items()}
-                    if is_ours
-                    else row
-                )
+                if is_ours:
+                    row = {name: unquote_formula(value) for name, value in row.items()}
+                yield row
     except (OSError, csv.Error, UnicodeError) as error:
         raise InputError(f"{path}: not a readable table: {error}") from error
     except Exception as error:
@@ -188,101 +189,119 @@ def _rows(path: Path) -> Iterator[Row]:
         raise InputError(f"{path}: not a readable table: {type(error).__name__}") from error
 
 
-def _answer(row: Row, place: str, entry: str) -> ForeignAnswer:
+def _answer(row: Row, location: str, entry: str) -> ForeignAnswer:
     """Return a row of our table of answers, or of one with at least `answer`, `references` and `task` or an entry."""
     record = row.get(RECORD) or None
     failure = row.get("failure") or row.get("error")
     kind = row.get("failure_kind") or None
     if kind is not None and kind not in [*Failure]:
-        raise bad_argument(place, "failure_kind", kind, [known.value for known in Failure])
+        raise bad_argument(location, "failure_kind", kind, [known.value for known in Failure])
     if record is not None:
         try:
             record = json.loads(record)
         except (ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"{place}: {RECORD} is not JSON: {error}") from error
+            raise InputError(f"{location}: {RECORD} is not JSON: {error}") from error
         if not isinstance(record, dict):
-            raise InputError(f"{place}: {RECORD} must be a JSON object, found {shorten(record)}")
-    repeat = _whole(row, "repeat", place, 1)
+            raise InputError(f"{location}: {RECORD} must be a JSON object, found {shorten(record)}")
+    repeat = _whole(row, "repeat", location, 1)
     length = row.get("length")
     references = row.get("references")
     # The cells of our tables have the accepted answers in one text.
     references = references.split(" | ") if isinstance(references, str) else references
     fields: dict[str, Any] = {"entry": row.get("entry"), "question": row.get("question")}
-    fields |= {RECORD: record} if record is not None else {"references": references}
-    fields |= {LENGTH: parse_length(length, place)} if length else {}
+    if record is None:
+        fields["references"] = references
+    else:
+        fields[RECORD] = record
+    if length:
+        fields[LENGTH] = parse_length(length, location)
     output = Output(
-        id=str(row.get("instance") or place.rpartition(" ")[2]),
+        id=str(row.get("instance") or location.rpartition(" ")[2]),
         prediction=None,
         references=(),
         repeat=repeat - 1,
         error=str(row.get("error") or ""),
         failure=None if kind is None else Failure(kind),
-        input_tokens=_whole(row, "tokens", place, 0) or None,
-        depth=_number(row, "depth", place),
+        input_tokens=_whole(row, "tokens", location, 0) or None,
+        depth=_number(row, "depth", location),
         group=str(row.get("group") or ""),
         is_generated=row.get("source") == GENERATED_SOURCE,
     )
     text = None if failure or row["answer"] is None else str(row["answer"])
-    return ForeignAnswer(
-        place, str(row.get("task") or ""), text, fields, output, str(row.get("model") or "")
-    )
+    task = str(row.get("task") or "")
+    model = str(row.get("model") or "")
+    return ForeignAnswer(location, task, text, fields, output, model)
 
 
-def _score(row: Row, place: str) -> Iterator[OutputScore]:
+def _score(row: Row, location: str) -> Iterator[OutputScore]:
     """Yield the task's score in a row of our table of scores, or an official metric of which the score is a mean.
 
     Rows of other statistics, and of runs that do not count, are not needed.
     """
-    model = str(row.get("model") or "")
+    published_model = str(row.get("published_model") or "")
+    model = published_model or str(row.get("model") or "")
     # A published score that stands in two categories counts in one of them, and is a part of both means.
-    if str(row.get("counts")) == "False" and not is_published_name(model):
+    if str(row.get("counts")) == "False" and not published_model:
         return
     name = str(row.get("entry") or "")
-    value = _number(row, "score", place)
-    benchmark = next((each for each in BENCHMARKS if name in each.entries), None)
+    value = _number(row, "score", location)
+    benchmark = next((owner for owner in BENCHMARKS if name in owner.entries), None)
     metric = str(row.get("metric") or MAIN_METRIC)
     task = str(row.get("task") or "")
-    tasks = [each for each in benchmark.tasks if each.name == task] if benchmark else []
-    # A published row can have further metrics, of which its score is not a mean.
-    further = (
-        {name for each in tasks for name in each.metrics} if is_published_name(model) else set()
-    )
-    if metric not in {MAIN_METRIC, *further} and not any(
-        len(each.headline) > 1 and metric in each.headline for each in tasks
-    ):
+    tasks = [known for known in benchmark.tasks if known.name == task] if benchmark else []
+    if metric != MAIN_METRIC and not _is_needed(metric, tasks, bool(published_model)):
         return
     if benchmark is None or value is None or not 0 <= value <= 1:
         raise InputError(
-            f"{place}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
+            f"{location}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
         )
-    length = parse_length(row["length"], place) if row.get("length") else None
-    scores, metrics = (
-        ({task: value}, {}) if metric == MAIN_METRIC else ({}, {task: {metric: value}})
+    length = parse_length(row["length"], location) if row.get("length") else None
+    scores: dict[str, float] = {}
+    metrics: dict[str, dict[str, float]] = {}
+    if metric == MAIN_METRIC:
+        scores[task] = value
+    else:
+        metrics[task] = {metric: value}
+    published = Published(
+        model,
+        benchmark.entries[name].name,
+        length,
+        scores,
+        # A score of a run is marked, because nobody can see its answers.
+        source="" if published_model else Path(location.rpartition(":")[0]).name,
+        metrics=metrics,
     )
-    # A score of a run is marked, because nobody can see its answers.
-    source = "" if is_published_name(model) else Path(place.rpartition(":")[0]).name
-    about = (model.removeprefix(PUBLISHED), benchmark.entries[name].name, length, scores)
-    found = Published(*about, source=source, metrics=metrics)
-    yield OutputScore(name, place, found, str(row.get("context") or "full"))
+    yield OutputScore(name, location, published, str(row.get("context") or "full"))
 
 
-def _number(row: Row, name: str, place: str) -> float | None:
+def _is_needed(metric: str, tasks: Iterable[Task], is_published: bool) -> bool:
+    """Whether a metric is one of several of which a task's score is a mean, or a further one of a published row."""
+    for task in tasks:
+        if len(task.headline) > 1 and metric in task.headline:
+            return True
+        # A published row can have further metrics. Its score is no mean of them.
+        if is_published and metric in task.metrics:
+            return True
+    return False
+
+
+def _number(row: Row, name: str, location: str) -> float | None:
     value = row.get(name)
     if value in (None, ""):
         return None
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{place}: {name}={shorten(value)} is not a number") from error
+        raise InputError(f"{location}: {name}={shorten(value)} is not a number") from error
 
 
-def _whole(row: Row, name: str, place: str, default: int) -> int:
-    number = _number(row, name, place)
+def _whole(row: Row, name: str, location: str, default: int) -> int:
+    number = _number(row, name, location)
     if number is None:
         return default
     if not number.is_integer() or number < default:
         raise InputError(
-            f"{place}: {name}={shorten(row[name])} must be a whole number from {default}"
+            f"{location}: {name}={shorten(row[name])} must be a whole number from {default}"
         )
     return int(number)
 
@@ -342,13 +361,14 @@ def _table(wide: Wide) -> Table:
 
 
 def _list_reasons(wide: Wide) -> str:
-    """Return why marked scores are not comparable, with the columns that each reason is about; empty for none."""
+    """Return why marked scores are not comparable, with the columns that each reason is about. It is empty for none."""
     columns: dict[str, dict[str, None]] = defaultdict(dict)
     for results in wide.rows.values():
         for part, result in results.items():
             # A score that is missing has a dash, not a mark.
-            reasons = [caveat.text for caveat in result.caveats] if result.has_score else []
-            for reason in reasons:
-                columns[reason][wide.columns[part]] = None
+            if not result.has_score:
+                continue
+            for caveat in result.caveats:
+                columns[caveat.text][wide.columns[part]] = None
     texts = [f"{reason} ({', '.join(titles)})" for reason, titles in columns.items()]
     return f"{MARK} {'; '.join(texts)}." if texts else ""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from helm_longctx.apps.judge_checks.measures import Agreement, Measure
     from helm_longctx.apps.judge_checks.ratings import Results
+    from helm_longctx.judging.check_items import Check
     from helm_longctx.results.statistics.comparison import Comparison
 Compared = tuple[str, str, "Agreement"]
 """(metric, names of the two raters, their agreement)."""
@@ -66,18 +67,19 @@ def judge_agreement(
     people = read_ratings(labels, HUMAN) if labels else None
     tables, unknown = rating_tables(read_ratings(judged, JUDGE), people)
     humans = set() if people is None else set(people["rater"])
-    compared = [
-        (metric, raters, agreement)
-        for metric, table in tables.items()
-        for raters, agreement in pairwise(
-            {rater: table[rater] for rater in table}, [r for r in table if r not in humans]
-        )
-    ]
+    compared = []
+    for metric, table in tables.items():
+        columns = {rater: table[rater] for rater in table}
+        judges = [rater for rater in table if rater not in humans]
+        for raters, agreement in pairwise(columns, judges):
+            compared.append((metric, raters, agreement))
     print_table(agreement_table(f"Agreement on {judged.name}", compared))
     if unknown:
         print(f"{unknown} labels do not belong to a judged instance")
     if json_path:
-        rows = [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared]
+        rows = []
+        for what, raters, agreement in compared:
+            rows.append({"of": what, "raters": raters, **asdict(agreement)})
         report = {"agreement": rows, "unknown_labels": unknown}
         json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
@@ -87,16 +89,20 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
 
     A cell has a coefficient and below it its 95 % interval. The caption says what could not be computed.
     """
-    notes = dict.fromkeys(
-        f"{what}, {raters}: {found.note}" for what, raters, found in compared if found.note
-    )
+    notes: dict[str, None] = {}
     rows = []
-    for what, raters, found in compared:
-        shares = [(found.same, percent_text)]
-        coefficients = (found.kappa, found.weighted_kappa, found.alpha)
-        estimates = [*shares, *((coefficient, number_text) for coefficient in coefficients)]
-        cells = (interval_text(each.value, each.low, each.high, show) for each, show in estimates)
-        rows.append([what, raters, str(found.n), *cells])
+    for what, raters, agreement in compared:
+        if agreement.note:
+            notes[f"{what}, {raters}: {agreement.note}"] = None
+        cells = []
+        for estimate, show in (
+            (agreement.same, percent_text),
+            (agreement.kappa, number_text),
+            (agreement.weighted_kappa, number_text),
+            (agreement.alpha, number_text),
+        ):
+            cells.append(interval_text(estimate.value, estimate.low, estimate.high, show))
+        rows.append([what, raters, str(agreement.n), *cells])
     columns = ("of", "raters", "n", "same %", "kappa", "weighted kappa", "alpha")
     return text_table(title, columns, rows, about="\n".join(notes))
 
@@ -176,12 +182,12 @@ def judge_check(
         ratings.save(save, results, report)
     if plot:
         write_picture(plot_judges(results.rows), plot)
-    if without := [
-        name
-        for each in asked
-        for name, rows in each.rows.groupby("judge")
-        if rows["score"].isna().all()
-    ]:
+    without = []
+    for result in asked:
+        for name, rows in result.rows.groupby("judge"):
+            if rows["score"].isna().all():
+                without.append(name)
+    if without:
         raise InputError(f"judge-check: no reply of {', '.join(without)} has a verdict")
 
 
@@ -204,12 +210,11 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
         client = AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
     judges = find_judges(judge, client)
     root = DataRoot.find(output_path)
-    checks = [
-        get_class_by_name(benchmark.judge_checks)
-        for benchmark in BENCHMARKS
-        if benchmark.judge_checks
-    ]
-    items = [check for of_benchmark in checks for check in of_benchmark(root)]
+    items: list[Check] = []
+    for benchmark in BENCHMARKS:
+        if benchmark.judge_checks:
+            make_checks = get_class_by_name(benchmark.judge_checks)
+            items += make_checks(root)
     with without_helms_log():
         return Results(f"judge={judge}", digest_checks(items), observe(items, judges, repeats))
 
@@ -222,28 +227,29 @@ def _report(rows: pd.DataFrame) -> dict[str, Any]:
     measures_by_judge = {name: measures.measures(of_judge) for name, of_judge in by_judge.items()}
     compared = list(measures.agreements(rows))
     differences = measures.differences(rows)
-    for table in (
-        *(_make_kind_table(judge, of_judge) for judge, of_judge in kinds.items()),
-        *_make_tables(measures_by_judge, differences),
-        agreement_table("Agreement with the expected scores and of the judges", compared),
-    ):
+    tables = [_make_kind_table(judge, of_judge) for judge, of_judge in kinds.items()]
+    tables += _make_tables(measures_by_judge, differences)
+    title = "Agreement with the expected scores and of the judges"
+    tables.append(agreement_table(title, compared))
+    for table in tables:
         print_table(table)
-    for (name, error), times in (
-        rows.dropna(subset="error").groupby(["judge", "error"]).size().items()
-    ):
+    failures = rows.dropna(subset="error").groupby(["judge", "error"]).size()
+    for (name, error), times in failures.items():
         print(f"{name}: {times} without a verdict: {error}")
+    plain_measures = {}
+    for name, several in measures_by_judge.items():
+        plain_measures[name] = [asdict(measure) for measure in several]
+    plain_differences = []
+    for one, other, comparison in differences:
+        plain_differences.append({"judges": [one, other], **asdict(comparison)})
+    agreements = []
+    for what, raters, agreement in compared:
+        agreements.append({"of": what, "raters": raters, **asdict(agreement)})
     return {
         "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
-        "measures": {
-            name: [asdict(measure) for measure in several]
-            for name, several in measures_by_judge.items()
-        },
-        "differences": [
-            {"judges": [one, other], **asdict(found)} for one, other, found in differences
-        ],
-        "agreement": [
-            {"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared
-        ],
+        "measures": plain_measures,
+        "differences": plain_differences,
+        "agreement": agreements,
     }
 
 
@@ -252,9 +258,8 @@ def _make_kind_table(judge: str, rows: pd.DataFrame) -> Table:
     means = ("right", "score", "expected_score")
     cells = []
     for kind, row in rows.iterrows():
-        numbers = [str(int(row[name])) for name in counts] + [
-            percent_text(row[name]) for name in means
-        ]
+        numbers = [str(int(row[name])) for name in counts]
+        numbers += [percent_text(row[name]) for name in means]
         cells.append([str(kind).replace("_", " "), *numbers])
     titles = ("answers", *counts[1:], "right verdicts %", "score %", "expected score %")
     return text_table(f"Verdicts of {judge}", ("kind of answer", *titles), cells)
@@ -267,9 +272,9 @@ def _make_tables(
     about = "Second lines: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
     rows = []
     for row in zip(*measures_by_judge.values(), strict=True):
-        values = (
-            interval_text(measure.value, measure.low, measure.high, percent_text) for measure in row
-        )
+        values = []
+        for measure in row:
+            values.append(interval_text(measure.value, measure.low, measure.high, percent_text))
         fewest = min(measure.n for measure in row)
         rows.append([row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about])
     names: tuple[str, ...] = ("measure", *measures_by_judge, "perfect judge", "n", "meaning")
@@ -280,12 +285,11 @@ def _make_tables(
             " so"
         )
         rows = []
-        for one, other, found in differences:
-            effect = interval_text(
-                found.effect.mean, found.effect.low, found.effect.high, percent_text
-            )
-            counts = map(str, (found.wins, found.losses, found.ties))
-            rows.append([one, other, effect, f"{found.p_value:.3f}", *counts])
+        for one, other, comparison in differences:
+            effect = comparison.effect
+            shown = interval_text(effect.mean, effect.low, effect.high, percent_text)
+            counts = map(str, (comparison.wins, comparison.losses, comparison.ties))
+            rows.append([one, other, shown, f"{comparison.p_value:.3f}", *counts])
         title = "Differences between judges in the share of right verdicts, in percentage points"
         names = ("first judge", "second judge", "difference", "p", "better", "worse", "equal")
         yield text_table(title, names, rows, about)

@@ -79,7 +79,7 @@ class Agreement:
 
 
 def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
-    """Compute the agreement of two raters, whose ratings are of the same items in the same order."""
+    """Compute the agreement of two raters. Their ratings are of the same items in the same order."""
     first, second = common_ratings(one, other)
     pairs = np.stack([first, second])
     grades = grades_of(pairs)
@@ -95,11 +95,12 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
         alpha = _estimate_by_table(krippendorff_alpha(grades, "ordinal"), grades, ordinal_alphas)
     # Not ==, because a rating such as 1/3 can come from different computations.
     share = mean_interval(np.isclose(first, second))
+    same = Estimate(share.mean)
+    if share.n >= FEWEST:
+        same = Estimate(share.mean, share.low, share.high)
     return Agreement(
         n=first.size,
-        same=Estimate(share.mean)
-        if share.n < FEWEST
-        else Estimate(share.mean, share.low, share.high),
+        same=same,
         kappa=kappa,
         weighted_kappa=weighted_kappa,
         alpha=alpha,
@@ -124,7 +125,7 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     grades = grades_of(pairable)
     alpha = _estimate_of_scores(pairable) if grades is None else _estimate_of_grades(grades)
     undefined = Estimate(math.nan)
-    # The table takes the place of grades, because a missing kappa needs no explanation for more than two raters.
+    # The table stands for the grades, because a missing kappa needs no explanation for more than two raters.
     return Agreement(
         pairable.shape[1], undefined, undefined, undefined, alpha, _note(pairable, pairable)
     )
@@ -188,7 +189,7 @@ class Measure:
     Args:
         name: what the tables call it.
         value: NaN if no item has the verdicts that it needs.
-        good: value of a perfect judge; None if there is none.
+        good: value of a perfect judge, if there is one.
         n: number of items, or of pairs of items, that it is computed from.
         about: explanation of the value.
         low, high: ends of the 95 % interval; NaN if there is none.
@@ -273,26 +274,24 @@ def differences(rows: pd.DataFrame) -> list[tuple[str, str, Comparison]]:
     """Compare every two judges by the share of right verdicts on the items that both judged.
 
     Returns:
-        The names of both judges and their comparison, whose p-values are adjusted for their number by Holm's method.
+        The names of both judges and their comparison. The p-values are adjusted for their number by Holm's method.
     """
     judged = rows[rows["state"] == "judged"]
-    shares = judged.assign(right=judged["right"].astype(float)).pivot_table(
-        index="id", columns="judge", values="right"
-    )
+    rights = judged.assign(right=judged["right"].astype(float))
+    shares = rights.pivot_table(index="id", columns="judge", values="right")
     base = _base(judged).groupby(judged["id"]).first()
-    found = []
+    compared = []
     for one, other in combinations(rows["judge"].unique(), 2):
         if not {one, other} <= set(shares):
             continue  # a judge without any verdict
         both = shares[[one, other]].dropna()
-        found.append(
-            (one, other, compare_pairs(both[one], both[other], list(base.reindex(both.index))))
-        )
-    adjusted = holm([comparison.p_value for _, _, comparison in found])
-    return [
-        (one, other, replace(each, p_value=p))
-        for (one, other, each), p in zip(found, adjusted, strict=True)
-    ]
+        groups = list(base.reindex(both.index))
+        compared.append((one, other, compare_pairs(both[one], both[other], groups)))
+    adjusted = holm([comparison.p_value for _, _, comparison in compared])
+    adjusted_comparisons = []
+    for (one, other, comparison), p_value in zip(compared, adjusted, strict=True):
+        adjusted_comparisons.append((one, other, replace(comparison, p_value=p_value)))
+    return adjusted_comparisons
 
 
 def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
@@ -339,43 +338,36 @@ def _gain(judged: pd.DataFrame, kind: str, name: str, about: str) -> Measure:
     pairs = judged[judged["kind"] == kind].drop_duplicates("id").dropna(subset="like")
     # `reindex` gives NaN for an item without any verdict.
     gains = excess.reindex(pairs["id"]).to_numpy() - excess.reindex(pairs["like"]).to_numpy()
-    valid = gains == gains  # NaN, which is unequal to itself: one of the pair has no verdict
+    valid = gains == gains  # NaN is unequal to itself: one of the pair has no verdict
     return _difference(name, gains[valid], np.zeros(valid.sum()), pairs[valid], about)
 
 
 def _places(judged: pd.DataFrame) -> Iterator[Measure]:
     """Measure the influence of the correct part's position, over the texts with a verdict for every position."""
     variants = judged.dropna(subset="place")
-    scores = (
-        variants.groupby([_base(variants), "place"])["score"]
-        .mean()
-        .unstack()
-        .reindex(columns=PLACES)
-        .dropna()
-    )
-    for place in PLACES:
-        found = mean_interval(scores[place])
-        about = "score of the same text in it"
+    means_by_text = variants.groupby([_base(variants), "place"])["score"].mean().unstack()
+    scores = means_by_text.reindex(columns=PLACES).dropna()
+    for position in PLACES:
+        interval = mean_interval(scores[position])
         yield Measure(
-            f"right part at the {place}",
-            found.mean,
+            f"right part at the {position}",
+            interval.mean,
             None,
             len(scores),
-            about,
-            found.low,
-            found.high,
+            "score of the same text in it",
+            interval.low,
+            interval.high,
         )
     means = scores.mean()
-    # Without an interval: the largest of three differences is above 0 even if the place does not matter.
-    yield Measure(
-        "place matters", means.max() - means.min(), 0.0, len(scores), "best place minus worst place"
-    )
+    spread = means.max() - means.min()
+    # Without an interval: the largest of three differences is above 0 even if the position does not matter.
+    yield Measure("place matters", spread, 0.0, len(scores), "best place minus worst place")
 
 
 def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
     # A single verdict cannot contradict itself.
     several = judged.groupby("id").filter(lambda rows: len(rows) > 1).groupby("id")
-    # Verdicts are dictionaries, which pandas cannot count as values.
+    # Verdicts are dictionaries. pandas cannot count them as values.
     same = several["verdict"].agg(
         lambda verdicts: float(all(verdict == verdicts.iloc[0] for verdict in verdicts))
     )
@@ -419,23 +411,18 @@ def plot_judges(rows: pd.DataFrame) -> Spec:
                 alpha = compared.alpha
                 name = f"agreement (alpha), {task}"
                 panels[PANELS[1.0]].append(_point(name, alpha.value, alpha.low, alpha.high))
-        points += [
-            {**point, "judge": label, "panel": panel}
-            for panel, found in panels.items()
-            for point in found
-        ]
+        for panel, panel_points in panels.items():
+            points += [{**point, "judge": label, "panel": panel} for point in panel_points]
+    drawn = []
+    for title in (KINDS, *PANELS.values()):
+        smallest = -1 if title in PANELS.values() else 0
+        of_panel = [point for point in points if point["panel"] == title]
+        drawn.append(_panel(title, smallest, of_panel))
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "datasets": {"points": points},
         "data": {"name": "points"},
-        "hconcat": [
-            _panel(
-                title,
-                -1 if title in PANELS.values() else 0,
-                [each for each in points if each["panel"] == title],
-            )
-            for title in (KINDS, *PANELS.values())
-        ],
+        "hconcat": drawn,
     }
 
 
@@ -455,13 +442,13 @@ def _point(
 
 
 def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
-    most = max([1, *(each["value"] or 0 for each in points)])
+    most = max([1, *(point["value"] or 0 for point in points)])
     x = {
         "type": "quantitative",
         "title": None,
         "scale": {"domain": [smallest, most], "nice": False},
     }
-    rows = list(dict.fromkeys(each["row"] for each in points))
+    rows = list(dict.fromkeys(point["row"] for point in points))
     axis = {"grid": True, "labelLimit": 300}
     y = {
         "field": "row",
@@ -472,11 +459,11 @@ def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
         "scale": {"domain": rows},
     }
     # Without these domains, Vega draws a figure of infinite size if no judge has a score.
-    judges = {"domain": list(dict.fromkeys(each["judge"] for each in points))}
+    judges = {"domain": list(dict.fromkeys(point["judge"] for point in points))}
     judge = {"field": "judge", "type": "nominal", "sort": None, "scale": judges}
     legend = {"orient": "bottom", "columns": 1, "title": None, "labelLimit": 500}
     of_judge = {"yOffset": judge, "color": {**judge, "legend": legend}}
-    point = {"type": "point", "filled": True, "size": 55}
+    mark = {"type": "point", "filled": True, "size": 55}
     tick = {"type": "tick", "thickness": 2, "color": "black"}
     return {
         "title": title,
@@ -485,7 +472,7 @@ def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
         "layer": [
             {"mark": "rule", "encoding": {"x": {"datum": 0}}},
             _layer("low", {"type": "rule"}, {"x": x, "x2": {"field": "high"}, "y": y, **of_judge}),
-            _layer("value", point, {"x": x, "y": y, **of_judge}),
+            _layer("value", mark, {"x": x, "y": y, **of_judge}),
             _layer("expected", tick, {"x": x, "y": y}),
         ],
     }

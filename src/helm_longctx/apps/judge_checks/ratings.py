@@ -18,7 +18,8 @@ from helm_longctx.documents.document import unquote_formula
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.judging.check_items import Check
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, reading
-from helm_longctx.runs.records import QuestionRecord, read_records
+from helm_longctx.runs.records import read_records
+from helm_longctx.tasks.statistic_names import read_statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ class Rating(NamedTuple):
     """A number that a rater gave to an answer.
 
     Args:
-        run: the run's name; empty if a label file has no such column.
+        run: the run's name, or empty if a label file has no such column.
         repeat: the number of the repeat, from 1.
     """
 
@@ -49,7 +50,7 @@ class Rating(NamedTuple):
 
 
 def read_ratings(path: Path, rater: str) -> pd.DataFrame:
-    """Read the ratings of a HELM run, of a suite's runs, or of a label file; a row for each rating.
+    """Read the ratings of a HELM run, of a suite's runs, or of a label file: a row for each rating.
 
     Args:
         path: a run's folder, a suite's folder, or a file: CSV if the name ends in `.csv`, otherwise JSON lines. A file
@@ -62,32 +63,26 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
     """
     import pandas as pd
 
+    ratings: list[Rating] = []
     if path.is_dir():
         # The path is a run's folder, or a suite with the folders of runs.
-        folders = [path, *sorted(path.glob("*"))]
-        ratings = [
-            each
-            for folder in folders
-            if (folder / INSTANCE_STATS).is_file()
-            for each in _run_ratings(folder)
-        ]
+        for folder in (path, *sorted(path.glob("*"))):
+            if (folder / INSTANCE_STATS).is_file():
+                ratings += _run_ratings(folder)
     else:
-        ratings = []
         for number, row in enumerate(_rows(path), 1):
             instance = row.get("id", row.get("instance"))
             if instance in (None, ""):
                 raise InputError(
                     f"{path}: row {number} has no id; it has {shorten(', '.join(map(str, row)))}"
                 )
-            answer = (
-                str(row.get("run") or ""),
-                str(instance),
-                int(_number(row.get("repeat")) or 1),
-            )
+            run = str(row.get("run") or "")
+            repeat = int(_number(row.get("repeat")) or 1)
+            name = str(row.get("rater") or rater)
             for metric, text in row.items():
                 value = _number(text)
                 if metric not in _COLUMNS and value is not None:
-                    ratings.append(Rating(*answer, str(row.get("rater") or rater), metric, value))
+                    ratings.append(Rating(run, str(instance), repeat, name, metric, value))
     if not ratings:
         raise InputError(
             f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers"
@@ -101,7 +96,7 @@ def rating_tables(
     """Align ratings of the same answers.
 
     Returns:
-        A table for each shared metric, with a column for each rater, a row for each answer and NaN for no rating; and
+        A table for each shared metric, with a column for each rater, a row for each answer and NaN for no rating, and
         the number of labelled answers that were not judged. The mean of several judges is a separate metric.
 
     Raises:
@@ -114,11 +109,10 @@ def rating_tables(
     means = (judged["rater"] == JUDGE) & judged["metric"].isin(several)
     judged = judged.assign(metric=judged["metric"].where(~means, judged["metric"] + f", {MEAN}"))
     if labels is None:
-        shared = [
-            metric
-            for metric, rows in judged.groupby("metric", sort=False)
-            if rows["rater"].nunique() > 1
-        ]
+        shared = []
+        for metric, rows in judged.groupby("metric", sort=False):
+            if rows["rater"].nunique() > 1:
+                shared.append(metric)
         if not shared:
             raise InputError(
                 "labels are missing, and there is only one judge, so there is nothing to compare"
@@ -161,34 +155,37 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def _run_ratings(run: Path) -> Iterator[Rating]:
     """Yield the judged scores of each answer, and the numbers in judges' verdicts."""
     for record in read_records(run):
-        about = (run.name, record.instance, record.repeat + 1)
+        instance = record.instance
+        repeat = record.repeat + 1
         for name, value in record.values.items():
             # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
-            metric, _, judge = name.partition(":")
-            if metric.startswith("judge_"):
-                yield Rating(*about, judge or JUDGE, metric, value)
+            named = read_statistic(name)
+            if named.is_judged:
+                yield Rating(run.name, instance, repeat, named.judge or JUDGE, named.metric, value)
         with reading(run / STATES):
-            yield from _verdict_ratings(record, about)
+            for judge, name, value in _list_grades(record.notes):
+                yield Rating(run.name, instance, repeat, judge, name, value)
 
 
-def _verdict_ratings(record: QuestionRecord, about: tuple[str, str, int]) -> Iterator[Rating]:
-    for note in record.notes.values():
+def _list_grades(notes: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+    """Yield the judge, the name and the value of each number in judges' verdicts."""
+    for note in notes.values():
         for judge, parts in note.get("verdicts", {}).items():
             for verdict in parts.values():
                 for name, value in (verdict or {}).items():
-                    yield Rating(*about, judge, name, value)
+                    yield judge, name, value
 
 
 def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
     if path.suffix.lower() != ".csv":
         return JsonLines(path, {})
     try:
-        # Spreadsheets write a byte-order mark, which would become a part of the first column's name.
+        # Spreadsheets write a byte-order mark. It would become a part of the first column's name.
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return [
-                {name: unquote_formula(value) for name, value in row.items()}
-                for row in csv.DictReader(file)
-            ]
+            rows = []
+            for row in csv.DictReader(file):
+                rows.append({name: unquote_formula(value) for name, value in row.items()})
+            return rows
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"{path}: {error}") from error
 

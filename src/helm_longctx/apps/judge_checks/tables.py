@@ -33,7 +33,7 @@ _LARGEST = 1_000_000
 """Number of values that are drawn at a time, so that many grades do not take much memory."""
 
 Coefficient = Callable[[Tables, Ratings], Ratings]
-"""Computes a coefficient of each table from the tables and the grades of their rows, which are sorted."""
+"""Computes a coefficient of each table from the tables and the sorted grades of their rows."""
 
 
 def table_interval(

@@ -174,7 +174,7 @@ def _write_page(
     (texts / "index.js").write_text(
         f"window.INDEX = {safe_json(index)};\n", encoding="utf-8", errors="replace"
     )
-    title = runs[0][0].entry
+    title = runs[0][0].shared_name
     write_page(
         path,
         "instances.html",

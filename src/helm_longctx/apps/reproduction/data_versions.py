@@ -16,7 +16,7 @@ class DataVersion:
 
     Args:
         revision: the pinned commit or version, or in words what is fetched.
-        changed: the day on which the publisher made this version, YYYY-MM-DD; empty if it is not known.
+        changed: the day on which the publisher made this version, YYYY-MM-DD. Empty if it is not known.
     """
 
     page: str
@@ -30,7 +30,7 @@ class DataVersion:
         return f"{self.page} at {self.revision}{since}"
 
     def describe_use(self, published: str) -> str:
-        """Say which version a number of a day used; empty if that is not known.
+        """Say which version a number of a day used. It is empty if that is not known.
 
         Args:
             published: the day of the publication, YYYY-MM-DD or YYYY-MM, or `unknown`.

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from helm_longctx.apps.reproduction.data_versions import find_data_versions
@@ -35,16 +36,12 @@ _MOST_NAMES = 8
 
 def print_protocol_list() -> None:
     """Print the names of all protocols, and how many numbers are published for each."""
-    rows = [
-        [protocol.name, benchmark.name, str(len(protocol.rows))]
-        for benchmark in BENCHMARKS
-        for protocol in find_protocols(benchmark)
-    ]
-    print_table(
-        text_table(
-            "Reported protocols", ("protocol", "benchmark", "published"), rows, right=("published",)
-        )
-    )
+    rows = []
+    for benchmark in BENCHMARKS:
+        for protocol in find_protocols(benchmark):
+            rows.append([protocol.name, benchmark.name, str(len(protocol.rows))])
+    columns = ("protocol", "benchmark", "published")
+    print_table(text_table("Reported protocols", columns, rows, right=("published",)))
     print(
         "A protocol and its sources: helm-longctx reproduce NAME. To run it: add --model or --model-url"
     )
@@ -83,8 +80,8 @@ def print_comparisons(
 
     Args:
         suite: the suite's folder.
-        deployments: the deployments to compare; empty for all of the suite.
-        published: the published model to compare with; empty for the model of the same name.
+        deployments: the deployments to compare, or empty for all of the suite.
+        published: the published model to compare with, or empty for the model of the same name.
 
     Raises:
         InputError: `published` is no model of the protocol, or no model of the suite has all runs of a protocol.
@@ -92,52 +89,44 @@ def print_comparisons(
     for name in names:
         benchmark, protocol = find_protocol(name, BENCHMARKS)
         results = read_results(suite, [benchmark])
-        found = [
-            each
-            for each in measure(protocol, benchmark, results)
-            if each.deployment in (deployments or [each.deployment])
-        ]
-        if not found:
+        measured = []
+        for own in measure(protocol, benchmark, results):
+            if not deployments or own.deployment in deployments:
+                measured.append(own)
+        if not measured:
             runs = ", ".join(protocol.run_entries)
             by = f", judged by {protocol.judge}" if protocol.judge else ""
             raise InputError(
                 f"{suite} lacks runs of {protocol.name!r}; it needs scores of {runs}{by}"
             )
         rows: dict[str, list[Reported]] = {}
-        for own in found:
-            of_model = find_rows(protocol.rows, published or own.model) or find_rows(
-                protocol.rows, own.deployment
-            )
+        for own in measured:
+            of_model = find_rows(protocol.rows, published or own.model)
+            of_model = of_model or find_rows(protocol.rows, own.deployment)
             if published and not of_model:
                 models = dict.fromkeys(row.model for row in protocol.rows)
                 raise bad_argument("reproduce", "published", published, models)
             rows[own.model] = of_model
         best = sorted(protocol.rows, key=lambda row: -row.value)[:_MOST_ROWS]
-        shown = [
-            row
-            for row in protocol.rows
-            if row in best or any(row in each for each in rows.values())
-        ]
-        print_table(_table(protocol, found, shown))
+        compared = list(chain.from_iterable(rows.values()))
+        shown = [row for row in protocol.rows if row in best or row in compared]
+        print_table(_table(protocol, measured, shown))
         if len(shown) < len(protocol.rows):
             print(
                 f"{len(protocol.rows) - len(shown)} more published numbers: helm-longctx reproduce {name}"
             )
         names_of_rows = list(dict.fromkeys(row.model for row in protocol.rows))
-        more = (
-            f" and {len(names_of_rows) - _MOST_NAMES} more"
-            if len(names_of_rows) > _MOST_NAMES
-            else ""
-        )
-        known = f"numbers are published for {', '.join(names_of_rows[:_MOST_NAMES])}{more}; name one with --published"
-        for own in found:
+        some = ", ".join(names_of_rows[:_MOST_NAMES])
+        if len(names_of_rows) > _MOST_NAMES:
+            some += f" and {len(names_of_rows) - _MOST_NAMES} more"
+        known = f"numbers are published for {some}; name one with --published"
+        for own in measured:
             if own.is_generated:
                 print(f"{own.model}: {describe_generated(own)}")
                 continue
+            effort = known_effort(own.deployment)
             for row in rows[own.model]:
-                print(
-                    f"{own.model}: {judge_agreement(own, row, protocol, known_effort(own.deployment)).text}"
-                )
+                print(f"{own.model}: {judge_agreement(own, row, protocol, effort).text}")
             if not rows[own.model]:
                 advice = known if names_of_rows else "there are none"
                 print(
@@ -145,26 +134,18 @@ def print_comparisons(
                 )
 
 
-def _table(protocol: Protocol, found: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
+def _table(protocol: Protocol, measured: Sequence[Measurement], rows: Iterable[Reported]) -> Table:
     """Return a table of own and published numbers."""
-    own = [
-        (
-            each.model,
-            f"{100 * each.interval.mean:.2f}",
-            *_ends(each.interval),
-            "measured here" + ", generated questions" * each.is_generated,
-        )
-        for each in found
-    ]
-    published = [
-        (
-            *(row.label, row.number_text, *_ends(published_interval(row, protocol, found))),
-            row.origin,
-        )
-        for row in rows
-    ]
+    lines = []
+    for own in measured:
+        score = f"{100 * own.interval.mean:.2f}"
+        origin = "measured here" + ", generated questions" * own.is_generated
+        lines.append((str(own.model), score, *_ends(own.interval), origin))
+    for row in rows:
+        ends = _ends(published_interval(row, protocol, measured))
+        lines.append((row.label, row.number_text, *ends, row.origin))
     columns = ("model", "score", "95 % interval", "n", "origin")
-    return text_table(protocol.title, columns, [*own, *published], right=("score", "n"))
+    return text_table(protocol.title, columns, lines, right=("score", "n"))
 
 
 def _ends(interval: Interval) -> tuple[str, str]:
@@ -174,7 +155,7 @@ def _ends(interval: Interval) -> tuple[str, str]:
 
 
 def known_effort(deployment: str) -> str | None:
-    """Return the reasoning effort that a deployment sends; None if it sends none, or is not registered."""
+    """Return the reasoning effort that a deployment sends, or None if it sends none, or is not registered."""
     from helm_longctx.helm.registry import find_client_arguments
 
     effort = find_client_arguments(deployment).get("reasoning_effort")
@@ -185,13 +166,15 @@ _MANAGED = ("tools", "context management")
 """Conditions of a number that no protocol here has."""
 
 
-def find_obstacle(each: ReleaseRow) -> str:
-    """Return why a number cannot be measured here as it was reported; empty if it can."""
-    conditions = each.row.conditions
-    own = (
-        f"{name}: {conditions[name]}" for name in _MANAGED if conditions.get(name, "none") != "none"
-    )
-    return each.protocol.obstacle or next(own, "")
+def find_obstacle(release: ReleaseRow) -> str:
+    """Return why a number cannot be measured here as it was reported. It is empty if it can."""
+    if release.protocol.obstacle:
+        return release.protocol.obstacle
+    conditions = release.row.conditions
+    for name in _MANAGED:
+        if conditions.get(name, "none") != "none":
+            return f"{name}: {conditions[name]}"
+    return ""
 
 
 def describe_runs(each: ReleaseRow) -> str:
@@ -210,16 +193,12 @@ def describe_runs(each: ReleaseRow) -> str:
 
 def release_table(rows: Sequence[ReleaseRow]) -> Table:
     """Return a table of the numbers of a release, with what can be run."""
-    cells = [
-        (
-            each.protocol.title,
-            each.row.effort or "not stated",
-            each.row.number_text,
-            describe_runs(each),
-            each.row.origin,
-        )
-        for each in rows
-    ]
+    cells = []
+    for release in rows:
+        effort = release.row.effort or "not stated"
+        runs = describe_runs(release)
+        number = release.row.number_text
+        cells.append((release.protocol.title, effort, number, runs, release.row.origin))
     columns = ("number", "effort", "published", "can be run", "origin")
     return text_table(
         f"Published long-context numbers of {rows[0].row.model}",
@@ -232,12 +211,13 @@ def release_table(rows: Sequence[ReleaseRow]) -> Table:
 def print_release(rows: Sequence[ReleaseRow]) -> None:
     """Print the numbers of a release, what can be run, and the run entries of all that can."""
     print_table(release_table(rows))
-    entries = dict.fromkeys(
-        entry for row in rows if not find_obstacle(row) for entry in row.protocol.run_entries
-    )
-    print(
-        f"{sum(not find_obstacle(row) for row in rows)} of {len(rows)} can be run, with {len(entries)} run entries:"
-    )
+    entries: dict[str, None] = {}
+    count = 0
+    for row in rows:
+        if not find_obstacle(row):
+            count += 1
+            entries |= dict.fromkeys(row.protocol.run_entries)
+    print(f"{count} of {len(rows)} can be run, with {len(entries)} run entries:")
     for entry in entries:
         print(f"  {entry}")
 
@@ -249,42 +229,42 @@ def print_release_comparison(
 
     Args:
         suite: the suite's folder.
-        deployments: the deployments to compare; empty for all of the suite.
+        deployments: the deployments to compare, or empty for all of the suite.
     """
+
+    by_name = {release.benchmark.name: release.benchmark for release in reversed(rows)}
 
     @cache
     def results(benchmark: str) -> tuple[Result, ...]:
-        return tuple(
-            read_results(
-                suite, [each.benchmark for each in rows if each.benchmark.name == benchmark][:1]
-            )
-        )
+        return tuple(read_results(suite, [by_name[benchmark]]))
 
     cells = []
     sentences = []
     kinds = Counter[str]()
-    for each in rows:
+    for release in rows:
+        protocol = release.protocol
+        row = release.row
         shown: list[tuple[str, str, str, str]] = []
-        obstacle = find_obstacle(each)
+        obstacle = find_obstacle(release)
+        own_numbers: list[Measurement] = []
+        if not obstacle:
+            benchmark = release.benchmark
+            own_numbers = measure(protocol, benchmark, results(benchmark.name))
         # An own number has the digits of the published one.
-        digits = len(each.row.text.partition(".")[2]) if each.row.text else 1
-        for own in (
-            [] if obstacle else measure(each.protocol, each.benchmark, results(each.benchmark.name))
-        ):
-            if own.deployment in (deployments or [own.deployment]):
-                verdict = judge_agreement(
-                    own, each.row, each.protocol, known_effort(own.deployment)
-                )
-                ends = range_text(own.interval.low, own.interval.high)
-                shown.append(
-                    (f"{100 * own.interval.mean:.{digits}f}", ends, verdict.kind, verdict.text)
-                )
+        digits = len(row.text.partition(".")[2]) if row.text else 1
+        for own in own_numbers:
+            if deployments and own.deployment not in deployments:
+                continue
+            verdict = judge_agreement(own, row, protocol, known_effort(own.deployment))
+            value = f"{100 * own.interval.mean:.{digits}f}"
+            ends = range_text(own.interval.low, own.interval.high)
+            shown.append((value, ends, verdict.kind, verdict.text))
         why = f"Not run: {obstacle or 'the suite lacks its runs'}."
+        effort = row.effort or "not stated"
         for value, interval, kind, text in shown or [("", "", "not run", why)]:
             kinds[kind] += 1
-            effort = each.row.effort or "not stated"
-            cells.append((each.protocol.title, effort, each.row.number_text, value, interval, kind))
-            sentences.append(f"{each.protocol.title}: {text}")
+            cells.append((protocol.title, effort, row.number_text, value, interval, kind))
+            sentences.append(f"{protocol.title}: {text}")
     columns = ("number", "effort", "published", "measured", "95 % interval", "verdict")
     title = f"{rows[0].row.model}: published and measured"
     print_table(text_table(title, columns, cells, right=("published", "measured")))

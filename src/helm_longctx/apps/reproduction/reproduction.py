@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from helm_longctx.documents.document import Cell, Column, Figure, Section, Table, text_columns
@@ -23,6 +25,7 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.results.statistics.power import detectable_from
+from helm_longctx.runs.shown_models import Setup, ShownModel
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry, fetch_line, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
@@ -40,8 +43,8 @@ _BEGINNINGS = {
 }
 
 LARGEST_UNSEEN = 0.3
-"""A number agrees only if a difference of this size would be found in 80 % of cases. About 50 right or wrong answers
-are enough for it; with fewer a weak model would agree with a strong one."""
+"""A number agrees only if a difference of this size would be seen in 80 % of cases. About 50 right or wrong answers
+are enough for it. With fewer a weak model would agree with a strong one."""
 
 _DATE = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 
@@ -56,11 +59,11 @@ class Measurement:
         cut: the share of answers that end at the token limit, 0 to 1.
         best: the number if all of these answers were right.
         reasons: why it does not compare with the published numbers, whatever they are.
-        is_generated: whether this package made some of the questions in place of the benchmark's own.
-        official_entries: the run entries that ask the benchmark's own questions in place of the generated ones.
+        is_generated: whether this package made some of the questions instead of the benchmark's own.
+        official_entries: the run entries that ask the benchmark's own questions instead of the generated ones.
     """
 
-    model: str
+    model: ShownModel
     deployment: str
     interval: Interval
     cut: float
@@ -92,44 +95,51 @@ def measure(
         results: the results of a suite, with their answers.
     """
     entries = [parse_entry([benchmark], text) for text in protocol.entries]
-    own = [
-        result
-        for result in results
-        if result.benchmark == benchmark.name and result.run and result.context == "full"
-    ]
-    own = own if entries else []
-    found = []
-    for model in dict.fromkeys(each.model for each in own):
-        of_model = [each for each in own if each.model == model]
-        parts = [
-            [_choose_result(protocol, entry, task.name, of_model) for task in entry.tasks]
-            for entry in entries
-        ]
-        chosen = [[each for each in part if each] for part in parts]
-        if all(len(part) == len(wanted) for part, wanted in zip(chosen, parts, strict=True)):
-            found.append(_measure_results(protocol, entries, chosen))
-    return found
+    if not entries:
+        return []
+    by_model: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        if result.benchmark == benchmark.name and result.run and result.context == "full":
+            by_model[result.model].append(result)
+    measurements = []
+    for of_model in by_model.values():
+        parts = [_choose_results(protocol, entry, of_model) for entry in entries]
+        # A model without all runs has no number.
+        if all(parts):
+            measurements.append(_measure_results(protocol, entries, parts))
+    return measurements
+
+
+def _choose_results(protocol: Protocol, entry: Entry, results: Sequence[Result]) -> list[Result]:
+    """Return the result of each task of an entry, or nothing if a task has none."""
+    chosen = []
+    for task in entry.tasks:
+        result = _choose_result(protocol, entry, task.name, results)
+        if result is None:
+            return []
+        chosen.append(result)
+    return chosen
 
 
 def _choose_result(
     protocol: Protocol, entry: Entry, task: str, results: Iterable[Result]
 ) -> Result | None:
-    """Return the result of a task that fits an entry best; None if no run of the task has the protocol's metric."""
+    """Return the result of a task that fits an entry best, or None if no run of the task has the protocol's metric."""
     fitting = []
     for result in results:
-        place = (result.entry, result.task, result.length)
-        if place != (entry.name, task, entry.settings.length):
+        key = (result.entry, result.task, result.length)
+        if key != (entry.name, task, entry.settings.length):
             continue
         given = result.run.entry.arguments if result.run and result.run.entry else {}
         # A run asks the questions of an entry, or some of them.
         asks = all(str(given.get(name)) == str(entry.arguments.get(name)) for name in _OF_QUESTIONS)
         if asks and result.has_score and (protocol.metric or MAIN_METRIC) in result.statistics:
             fitting.append(result)
-    return min(
-        fitting,
-        key=lambda each: (len(_reasons(protocol, entry, each)), -each.interval.n),
-        default=None,
-    )
+
+    def rate(result: Result) -> tuple[int, int]:
+        return len(_reasons(protocol, entry, result)), -result.interval.n
+
+    return min(fitting, key=rate, default=None)
 
 
 def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
@@ -168,41 +178,38 @@ def _has_sample_of(entry: Entry, result: Result) -> bool:
     return task.sample(asked.settings) == entry.settings.num_samples
 
 
-def _sampling(protocol: Protocol) -> str:
-    """Return how a run with the protocol's temperature is marked; empty if the protocol says none."""
-    return "" if protocol.temperature is None else f"temperature={protocol.temperature:g}"
-
-
 def _measure_results(
     protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]
 ) -> Measurement:
-    pairs = [(entry, result) for entry, part in zip(entries, parts, strict=True) for result in part]
-    reasons = dict.fromkeys(
-        reason for entry, result in pairs for reason in _reasons(protocol, entry, result)
-    )
+    results: list[Result] = []
+    reasons: dict[str, None] = {}
+    for entry, part in zip(entries, parts, strict=True):
+        results += part
+        for result in part:
+            reasons |= dict.fromkeys(_reasons(protocol, entry, result))
     interval = _aggregate(protocol, entries, parts)
     if protocol.samples and interval.n < protocol.samples:
         reasons[f"{interval.n:,} of {protocol.samples:,} questions"] = None
-    asked = sum(result.interval.n for _, result in pairs)
-    counts = [
-        (each.statistics[CUT].interval.mean, each.interval.n)
-        for _, each in pairs
-        if CUT in each.statistics
-    ]
-    cut = sum(share * n for share, n in counts) / max(asked, 1)
-    first = pairs[0][1]
+    asked = sum(result.interval.n for result in results)
+    cut = 0.0
+    for result in results:
+        if CUT in result.statistics:
+            cut += result.statistics[CUT].interval.mean * result.interval.n
+    cut /= max(asked, 1)
+    first = results[0]
     deployment = first.run.deployment if first.run else ""
     best = interval.mean
     if cut and protocol.metric:
         best = min(interval.mean + cut, 1.0)  # of other metrics than the score there are no bounds
     elif cut:
-        best = _aggregate(
-            protocol, entries, [list(map(_take_best_case, part)) for part in parts]
-        ).mean
-    model = first.model.removesuffix(f" ({_sampling(protocol)})")
-    generated = [
-        caveat for _, result in pairs for caveat in result.caveats if caveat.kind == GENERATED
-    ]
+        best_cases = [list(map(_take_best_case, part)) for part in parts]
+        best = _aggregate(protocol, entries, best_cases).mean
+    # The protocol's own temperature is no other setup.
+    wanted = Setup(sampling=Sampling(temperature=protocol.temperature))
+    model = ShownModel(first.model.base) if first.model.setup == wanted else first.model
+    generated = []
+    for result in results:
+        generated += [caveat for caveat in result.caveats if caveat.kind == GENERATED]
     official_entries = [caveat.detail for caveat in generated if caveat.detail]
     return Measurement(
         model=model,
@@ -220,15 +227,15 @@ def _take_best_case(result: Result) -> Result:
     """Return a result in which all cut answers are right (`results/cells.py`)."""
     if BEST not in result.statistics:
         return result
-    answers = tuple(
-        row._replace(score=1.0) if row.values.get(CUT) else row for row in result.answers
-    )
+    answers = []
+    for row in result.answers:
+        answers.append(row._replace(score=1.0) if row.values.get(CUT) else row)
     best = result.statistics[BEST]
     return replace(
         result,
         interval=best.interval,
         statistics={**result.statistics, MAIN_METRIC: best},
-        answers=answers,
+        answers=tuple(answers),
     )
 
 
@@ -237,22 +244,24 @@ def _aggregate(
 ) -> Interval:
     metric = protocol.metric or MAIN_METRIC
     if protocol.aggregation == "mean over questions":
-        results = [result for part in parts for result in part]
+        results = list(chain.from_iterable(parts))
         # A single run has its own mean and interval.
         if len(results) == 1:
             return results[0].statistics[metric].interval
-        rows = [row for each in results for row in each.answers]
-        values = [row.score if metric == MAIN_METRIC else row.values.get(metric) for row in rows]
-        scored = [
-            (row, value) for row, value in zip(rows, values, strict=True) if value is not None
-        ]
-        # Other groups than texts have the same names in other tasks and at other lengths.
-        clusters = [
-            row.group if row.group.startswith(TEXT_GROUP) else (row.task, row.length, row.group)
-            for row, _ in scored
-        ]
-        interval = mean_interval([value for _, value in scored], clusters)
-        return replace(interval, n=len({(row.task, row.length, row.instance) for row, _ in scored}))
+        values = []
+        clusters: list[object] = []
+        instances = set()
+        for result in results:
+            for row in result.answers:
+                value = row.score if metric == MAIN_METRIC else row.values.get(metric)
+                if value is None:
+                    continue
+                values.append(value)
+                instances.add((row.task, row.length, row.instance))
+                # Other groups than texts have the same names in other tasks and at other lengths.
+                is_text = row.group.startswith(TEXT_GROUP)
+                clusters.append(row.group if is_text else (row.task, row.length, row.group))
+        return replace(mean_interval(values, clusters), n=len(instances))
     shares = [1 / len(entries)] * len(entries)
     if protocol.aggregation != "mean over entries":
         lengths = [entry.settings.length or 0 for entry in entries]
@@ -267,14 +276,14 @@ def _aggregate(
 def published_interval(
     row: Reported, protocol: Protocol, own: Iterable[Measurement] = ()
 ) -> Interval:
-    """Return a published number, 0 to 1, with the widest interval that its sample allows; NaN if that is not known.
+    """Return a published number, 0 to 1, with the widest interval that its sample allows, or NaN if that is not known.
 
     Args:
         own: own numbers by the protocol. If a protocol asks all questions of its data, one without reasons against it
             has as many as the published number.
     """
     value = row.value / 100
-    whole = [each.interval.n for each in own if not each.reasons] if protocol.asks_all else []
+    whole = [number.interval.n for number in own if not number.reasons] if protocol.asks_all else []
     samples = protocol.samples or max(whole, default=0)
     ends = wilson(value, samples, normal_quantile()) if samples else (math.nan, math.nan)
     return Interval(value, *ends, samples)
@@ -296,7 +305,7 @@ def judge_agreement(
     """Say whether a measurement agrees with a published number.
 
     Args:
-        effort: the reasoning effort of the user's model; None if it is not known.
+        effort: the reasoning effort of the user's model, if it is known.
     """
     if own.is_generated:
         return Verdict("cannot compare", describe_generated(own))
@@ -317,8 +326,8 @@ def judge_agreement(
     kind = _compare(own.interval, published)
     difference = f"the difference is {100 * (own.interval.mean - published.mean):+.1f} points"
     least = detectable_from(own.interval, published)
-    found = f"one of {100 * least:.1f} points" if least < math.inf else "none"
-    power = f"{found} is found in 80 % of cases"
+    size = f"one of {100 * least:.1f} points" if least < math.inf else "none"
+    power = f"{size} is found in 80 % of cases"
     if kind == "cannot tell" and least > LARGEST_UNSEEN:
         power = f"the questions are too few to contradict, because {power}"
     if math.isnan(published.low):
@@ -342,9 +351,8 @@ def _cut_reasons(own: Measurement, published: Interval) -> list[str]:
     if not own.cut:
         return []
     by = own.best - own.interval.mean
-    mean, low, high = (
-        min(value + by, 1.0) for value in (own.interval.mean, own.interval.low, own.interval.high)
-    )
+    ends = (own.interval.mean, own.interval.low, own.interval.high)
+    mean, low, high = (min(end + by, 1.0) for end in ends)
     best = Interval(mean, low, high, own.interval.n)
     is_crossed = own.interval.mean <= published.mean <= own.best
     if not is_crossed and _compare(own.interval, published) == _compare(best, published):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +33,7 @@ from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.intervals import Floats, normal_quantile
 from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.results.suite import suite_folder
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.lengths import length_label
@@ -47,13 +48,13 @@ FEWEST = 10
 
 DRAWS = 30
 """Number of draws of half of the models, and of questions. A subset must agree in each draw. With fewer draws, subsets
-would be found that are good only for these models."""
+would be chosen that are good only for these models."""
 
 MOST_SETS = 4096
 """Largest number of sets of rows, and of columns, that are tried: all sets of up to 12."""
 
 _BLOCK = 4096
-"""Number of subsets that are tried at once, which limits the memory."""
+"""Number of subsets that are tried at once. It limits the memory."""
 
 Choices = NDArray[np.bool_]
 
@@ -111,7 +112,7 @@ class Subset:
 
 
 def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subset | None:
-    """Return the cheapest rows, columns and share of questions with an agreement; None if there is no such subset.
+    """Return the cheapest rows, columns and share of questions with an agreement, or None if there is no such subset.
 
     All combinations are tried, up to `MOST_SETS` sets of rows and of columns. Agreement is Spearman's correlation of
     the mean over the subset with the mean over all cells. It must be reached in `DRAWS` draws of half of the models,
@@ -129,21 +130,22 @@ def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subs
         cost = scores.cost(share) / scores.price.sum()
         of_rows, of_columns = map(_sets, cost.shape)
         # All combinations of sets of rows and sets of columns, in blocks.
-        for start in range(0, len(of_rows) * len(of_columns), _BLOCK):
-            places = np.arange(start, min(start + _BLOCK, len(of_rows) * len(of_columns)))
-            rows = of_rows[places // len(of_columns)]
-            columns = of_columns[places % len(of_columns)]
+        count = len(of_rows) * len(of_columns)
+        for start in range(0, count, _BLOCK):
+            numbers = np.arange(start, min(start + _BLOCK, count))
+            rows = of_rows[numbers // len(of_columns)]
+            columns = of_columns[numbers % len(of_columns)]
             price = np.einsum("sr,rc,sc->s", rows, cost, columns)
             cheap = np.flatnonzero(price < best.price if best else price <= most)
             agreements = _agreements(draws, rows[cheap], columns[cheap])
-            for place, found in zip(cheap, agreements.tolist(), strict=True):
-                if found >= wish and (best is None or price[place] < best.price):
+            for index, least in zip(cheap, agreements.tolist(), strict=True):
+                if least >= wish and (best is None or price[index] < best.price):
                     best = Subset(
-                        _places(rows[place]),
-                        _places(columns[place]),
+                        _indices(rows[index]),
+                        _indices(columns[index]),
                         share,
-                        float(price[place]),
-                        found,
+                        float(price[index]),
+                        least,
                     )
     return best
 
@@ -154,24 +156,23 @@ def agreement(scores: Scores, subset: Subset, reference: Floats, seed: int = 1) 
     The result is the mean over `DRAWS` draws of the questions. The interval is for the choice of models.
 
     Args:
-        reference: shape (models,); NaN for a missing value.
+        reference: shape (models,). NaN for a missing value.
     """
     # The default seed differs from the seed of `find_subset`, whose draws were used to choose the subset.
     random = np.random.default_rng(seed)
     noise = scores.noise(subset.share)
-    found = []
+    correlations = []
     for _ in range(DRAWS):
         table = scores.table + noise * random.standard_normal(noise.shape)
-        found.append(
-            spearman(table[:, subset.rows][:, :, subset.columns].mean(axis=(1, 2)), reference)
-        )
-    rows = [(each.rho, each.p_value, each.low, each.high) for each in found]
+        chosen = table[:, subset.rows][:, :, subset.columns]
+        correlations.append(spearman(chosen.mean(axis=(1, 2)), reference))
+    rows = [(drawn.rho, drawn.p_value, drawn.low, drawn.high) for drawn in correlations]
     rho, p_value, low, high = (float(mean) for mean in np.mean(rows, axis=0))
-    return Correlation(rho, p_value, low, high, found[0].n)
+    return Correlation(rho, p_value, low, high, correlations[0].n)
 
 
-def _places(chosen: Choices) -> tuple[int, ...]:
-    return tuple(int(place) for place in np.flatnonzero(chosen))
+def _indices(chosen: Choices) -> tuple[int, ...]:
+    return tuple(int(index) for index in np.flatnonzero(chosen))
 
 
 def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choices) -> Floats:
@@ -183,7 +184,7 @@ def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choi
     # Each subset has a weight for each cell, so that one product of matrices gives the means of all subsets.
     weights = np.einsum("sr,sc->rcs", rows * 1.0, columns * 1.0)
     weights = weights.reshape(-1, len(rows)) / weights.sum(axis=(0, 1))
-    found = []
+    least = []
     for part, full in draws:
         # Spearman's correlation of each column. `spearmanr` would correlate all pairs of up to 4,096 columns.
         ranks = rankdata(part @ weights, axis=0)
@@ -191,8 +192,8 @@ def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choi
         ranks = ranks - ranks.mean(axis=0)
         expected = expected - expected.mean()
         scale = np.sqrt((ranks**2).sum(axis=0) * (expected**2).sum())
-        found.append(np.divide(expected @ ranks, scale, out=np.zeros(len(rows)), where=scale > 0))
-    return np.asarray(np.min(found, axis=0))
+        least.append(np.divide(expected @ ranks, scale, out=np.zeros(len(rows)), where=scale > 0))
+    return np.asarray(np.min(least, axis=0))
 
 
 def _draw(scores: Scores, share: float, random: np.random.Generator) -> tuple[Floats, Floats]:
@@ -207,13 +208,13 @@ def _draw(scores: Scores, share: float, random: np.random.Generator) -> tuple[Fl
 
 
 def _sets(size: int) -> Choices:
-    """Return all non-empty sets of `size` things; if there are too many, the small ones, which are cheap, and all."""
+    """Return all non-empty sets of `size` things. If there are too many, the small ones (they are cheap) and the whole."""
     # The whole set is always included, because only it is certain to agree.
-    by_size = (chosen for count in range(1, size) for chosen in combinations(range(size), count))
+    by_size = chain.from_iterable(combinations(range(size), count) for count in range(1, size))
     chosen = [*islice(by_size, MOST_SETS - 1), tuple(range(size))]
     sets = np.zeros((len(chosen), size), dtype=bool)
-    for row, places in zip(sets, chosen, strict=True):
-        row[list(places)] = True
+    for row, indices in zip(sets, chosen, strict=True):
+        row[list(indices)] = True
     return sets
 
 
@@ -266,11 +267,9 @@ class Proposal:
 
     def cost(self, price: Price, whole: bool = False) -> float:
         """Return the price of the subset, or of everything, in the unit of `price`."""
-        cells = (
-            ((row, length, 1.0) for row in self.rows for length in self.lengths)
-            if whole
-            else self.selection()
-        )
+        cells = list(self.selection())
+        if whole:
+            cells = [(row, length, 1.0) for row in self.rows for length in self.lengths]
         return sum(share * _price_of(row.tasks, length, price) for row, length, share in cells)
 
     def conf(self) -> str:
@@ -279,19 +278,22 @@ class Proposal:
         entries = []
         for row, length, share in self.selection():
             tasks = _find_tasks(row.tasks, length)
-            # It is rounded first, because a share of a number can exceed a whole number in the last digit.
-            samples = {
-                task.name: math.ceil(round(task.sample(Settings(length)) * share, 6))
-                for task in tasks
-            }
-            at = [] if length is None else [f"length={length_label(length)}"]
+            samples = {}
+            for task in tasks:
+                # It is rounded first, because a share of a number can exceed a whole number in the last digit.
+                count = round(task.sample(Settings(length)) * share, 6)
+                samples[task.name] = math.ceil(count)
             # A whole category is one entry, if all its tasks are asked equally many questions.
             whole = row.tasks == row.category.tasks and len(set(samples.values())) == 1
             for task in tasks[:1] if whole else tasks:
-                is_alone = whole or len(row.category.tasks) == 1
-                name = [] if is_alone else [f"{self.benchmark.task_argument}={task.argument}"]
-                count = [f"num_samples={samples[task.name]}"] if share < 1 else []
-                entries.append(f"{row.entry}:{','.join([*name, *at, *count, 'model=text'])}")
+                arguments = []
+                if not whole and len(row.category.tasks) > 1:
+                    arguments.append(f"{self.benchmark.task_argument}={task.argument}")
+                if length is not None:
+                    arguments.append(f"length={length_label(length)}")
+                if share < 1:
+                    arguments.append(f"num_samples={samples[task.name]}")
+                entries.append(f"{row.entry}:{','.join([*arguments, 'model=text'])}")
         return entry_file(about, entries)
 
 
@@ -319,27 +321,26 @@ def propose(
             f"subset: benchmark={benchmark.name!r} has {len(table)} models with a score in every task and length. These"
             f" are not enough models: {FEWEST_MODELS} are needed; add runs with --suite"
         )
-    shape = [[(row.tasks, length) for length in lengths] for row in rows]
-    questions = np.array(
-        [
-            [sum(t.sample(Settings(at)) for t in _find_tasks(tasks, at)) for tasks, at in row]
-            for row in shape
-        ]
-    )
-    prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
-    scores = Scores(table, questions.astype(float), prices)
+    questions = np.zeros((len(rows), len(lengths)))
+    prices = np.zeros(questions.shape)
+    for index, row in enumerate(rows):
+        for column, length in enumerate(lengths):
+            tasks = _find_tasks(row.tasks, length)
+            questions[index, column] = sum(task.sample(Settings(length)) for task in tasks)
+            prices[index, column] = _price_of(row.tasks, length, price)
+    scores = Scores(table, questions, prices)
     subset, rest = search_half(scores, wish, most, seed)
     # The rankings that a subset should keep.
     flat = rest.table.reshape(len(rest.table), -1)
     references = {"the mean of everything": flat.mean(axis=1)}
-    for place, length in enumerate(lengths):
+    for column, length in enumerate(lengths):
         if length is not None:
-            references[f"the mean at {length_label(length)}"] = rest.table[:, :, place].mean(axis=1)
-    checks = (
-        {name: agreement(rest, subset, values) for name, values in references.items()}
-        if subset
-        else {}
-    )
+            of_length = rest.table[:, :, column]
+            references[f"the mean at {length_label(length)}"] = of_length.mean(axis=1)
+    checks = {}
+    if subset:
+        for name, values in references.items():
+            checks[name] = agreement(rest, subset, values)
     return Proposal(subset, benchmark, rows, lengths, scores, checks)
 
 
@@ -378,37 +379,34 @@ def _arrange(
     benchmark: Benchmark, results: Iterable[Result]
 ) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
-    found = [
-        result
-        for result in results
-        if result.benchmark == benchmark.name and result.context == "full"
-    ]
-    by_task = all(each.task for each in found)
-    cells = found if by_task else category_results(found, benchmark)
-    averaged = [(entry, each) for entry, each in benchmark.entries.items() if each.averaged]
-    rows = [
-        Row(
-            entry,
-            task.title if by_task else category.title,
-            category,
-            (task,) if by_task else category.tasks,
-        )
-        for entry, category in averaged
-        for task in (category.tasks if by_task else category.tasks[:1])
-    ]
+    own = [result for result in results if result.benchmark == benchmark.name]
+    own = [result for result in own if result.context == "full"]
+    by_task = all(result.task for result in own)
+    cells = own if by_task else category_results(own, benchmark)
+    rows = []
+    for entry, category in benchmark.entries.items():
+        if not category.averaged:
+            continue
+        if by_task:
+            rows += [Row(entry, task.title, category, (task,)) for task in category.tasks]
+        else:
+            rows.append(Row(entry, category.title, category, category.tasks))
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
-    scores = {
-        (cell.model, (cell.entry, cell.task), cell.length): cell.interval.mean for cell in cells
-    }
-    lengths = sorted(
-        {length for _, key, length in scores if key in keys}, key=lambda length: length or 0
-    )
-    table = np.array(
-        [
-            [[scores.get((model, key, length), math.nan) for length in lengths] for key in keys]
-            for model in dict.fromkeys(model for model, _, _ in scores)
-        ]
-    )
+    scores = {}
+    models: dict[ShownModel, None] = {}
+    used = set()
+    for cell in cells:
+        key = (cell.entry, cell.task)
+        models[cell.model] = None
+        scores[cell.model, key, cell.length] = cell.interval.mean
+        if key in keys:
+            used.add(cell.length)
+    lengths = sorted(used, key=lambda length: length or 0)
+    table = np.full((len(models), len(keys), len(lengths)), math.nan)
+    for index, model in enumerate(models):
+        for row_index, key in enumerate(keys):
+            for column, length in enumerate(lengths):
+                table[index, row_index, column] = scores.get((model, key, length), math.nan)
     # Means over different cells could not be ranked.
     complete = table[~np.isnan(table).any(axis=(1, 2))] if table.size else table
     return tuple(rows), tuple(lengths), complete
@@ -420,10 +418,10 @@ def _find_tasks(tasks: Iterable[Task], length: int | None) -> list[Task]:
 
 def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
     settings = Settings(length)
-    return sum(
-        t.sample(settings) * t.depths * t.repeats * price(t, length)
-        for t in _find_tasks(tasks, length)
-    )
+    total = 0.0
+    for task in _find_tasks(tasks, length):
+        total += task.sample(settings) * task.depths * task.repeats * price(task, length)
+    return total
 
 
 def subset(
@@ -458,34 +456,32 @@ def subset(
     them, and the check the other half. The price is for prompts of full length and outputs, without judges. The exit
     status is 1 if there is no such subset.
     """
-    by_name = {each.name: each for each in BENCHMARKS}
+    by_name = {known.name: known for known in BENCHMARKS}
     if benchmark not in by_name:
         raise bad_argument("subset", "benchmark", benchmark, list(by_name))
     check_folder("to", to)
     check_folder("json", json_path)
     chosen = by_name[benchmark]
     dollars = _dollars(model, local_path) if model else None
-    own = (
-        read_results(suite_folder(output_path, suite), [chosen], keep_answers=False)
-        if suite
-        else []
-    )
+    own: Sequence[Result] = ()
+    if suite:
+        own = read_results(suite_folder(output_path, suite), [chosen], keep_answers=False)
     boards = make_boards([*own, *published_results(chosen)], [chosen])
-    # Some publications have only the scores of categories.
-    results = [
-        each
-        for board in boards
-        for each in (*board.tasks, *(c for c in board.categories if not c.parts))
-    ]
+    results: list[Result] = []
+    for board in boards:
+        results += board.tasks
+        # Some publications have only the scores of categories.
+        results += [category for category in board.categories if not category.parts]
     proposal = propose(chosen, results, agreement, price, dollars or tokens, seed)
     if json_path:
+        parts = []
+        for row, length, share in proposal.selection():
+            part = {"entry": row.entry, "title": row.title, "length": length, "questions": share}
+            parts.append(part)
         content = {
-            "parts": [
-                {"entry": row.entry, "title": row.title, "length": length, "questions": share}
-                for row, length, share in proposal.selection()
-            ],
+            "parts": parts,
             "price": proposal.subset.price if proposal.subset else None,
-            "agreement": {name: vars(found) for name, found in proposal.checks.items()},
+            "agreement": {name: vars(check) for name, check in proposal.checks.items()},
         }
         json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
     if proposal.subset is None or proposal.agreement is None:
@@ -529,21 +525,19 @@ def _dollars(deployment: str, local_path: Path) -> Price:
 def _print(proposal: Proposal, dollars: Price | None) -> None:
     lengths: dict[tuple[str, str], list[str]] = {}
     for row, length, share in proposal.selection():
-        lengths.setdefault((row.title, f"{share:.0%}"), []).append(
-            "" if length is None else length_label(length)
-        )
+        key = (row.title, f"{share:.0%}")
+        lengths.setdefault(key, []).append("" if length is None else length_label(length))
     rows = [(title, questions, ", ".join(labels)) for (title, questions), labels in lengths.items()]
-    print_table(
-        text_table(f"A part of {proposal.benchmark.title}", ("part", "questions", "lengths"), rows)
-    )
+    title = f"A part of {proposal.benchmark.title}"
+    print_table(text_table(title, ("part", "questions", "lengths"), rows))
     unit = proposal.benchmark.axis.unit if proposal.benchmark.axis else "tokens"
     for name, price in ((unit, tokens), ("dollars", dollars)):
         if price:
             part = proposal.cost(price)
             whole = proposal.cost(price, whole=True)
             print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
-    for name, found in proposal.checks.items():
-        interval = f"{found.rho:.3f} ({range_text(found.low, found.high, '{:.3f}'.format)})"
+    for name, check in proposal.checks.items():
+        interval = f"{check.rho:.3f} ({range_text(check.low, check.high, '{:.3f}'.format)})"
         print(
-            f"Agreement with the ranking by {name}: {interval}, on {found.n} models that the search did not use"
+            f"Agreement with the ranking by {name}: {interval}, on {check.n} models that the search did not use"
         )

@@ -25,14 +25,14 @@ def verify(
 
     Status 1: a score differs from the printed one, and no reason is known.
     """
-    with_proof = {each.name: each for each in BENCHMARKS if each.proof}
+    with_proof = {known.name: known for known in BENCHMARKS if known.proof}
     if benchmark not in (ALL, *with_proof):
         raise bad_argument("verify", "benchmark", benchmark, (ALL, *with_proof))
     chosen = list(with_proof.values()) if benchmark == ALL else [with_proof[benchmark]]
     root = DataRoot.find()
     verifications = []
-    for each in chosen:
-        verification = verify_benchmark(each, root)
+    for known in chosen:
+        verification = verify_benchmark(known, root)
         print_table(tabulate_cells(verification))
         for path in verification.missing:
             print(f"Not there: {path}")

@@ -41,7 +41,7 @@ class VerifiedScore:
     """A printed score with the one that the outputs have.
 
     Args:
-        percent: the score of the outputs; None if there is none.
+        percent: the score of the outputs, if there is one.
         reason: why it differs from the printed one, or why there is none.
         is_computed: whether the reason was checked by a computation that gives the printed score.
     """
@@ -98,7 +98,9 @@ def verify_benchmark(benchmark: Benchmark, root: DataRoot) -> Verification:
     command = f"helm-longctx verify {benchmark.name}"
     if not root.mirror:
         ensure(proof.sources, root, command)
-    paths = [path for source in proof.sources for path in source.paths]
+    paths: list[str] = []
+    for source in proof.sources:
+        paths += source.paths
     missing = [path for path in paths if not root.has(path)]
     cells = list(proof.read_cells(root)) if len(missing) < len(paths) else []
     if not cells:

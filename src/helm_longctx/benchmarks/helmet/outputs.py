@@ -150,7 +150,6 @@ def _output(name: _Name, rows: Sequence[Any], number: int, location: str, judged
     tokens = row.get("input_len")
     depth = row.get("depth")
     has_depth = isinstance(depth, int | float) and 0 <= depth <= 1
-    prompt, tokens, depth = (row.get(column) for column in ("input_text", "input_len", "depth"))
     group = ""
     if "qrels" in task.record_shapes:
         group = f"query {row.get('qid')}"

@@ -171,6 +171,18 @@ def find_not_finite(model: Any) -> Iterator[str]:
             yield name
 
 
+def find_not_loaded(model: Any) -> list[str]:
+    """Return the names of weights that have no values: on the device `meta`, without a hook that loads them."""
+    names = []
+    for module_name, module in model.named_modules():
+        if hasattr(module, "_hf_hook"):  # accelerate reads the weights when they are needed
+            continue
+        for name, tensor in module.named_parameters(recurse=False):
+            if tensor.device.type == "meta":
+                names.append(f"{module_name}.{name}".lstrip("."))
+    return names
+
+
 def check_weights(model: Any, path: str) -> None:
     """Raise a `ModelError` if a loaded model has a weight that is not a number, or no weights in memory."""
     broken = list(find_not_finite(model))
