@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import shutil
-from collections.abc import Iterable
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -27,101 +26,40 @@ from helm_longctx.results.boards import (
 from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result, Statistic, published_results, read_results
 from helm_longctx.results.statistics.intervals import Interval, mean_interval, mean_of_means
-from helm_longctx.results.statistics.ranking import spearman
 from helm_longctx.results.suite import write_reference
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC
 from tests.benchmarks.lv_eval.printed import PRINTED
+from tests.support.commands import Command
 
 TESTS = Path(__file__).parents[1]
 HELMET = find_benchmark("helmet")
 LV_EVAL = find_benchmark("lv_eval")
 
-FIGURE_5 = """
-rag .88
-cite .74 .72
-rerank .85 .85 .84
-longqa .82 .92 .72 .87
-summ .85 .89 .82 .89 .85
-icl .61 .5 .34 .36 .51 .38
-"""
-"""HELMET's correlations at 128k: static/images/correlation_category_inst.png at aaab7dc (gh-pages). The columns are
-recall and the rows before."""
 
-FIGURE_3 = {
-    "ruler_niah_mk_2": (0.48, 0.73, 0.84, 0.79, 0.87, 0.74),
-    "ruler_niah_mv": (0.61, 0.71, 0.77, 0.83, 0.79, 0.74),
-    "ruler_niah_s_2": (0.44, 0.71, 0.75, 0.76, 0.72, 0.68),
-    "ruler": (0.51, 0.77, 0.85, 0.79, 0.83, 0.75),
-    "recall": (0.61, 0.74, 0.85, 0.82, 0.85, 0.77),
-    "rag": (0.5, 0.72, 0.85, 0.92, 0.89, 0.78),
-}
-"""The rows of static/images/correlation_syn.png at aaab7dc, with ICL, Cite, Re-rank, LongQA, Summ and their mean."""
+def test_figures_3_to_5_of_helmet(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command finds all 60 correlations that HELMET's figures print, over the 35 models of the figures."""
+    monkeypatch.chdir(tmp_path)
+    assert command("correlations", "helmet", "--models", "instruct", "--json", "found.json") == 0
+    assert "60 of 60 printed correlations are equal within 0.01" in command.out
+    found = json.loads(Path("found.json").read_bytes())
+    assert (len(found["models"]), found["length"]) == (35, 131072)
+    by_figure = Counter(row["figure"] for row in found["printed"] if row["is_equal"])
+    assert by_figure == {"5": 21, "3": 36, "4": 3}
+    # The page's own model table says which models the figures leave out.
+    assert "published/Llama-2-7B-32k-Inst" not in found["models"]
 
 
-def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[float]]]:
-    """Return the models, and for each task or category their scores in that order; NaN stands for a missing score."""
-    results = list(results)
-    models = list(dict.fromkeys(result.model for result in results))
-    columns: dict[str, list[float]] = {}
-    for result in results:
-        column = columns.setdefault(
-            result.task or result.entry.removeprefix("helmet_"), [math.nan] * len(models)
-        )
-        column[models.index(result.model)] = result.interval.mean
-    return models, columns
-
-
-def helmet_columns() -> dict[str, list[float]]:
-    """Return the scores at 128k, of categories, tasks, NIAH and RULER, of the 35 instruction-tuned models of the figures."""
-    instruct = {name for name, model in HELMET.models().items() if model.instruct} - {
-        "Llama-2-7B-32k-Inst"
-    }
-    tasks = published_results(HELMET)
-    rows = [
-        row
-        for row in (*category_results(tasks, HELMET), *tasks)
-        if row.length == 131072 and row.model.removeprefix("published/") in instruct
-    ]
-    models, columns = model_table(rows)
-    assert len(models) == 35
-    return columns
-
-
-def test_figure_5() -> None:
-    """All 21 correlations are within 0.01 of the cells of Figure 5."""
-    columns = helmet_columns()
-    names = ["recall"]
-    cells = 0
-    for name, *printed in map(str.split, FIGURE_5.strip().splitlines()):
-        for other, rho in zip(names, printed, strict=True):
-            found = spearman(columns[name], columns[other])
-            assert found.rho == pytest.approx(float(rho), abs=0.01)
-            assert found.low < float(rho) < found.high
-            cells += 1
-        names.append(name)
-    assert cells == 21
-
-
-@pytest.mark.parametrize("synthetic", FIGURE_3)
-def test_figure_3(synthetic: str) -> None:
-    """All 36 correlations of Figure 3 are within 0.01 of its cells."""
-    columns = helmet_columns()
-    rhos = [
-        spearman(columns[synthetic], columns[other]).rho
-        for other in ("icl", "cite", "rerank", "longqa", "summ")
-    ]
-    assert [*rhos, sum(rhos) / 5] == pytest.approx(FIGURE_3[synthetic], abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("task", "rho"), [("ruler_niah_s_2", 0.63), ("ruler_niah_mk_2", 0.81), ("hotpotqa", 0.88)]
-)
-def test_figure_4(task: str, rho: float) -> None:
-    """Figure 4 has the correlations of three tasks with InfiniteBench QA within 0.01."""
-    columns = helmet_columns()
-    assert spearman(columns[task], columns["infbench_qa"]).rho == pytest.approx(rho, abs=0.01)
+def test_correlations_of_other_models(command: Command) -> None:
+    """Over all models other correlations are found, and a choice of too few models is an error that says so."""
+    assert command("correlations", "helmet") == 0
+    assert "60 of 60" not in command.out
+    assert command("correlations", "helmet", "--models", "GPT-4*") == 2
+    assert "a correlation needs 5" in command.err
 
 
 def test_helmet_averages() -> None:
@@ -173,7 +111,7 @@ def result(entry: str, task: str, mean: float = 0.5, judge: str = "") -> Result:
         "helmet",
         entry,
         task,
-        "a/b",
+        ShownModel("a/b"),
         8192,
         "full",
         Interval(mean, mean - 0.1, mean + 0.1, 100),

@@ -30,8 +30,10 @@ from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, length_label, parse_length
 from helm_longctx.tasks.publications import (
     ModelProperties,
+    PrintedCorrelation,
     Protocol,
     Published,
+    read_correlations,
     read_models,
     read_protocols,
 )
@@ -251,6 +253,7 @@ class Benchmark:
             the benchmark's folder lists the reasons.
         task_argument: the run-entry argument that selects a task, but not a key of HELM's `RUN_EXPANDERS`.
         axis: what the lengths count. None if the benchmark has no lengths.
+        correlations: loads the correlations of tasks over models that the publication prints.
         protocols: loads the reported protocols: how published numbers of model releases were measured.
         floors: the published models that need no understanding, such as random guesses. They are not ranked.
         sweeps: tasks that differ in one property. Pages have curves over it.
@@ -279,6 +282,7 @@ class Benchmark:
     published: Callable[[], tuple[Published, ...]] = tuple
     errata: Callable[[], tuple[Erratum, ...]] = tuple
     models: Callable[[], Mapping[str, ModelProperties]] = dict
+    correlations: Callable[[], tuple[PrintedCorrelation, ...]] = tuple
     protocols: Callable[[], tuple[Protocol, ...]] = tuple
     floors: tuple[str, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
@@ -412,6 +416,7 @@ def read_benchmark(
     readers: dict[str, tuple[str, Callable[[], Any]]] = {
         "published": ("published.csv", published),
         "models": ("models.csv", partial(read_models, package)),
+        "correlations": ("correlations.csv", partial(read_correlations, package)),
         "protocols": ("protocols.yaml", partial(read_protocols, package, published)),
         "errata": (ERRATA_FILE, partial(read_errata, package)),
     }

@@ -79,6 +79,7 @@ class ModelProperties:
         positions: how positions are encoded or extrapolated.
         parameters: billions of parameters; of a mixture of experts the active ones, and after a slash all of them.
         instruct: whether the publication calls the model instruction-tuned.
+        in_figures: whether the publication's figures have the model among the instruction-tuned ones.
         source: the table from which the other fields are, `instruct` excepted.
     """
 
@@ -89,11 +90,47 @@ class ModelProperties:
     parameters: str
     instruct: bool
     source: str
+    in_figures: bool = False
 
     @property
     def active(self) -> float | None:
         """Billions of active parameters: all of them, except in mixtures of experts."""
         return float(self.parameters.partition("/")[0]) if self.parameters else None
+
+
+@dataclass(frozen=True)
+class PrintedCorrelation:
+    """A rank correlation over models that a publication prints.
+
+    Args:
+        figure: the number of the figure or table.
+        row, columns: tasks or run entries. Of several columns it is the mean of their correlations with the row.
+        rho: Spearman's correlation, with two digits.
+    """
+
+    figure: str
+    length: int
+    row: str
+    columns: tuple[str, ...]
+    rho: float
+    source: str
+
+
+def read_correlations(package: str) -> tuple[PrintedCorrelation, ...]:
+    """Read `correlations.csv`, a file of a benchmark's package."""
+    correlations = []
+    for row in read_table(package, "correlations.csv"):
+        correlations.append(
+            PrintedCorrelation(
+                figure=row["figure"],
+                length=parse_length(row["length"]),
+                row=row["row"],
+                columns=tuple(row["columns"].split()),
+                rho=float(row["rho"]),
+                source=row["source"],
+            )
+        )
+    return tuple(correlations)
 
 
 def read_models(package: str) -> dict[str, ModelProperties]:
@@ -108,6 +145,7 @@ def read_models(package: str) -> dict[str, ModelProperties]:
             source=row["source"],
             window=parse_length(row["window"]) if row["window"] else None,
             instruct=row["instruct"] == "1",
+            in_figures=row["instruct"] == "1" and row.get("figures") != "0",
         )
     return models
 

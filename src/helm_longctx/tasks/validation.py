@@ -15,7 +15,7 @@ from helm_longctx.tasks.entry import ARGUMENTS, Entry, check_entry, parse_entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import CONDITIONS, LIKELIHOODS
 from helm_longctx.tasks.outputs import OutputReader
-from helm_longctx.tasks.publications import ModelProperties, Protocol, Published
+from helm_longctx.tasks.publications import ModelProperties, PrintedCorrelation, Protocol, Published
 from helm_longctx.tasks.task import MAIN_METRIC, Settings, Task
 
 
@@ -128,6 +128,7 @@ def _check_tables(benchmark: Benchmark) -> None:
     check_type("published", published, tuple[Published, ...])
     check_type("errata", errata, tuple[Erratum, ...])
     check_type("models", benchmark.models(), Mapping[str, ModelProperties])
+    check_type("correlations", benchmark.correlations(), tuple[PrintedCorrelation, ...])
     check_type("protocols", protocols, tuple[Protocol, ...])
     categories = {category.name: category for category in benchmark.categories}
     for row in published:

@@ -1,11 +1,19 @@
 """Correlations: which tasks order models alike, what scores have to do with properties of models, judges with rules."""
 
-from helm_longctx.apps.app import App, ReportPage
+from helm_longctx.apps.app import App, Command, ReportPage
 
 APP = App(
+    commands=[
+        Command(
+            "correlations",
+            f"{__name__}.command:correlations",
+            "Results",
+            example="helmet --models instruct",
+        )
+    ],
     pages=[
         ReportPage("tasks", "Correlations", f"{__name__}.sections:task_sections", place=70),
         ReportPage("models", "Models", f"{__name__}.sections:model_sections", place=80),
         ReportPage("judged", "Judged scores", f"{__name__}.sections:judged_sections", place=90),
-    ]
+    ],
 )

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from statistics import fmean
@@ -33,19 +33,45 @@ from helm_longctx.results.cells import rho_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.ranking import Correlation, correlate_pairs, spearman
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import ModelProperties
+from helm_longctx.tasks.statistic_names import read_statistic
 from helm_longctx.tasks.task import Task
 
 FEWEST_MODELS = 5
 
-Scores = Mapping[str, Mapping[str, float]]
+Scores = Mapping[ShownModel, Mapping[str, float]]
 
 Correlations = Mapping[tuple[str, str], Correlation]
 
 
+def task_sections(board: Board) -> list[Section]:
+    """Return the sections of the lengths with enough models.
+
+    Where the publication prints correlations over instruction-tuned models, these are a choice of their own.
+    """
+    sections = _sections_of_all(board)
+    instruct = {name for name, model in board.benchmark.models().items() if model.in_figures}
+    for length in dict.fromkeys(row.length for row in board.benchmark.correlations()):
+        section = _task_section(board, length, instruct)
+        if section is not None:
+            sections.append(section)
+    return sections
+
+
 @for_each_length
-def task_sections(board: Board, length: int | None) -> Section | None:
-    """Return the section of a length with enough models."""
+def _sections_of_all(board: Board, length: int | None) -> Section | None:
+    return _task_section(board, length)
+
+
+def _task_section(
+    board: Board, length: int | None, instruct: Collection[str] = ()
+) -> Section | None:
+    """Return the section of a length with enough models.
+
+    Args:
+        instruct: the published models that count besides the user's own; empty for all.
+    """
     columns = board.columns_at(length)
     # A category with one task has that task's scores.
     tasks = [task for part in columns if len(of := board.tasks_of(part, length)) > 1 for task in of]
@@ -54,10 +80,13 @@ def task_sections(board: Board, length: int | None) -> Section | None:
         *columns,
         *(task for task in dict.fromkeys(tasks) if task not in board.columns),
     ]
-    scores: dict[str, dict[str, float]] = {}
+    scores: dict[ShownModel, dict[str, float]] = {}
     results_of = {part: board.scores_of(part, length) for part in parts}
     # A model without understanding is the worst everywhere, so it would raise all correlations.
     for model in board.competitors:
+        is_left_out = model in board.published and short_name(model) not in instruct
+        if instruct and is_left_out:
+            continue
         values = {}
         for part, results in results_of.items():
             if model in results:
@@ -71,15 +100,19 @@ def task_sections(board: Board, length: int | None) -> Section | None:
     found = correlate_pairs(
         {part: [values.get(part, math.nan) for values in scores.values()] for part in parts}
     )
-    name = f"tasks-{board.file_name}-{label(length)}".rstrip("-")
+    choice = f"{label(length)}, instruction-tuned" if instruct else label(length)
+    ending = "-instruct" if instruct else ""
+    name = f"tasks-{board.file_name}-{label(length)}".rstrip("-") + ending
     figures = [
         _heat_map(board, parts, found, name),
         _draw_points(board, parts, scores, found, name),
     ]
     about = f"Over {len(scores)} models. Floors are left out."
-    return Section(
-        name, f"Correlations {label(length)}".strip(), figures, about, choice=label(length)
-    )
+    if instruct:
+        about += (
+            " Published models are those of the publication's figures, which are instruction-tuned."
+        )
+    return Section(name, f"Correlations {choice}".strip(), figures, about, choice=choice)
 
 
 def _draw_points(
@@ -316,10 +349,6 @@ def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
     )
 
 
-JUDGE = "judge_"
-"""Start of the names of metrics that a judge gives, which `Task.metrics` has."""
-
-
 @dataclass(frozen=True)
 class JudgedAnswers:
     """The answers of all of the user's models to a judged task at a length, without floors.
@@ -332,7 +361,7 @@ class JudgedAnswers:
     task: str
     metric: str
     others: tuple[str, ...]
-    answers: Mapping[str, Sequence[InstanceScore]]
+    answers: Mapping[ShownModel, Sequence[InstanceScore]]
 
     def over_answers(self, one: str, other: str) -> Correlation:
         """Correlate two metrics over answers. The interval counts all answers to a question or book as one."""
@@ -352,7 +381,7 @@ class JudgedAnswers:
 def _judged_answers(
     board: Board, task: Task, length: int | None, shares: set[str]
 ) -> JudgedAnswers | None:
-    rows: dict[str, list[InstanceScore]] = defaultdict(list)
+    rows: dict[ShownModel, list[InstanceScore]] = defaultdict(list)
     for model, result in board.scores_of(task.name, length).items():
         if not result.is_published and not board.is_floor(model):
             rows[model] += result.answers
@@ -368,11 +397,13 @@ def _judged_answers(
         (
             name
             for name in (*task.headline, *task.metrics)
-            if name.startswith(JUDGE) and name in values
+            if read_statistic(name).is_judged and name in values
         ),
         "",
     )
-    others = tuple(name for name in task.metrics if name in values and not name.startswith(JUDGE))
+    others = tuple(
+        name for name in task.metrics if name in values and not read_statistic(name).is_judged
+    )
     if not judged or not others:
         return None
     complete = {

@@ -1,0 +1,246 @@
+"""`correlations`: which tasks order models alike, and whether the publication prints the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from helm_longctx.config.shared import JsonPath, OutputPath, check_folder, complete_suite
+from helm_longctx.documents.document import text_table
+from helm_longctx.documents.numbers import decimals, range_text
+from helm_longctx.documents.terminal import print_table
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.results.boards import category_results
+from helm_longctx.results.reading import Result, published_results, read_results
+from helm_longctx.results.statistics.ranking import Correlation, spearman
+from helm_longctx.results.suite import suite_folder
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.publications import PrintedCorrelation
+from helm_longctx.tasks.registry import BENCHMARKS
+
+INSTRUCT = "instruct"
+"""The choice of the models of the publication's figures: its instruction-tuned ones."""
+
+FEWEST_MODELS = 5
+"""Fewest models over which a correlation is shown."""
+
+CLOSE = 0.01
+"""Largest difference from a printed correlation, which has two digits, of one that is equal to it."""
+
+Scores = Mapping[str, Mapping[str, float]]
+"""For each task or run entry the models' scores."""
+
+
+def correlations(
+    benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. helmet.")],
+    length: Annotated[
+        str | None,
+        typer.Option(help="Length of the prompts. [default: the printed one, or the longest]"),
+    ] = None,
+    models: Annotated[
+        str,
+        typer.Option(
+            help="`all`, `instruct` (the instruction-tuned models of the publication's figures), or patterns of names"
+            " that commas divide."
+        ),
+    ] = "all",
+    suite: Annotated[
+        str | None,
+        typer.Option(help="Add your models' scores in this suite.", autocompletion=complete_suite),
+    ] = None,
+    output_path: OutputPath = Path("benchmark_output"),
+    json_path: JsonPath = None,
+) -> None:
+    """Print the rank correlations of tasks over models, and compare them with those that the publication prints."""
+    check_folder("json", json_path)
+    by_name = {known.name: known for known in BENCHMARKS}
+    if benchmark not in by_name:
+        raise bad_argument("correlations", "benchmark", benchmark, list(by_name))
+    chosen = by_name[benchmark]
+    tokens = _choose_length(chosen, length)
+    results = list(published_results(chosen))
+    if suite is not None:
+        own = read_results(suite_folder(output_path, suite), [chosen], keep_answers=False)
+        results += [result for result in own if not result.is_published]
+    scores, names = _read_scores(chosen, results, tokens, models)
+    if len(names) < FEWEST_MODELS:
+        raise InputError(
+            f"correlations: models={models!r} chooses {len(names)} models with scores at {_label(tokens)},"
+            f" and a correlation needs {FEWEST_MODELS}"
+        )
+    found = correlate(scores)
+    printed = [row for row in chosen.correlations() if row.length == tokens]
+    titles = {name: _title(chosen, name) for name in scores}
+    print(f"{chosen.title} {_label(tokens)}: Spearman's correlations over {len(names)} models")
+    # All pairs of tasks would be hundreds of lines.
+    of_entries = {pair: rho for pair, rho in found.items() if chosen.entries.keys() >= {*pair}}
+    _print_correlations(of_entries or found, titles)
+    if len(found) > len(of_entries) > 0:
+        print(
+            f"The {len(found) - len(of_entries)} pairs with a single task are in the file of --json."
+        )
+    comparisons = [compare(row, scores) for row in printed]
+    if comparisons:
+        _print_comparisons(comparisons, titles)
+    if json_path:
+        content = _describe(chosen, tokens, names, found, comparisons)
+        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+
+
+def _choose_length(benchmark: Benchmark, length: str | None) -> int | None:
+    if length is not None:
+        return parse_length(length, where="correlations")
+    printed = [row.length for row in benchmark.correlations()]
+    if printed:
+        return printed[0]
+    lengths = [row.length for row in benchmark.published() if row.length is not None]
+    return max(lengths, default=None)
+
+
+def _label(length: int | None) -> str:
+    return "" if length is None else length_label(length)
+
+
+def _title(benchmark: Benchmark, name: str) -> str:
+    """Return the title of a run entry or a task."""
+    if name in benchmark.entries:
+        return benchmark.entries[name].title
+    return benchmark.task(name).title
+
+
+def _read_scores(
+    benchmark: Benchmark, results: Sequence[Result], length: int | None, models: str
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """Return the scores of the chosen models by run entry and task, and the models' names."""
+    scores: dict[str, dict[str, float]] = {}
+    names: dict[str, None] = {}
+    for result in (*category_results(results, benchmark), *results):
+        if result.length != length or result.context != "full" or not result.has_score:
+            continue
+        if not _is_chosen(benchmark, result, models):
+            continue
+        names[result.model] = None
+        scores.setdefault(result.part, {})[result.model] = result.interval.mean
+    return scores, list(names)
+
+
+def _is_chosen(benchmark: Benchmark, result: Result, models: str) -> bool:
+    name = result.model.label
+    if name in benchmark.floors:
+        return False
+    if models == "all":
+        return True
+    if models == INSTRUCT:
+        properties = benchmark.models().get(name)
+        return properties is not None and properties.in_figures
+    patterns = [pattern.strip() for pattern in models.split(",")]
+    return any(fnmatchcase(result.model, f"*{pattern}") for pattern in patterns)
+
+
+def correlate_rows(one: Mapping[str, float], other: Mapping[str, float]) -> Correlation:
+    """Return the correlation of two rows of scores over the models that both have."""
+    shared = [model for model in one if model in other]
+    return spearman([one[model] for model in shared], [other[model] for model in shared])
+
+
+def correlate(scores: Scores) -> dict[tuple[str, str], Correlation]:
+    """Return the correlations of all pairs of rows that share enough models."""
+    found = {}
+    for one, other in combinations(scores, 2):
+        if len(scores[one].keys() & scores[other].keys()) >= FEWEST_MODELS:
+            found[one, other] = correlate_rows(scores[one], scores[other])
+    return found
+
+
+def compare(row: PrintedCorrelation, scores: Scores) -> dict[str, Any]:
+    """Return a printed correlation with ours, and whether they are equal to the printed digits."""
+    rhos = []
+    for column in row.columns:
+        if row.row in scores and column in scores:
+            rhos.append(correlate_rows(scores[row.row], scores[column]).rho)
+    ours = fmean(rhos) if len(rhos) == len(row.columns) else None
+    return {
+        "figure": row.figure,
+        "row": row.row,
+        "columns": list(row.columns),
+        "printed": row.rho,
+        "ours": ours,
+        # Printed values are rounded, and their authors' scores have more digits than the published ones.
+        "is_equal": ours is not None and abs(ours - row.rho) <= CLOSE + 1e-9,
+        "source": row.source,
+    }
+
+
+def _print_correlations(
+    found: Mapping[tuple[str, str], Correlation], titles: Mapping[str, str]
+) -> None:
+    rows = []
+    for (one, other), correlation in found.items():
+        ends = range_text(correlation.low, correlation.high, decimals)
+        rows.append(
+            (titles[one], titles[other], decimals(correlation.rho), ends, str(correlation.n))
+        )
+    rows.sort(key=lambda row: row[2], reverse=True)
+    heads = ("One", "Other", "rho", "95 % interval", "models")
+    print_table(text_table("Rank correlations", heads, rows, right=("rho", "models")))
+
+
+def _print_comparisons(comparisons: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> None:
+    rows = []
+    for comparison in comparisons:
+        columns = comparison["columns"]
+        names = [titles.get(column, column) for column in columns]
+        other = names[0] if len(names) == 1 else f"mean of {len(names)}"
+        ours = comparison["ours"]
+        rows.append(
+            (
+                comparison["figure"],
+                titles.get(comparison["row"], comparison["row"]),
+                other,
+                decimals(comparison["printed"]),
+                "–" if ours is None else decimals(ours),
+                "yes" if comparison["is_equal"] else "no",
+            )
+        )
+    heads = ("Figure", "Row", "Column", "Printed", "Here", "Equal")
+    table = text_table("What the publication prints", heads, rows, right=("Printed", "Here"))
+    print_table(table)
+    equal = sum(comparison["is_equal"] for comparison in comparisons)
+    print(f"{equal} of {len(comparisons)} printed correlations are equal within {CLOSE:g}.")
+
+
+def _describe(
+    benchmark: Benchmark,
+    length: int | None,
+    models: Sequence[str],
+    found: Mapping[tuple[str, str], Correlation],
+    comparisons: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    pairs = []
+    for (one, other), correlation in found.items():
+        pairs.append(
+            {
+                "one": one,
+                "other": other,
+                "rho": correlation.rho,
+                "low": correlation.low,
+                "high": correlation.high,
+                "p_value": correlation.p_value,
+                "models": correlation.n,
+            }
+        )
+    return {
+        "benchmark": benchmark.name,
+        "length": length,
+        "models": list(models),
+        "correlations": pairs,
+        "printed": list(comparisons),
+    }
