@@ -309,7 +309,7 @@ _ROOMS = {
     "data": "",
     "tasks": "data redaction",
     "models": "data redaction tasks",
-    "runs": "redaction tasks",
+    "runs": "models redaction tasks",
     "helm": "data models redaction tasks",
     "judging": "data helm models redaction tasks",
     "benchmarks": "data helm judging redaction tasks",
@@ -318,7 +318,7 @@ _ROOMS = {
     "plugin": "helm models tasks",
     "config": "data documents helm judging models plugin redaction results runner runs tasks",
     "apps": "config data documents helm judging models redaction results runner runs tasks",
-    "evaluation": "apps config documents models redaction results runner runs tasks",
+    "evaluation": "apps config documents helm models plugin redaction results runner runs tasks",
     "cli": "apps config data documents helm models redaction results runner runs tasks",
 }
 ROOMS = {room: set(names.split()) for room, names in _ROOMS.items()}
@@ -390,8 +390,10 @@ def test_the_page_on_architecture_is_true() -> None:
         if line.startswith("| `")
     ]
     assert {row[0].strip("`"): set(re.findall(r"`([\w.]+)`", row[2])) for row in table} == ROOMS
-    named = re.findall(r"`([\w/]+\.py)`", page)
-    assert [name for name in named if not (SOURCE / name).is_file() and name != "judge.py"] == []
+    named = [name for name in re.findall(r"`([\w/]+\.py)`", page) if name != "judge.py"]
+    folders = (SOURCE, SOURCE.parents[1] / "tests")
+    missing = [name for name in named if not any((folder / name).is_file() for folder in folders)]
+    assert missing == []
 
 
 def room_of(path: Path) -> str:

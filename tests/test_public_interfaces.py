@@ -24,7 +24,9 @@ WITHOUT_ANOTHER_WAY = {
     "_attn_implementation": "transformers tells which attention a model uses only there",
     "_commit_hash": "transformers tells the revision of a model only there",
     "_REGISTERED_RUN_SPEC_FUNCTIONS": "HELM lists the functions of run specs only there",
+    "_run_schema_validation": "HELM's summarizer checks a schema's metrics only there",
     "_get_client": "HELM's AutoClient gives its clients only so",
+    "_hf_hook": "accelerate marks a module whose weights it reads later only so",
     "_private": "ray replaces the handler of SIGTERM, and has no option that keeps it",
     "_scaled_dot_product_flash_attention_for_cpu": "a kernel of torch, whose name is asked for",
 }

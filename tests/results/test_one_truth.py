@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
+from helm_longctx.documents.document import Cell as TableCell
+from helm_longctx.documents.document import Table
 from helm_longctx.documents.numbers import percent
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite
 from helm_longctx.results.cells import leaderboard_rows, score_numbers, score_tables
@@ -175,16 +177,25 @@ def check(own: Mapping[Key, Cell], shown: Mapping[Key, Cell], parts: Any = None)
             assert value is None or value == pytest.approx(right), (key, name)
 
 
+def list_printed(table: Table) -> Iterator[tuple[str, str, TableCell]]:
+    """Yield the model, the heading and the cell of each score of a table, whose rows are models or tasks."""
+    for first, *cells in table.rows:
+        for head, cell in zip(table.header[1:], cells, strict=True):
+            if "n=" in first.text:
+                yield head.replace("/\n", "/"), first.text, cell
+            else:
+                yield first.text, head, cell
+
+
 def compare_printed(boards: list[Board]) -> None:
     """Check that the printed tables have the scores of the user's models in percent."""
     titles = {}
     for table in score_tables(boards, published=0):
         about, _, folder = table.title.partition(", models of ")
-        for name, *cells in table.rows:
-            model = name.text if name.text.startswith("longctx/") else f"{folder}{name.text}"
-            for title, cell in zip(table.header[1:], cells, strict=True):
-                heading, _, counts = title.rpartition("\n")
-                titles[about, heading, model] = cell.line, counts.removeprefix("n=").partition("–")
+        for name, title, cell in list_printed(table):
+            model = name if name.startswith("longctx/") else f"{folder}{name}"
+            heading, _, counts = title.rpartition("n=")
+            titles[about, heading.rstrip(), model] = cell.line, counts.partition("–")
     for board in boards:
         for place, score in board.scores.items():
             is_repeated = len(board.benchmark.categories) == 1 and place.part == OVERALL

@@ -55,7 +55,10 @@ def test_shared_texts_make_intervals_wider(boards: tuple[Board, Board]) -> None:
         assert shared.interval.mean == apart.interval.mean
         assert shared.interval.high - shared.interval.low > apart.interval.high - apart.interval.low
         assert shared.error > apart.error
-        independent = mean_of_means([each.interval for each in apart.parts])
+        tasks = apart.weighted_tasks
+        independent = mean_of_means(
+            [task.interval for task, _ in tasks], weights=[weight for _, weight in tasks]
+        )
         assert astuple(apart.interval) == pytest.approx(astuple(independent))
 
 
