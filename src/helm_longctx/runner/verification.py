@@ -111,19 +111,19 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     for key, count in Counter(map(_row_key, rows)).items():
         if count > 1:
             yield f"{INSTANCE_STATS}: {_label(key)} is there {count} times"
-    texts = {
-        completion.text
-        for result in answers.values()
-        if result
-        for completion in result.completions
-    }
-    for each in state.request_states if answers else ():
-        if (
-            each.result
-            and failure_of(each.result) is None
-            and each.result.completions[0].text not in texts
-        ):
-            yield f"{STATES}: the answer to {_label(_state_key(each))} is not in the journal"
+    if not answers:
+        return
+    texts: set[str] = set()
+    for result in answers.values():
+        if result:
+            texts.update(completion.text for completion in result.completions)
+    for request_state in state.request_states:
+        result = request_state.result
+        if not result or failure_of(result) is not None:
+            continue
+        if result.completions[0].text not in texts:
+            key = _state_key(request_state)
+            yield f"{STATES}: the answer to {_label(key)} is not in the journal"
 
 
 class StoredMetric(LongContextMetric):
