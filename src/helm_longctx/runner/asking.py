@@ -89,10 +89,10 @@ def ask_all(
     """
     results = {}
     groups = []
-    for number, waiting in enumerate(pending):
+    for index, waiting in enumerate(pending):
         answered = asking.recall(waiting.request)
         if answered:
-            results[number] = answered
+            results[index] = answered
         groups.append(waiting.beginning and waiting.beginning.group)
     unasked = [number for number in range(len(pending)) if number not in results]
     asking.waiting = WaitingPrompts(

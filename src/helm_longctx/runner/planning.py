@@ -183,7 +183,7 @@ def _published_scores(sample: TaskSample) -> list[float]:
 
 def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> Spreads:
     means = {}
-    groups = {}
+    groups: dict[str, str | None] = {}
     for model, instances in models.items():
         means[model] = {name: mean_of(rows) for name, rows in instances.items()}
         groups |= {name: rows[0].group for name, rows in instances.items()}

@@ -300,7 +300,7 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
     _log.info(f"{about}; they are looked for in {SETTLE:g} seconds")
     time.sleep(SETTLE)
     # The runs of a suite have batches of the same size, which could be confused.
-    others = set()
+    others: set[str] = set()
     for other in ledgers(ledger.path.parent.parent.iterdir()):
         others.update(part.batch for part in other.parts if part.batch)
     for part in doubtful:
