@@ -29,7 +29,7 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
     for deployment in dict.fromkeys(estimate.deployment for estimate in estimates):
         of_model = [estimate for estimate in estimates if estimate.deployment == deployment]
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
-        columns = COUNTS
+        columns: tuple[str, ...] = COUNTS
         if any(estimate.dollars.typical is not None for estimate in of_model):
             columns += DOLLARS
         rows = []

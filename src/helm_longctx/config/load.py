@@ -283,8 +283,8 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
         if setting.path[0] == "models":
             continue
         if setting.form.many == "pairs":
-            for key, option, part in _read_pairs(setting, value):
-                settings.append(((*setting.path, key), option, part))
+            for pair_name, option, pair_value in _read_pairs(setting, value):
+                settings.append(((*setting.path, pair_name), option, pair_value))
         elif setting.form.many == "commas":
             settings.append((setting.path, setting.names[0], split_names([value])))
         else:

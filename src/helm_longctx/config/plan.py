@@ -316,13 +316,13 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
         yield from _combine_tasks(config, config.tasks)
     _check_questions(config)
     for number, protocol_name in enumerate(config.protocols or []):
-        path = ("protocols", number)
-        with config.places.at(path):
+        key_path = ("protocols", number)
+        with config.places.at(key_path):
             protocol = find_protocol(protocol_name, BENCHMARKS)[1]
             if not protocol.entries:
                 raise InputError(f"{protocol.name!r} cannot be run ({protocol.obstacle})")
         for text in protocol.run_entries:
-            name, own, _ = _split(config.places, text, path)
+            name, own, _ = _split(config.places, text, key_path)
             allowed = _list_arguments(name, own)
             for key in config.arguments:
                 if key not in allowed:
@@ -331,7 +331,7 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
                         ("arguments", key), f" is not an argument of {name}; {choices}"
                     )
             # The configuration's arguments replace the protocol's own.
-            yield name, {**own, **config.arguments}, path
+            yield name, {**own, **config.arguments}, key_path
     for number, text in enumerate(config.entries or []):
         yield from (
             _split(config.places, entry, ("entries", number)) for entry in expand_entry(text)
