@@ -35,6 +35,7 @@ from helm_longctx.results.stopping import Question
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.stopping import FIRST, GROWTH
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.stop_rules import parse_rule
 
 Counts = NDArray[np.int64]
@@ -312,7 +313,7 @@ def _scores(values: NDArray[np.float64]) -> list[InstanceScore]:
     return [
         InstanceScore(
             "r",
-            "m",
+            ShownModel("m"),
             "e",
             "t",
             None,

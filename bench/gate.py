@@ -48,6 +48,7 @@ from helm_longctx.apps.gate.gate import ALL, decide
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import decide_drops
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.registry import BENCHMARKS
 
 SKILL = {0: 0.95, 1500: 0.85}
@@ -206,7 +207,7 @@ def make_pair(number: int, question: Question) -> AnswerPair:
     scores = [
         InstanceScore(
             "",
-            "",
+            ShownModel(""),
             "",
             "json_kv",
             None,

@@ -31,6 +31,7 @@ from helm_longctx.results.statistics.intervals import (
     weigh_lengths,
 )
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 from helm_longctx.tasks.task import MAIN_METRIC
 from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdicts
@@ -225,7 +226,7 @@ def own_result(n: int, model: str = "m", folder: str = "", **departures: object)
     }
     interval = interval_of(rows)
     return Result(
-        "mrcr", "mrcr", "8needle", model, 8192, "full", interval, answers=tuple(rows),
+        "mrcr", "mrcr", "8needle", ShownModel(model), 8192, "full", interval, answers=tuple(rows),
         run=Run(Path(folder), spec, (MRCR.task("8needle"),), ""), statistics={MAIN_METRIC: Statistic(interval)},
     )  # fmt: skip
 
@@ -271,7 +272,7 @@ def test_the_same_questions_have_one_interval() -> None:
                 benchmark="helmet",
                 entry="helmet_recall",
                 task=task.name,
-                model="m",
+                model=ShownModel("m"),
                 length=8192,
                 context="full",
                 interval=interval,

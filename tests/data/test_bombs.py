@@ -8,9 +8,11 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
-from helm_longctx.data import release
+from helm_longctx.data import hub, release
 from helm_longctx.data import unpack as unpacking
 from helm_longctx.data.unpack import unpack
 from helm_longctx.errors import InputError
@@ -69,6 +71,22 @@ def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"set/a\.jsonl unpacks to more than 200 times its size"):
         unpacking.unzip(tmp_path / "set.zip", "set/a.jsonl", tmp_path / "a.jsonl")
     assert not (tmp_path / "a.jsonl").exists()
+
+
+def test_a_parquet_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parquet file that repeats a text is refused soon after the allowed size, and rows too many are not written."""
+    monkeypatch.setattr(unpacking, "ROOM", 1 << 20)
+    path = tmp_path / "bomb.parquet"
+    rows = pyarrow.table({"text": ["x" * (1 << 20)] * 40})
+    parquet.write_table(rows, path, compression="zstd")
+    packed = path.stat().st_size
+    out = tmp_path / "out.jsonl"
+    with pytest.raises(InputError, match="the split unpacks to more than 200 times its size"):
+        hub._write_rows(out, hub._read_files([path], None), 40, packed, "the split")
+    assert out.stat().st_size < 8 << 20
+    small = ({"text": str(number)} for number in range(10**9))
+    with pytest.raises(InputError, match="the split has more than 3 rows, expected 3"):
+        hub._write_rows(out, small, 3, packed, "the split")
 
 
 def test_a_pinned_file_without_end(

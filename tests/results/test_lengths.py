@@ -7,6 +7,7 @@ import pytest
 from helm_longctx.apps.lengths.curves import by_depth, splits
 from helm_longctx.results.reading import Result, published_results
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.registry import find_benchmark
 from tests.support.results import result
 
@@ -18,7 +19,7 @@ def score(mean: float, model: str = "a/b", length: int = 8192, context: str = "f
         "helmet",
         "helmet_rag",
         "nq",
-        model,
+        ShownModel(model),
         length,
         context,
         Interval(mean, mean - 0.03, mean + 0.04, 100),

@@ -27,6 +27,7 @@ from helm_longctx.results.comparability import Caveat, describe
 from helm_longctx.results.reading import Result, Statistic, published_results, read_results
 from helm_longctx.results.statistics.intervals import Interval, mean_interval, mean_of_means
 from helm_longctx.results.suite import write_reference
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -110,7 +111,7 @@ def result(entry: str, task: str, mean: float = 0.5, judge: str = "") -> Result:
         "helmet",
         entry,
         task,
-        "a/b",
+        ShownModel("a/b"),
         8192,
         "full",
         Interval(mean, mean - 0.1, mean + 0.1, 100),

@@ -44,7 +44,7 @@ def functions_on_the_stack() -> list[tuple[str, str]]:
 def test_the_way_to_the_leaderboard_is_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """While answers, results, boards and tables are made, and tables printed, 15 functions of 6 modules are at work."""
+    """While answers, results, boards and tables are made, and tables printed, 20 functions of 7 modules are at work."""
     suite = tmp_path / "runs/s"
     walk = set()
     # Known errors, a mean of several tasks, an overall score, and published results are on the way.
@@ -82,5 +82,5 @@ def test_the_way_to_the_leaderboard_is_short(
     }  # the start of every command
     assert ("runs/scores.py", "read_scores") in walk
     assert ("documents/terminal.py", "print_table") in walk
-    assert len(walk) <= 15, sorted(walk)
-    assert len({module for module, _ in walk}) <= 6, sorted(walk)
+    assert len(walk) <= 20, sorted(walk)
+    assert len({module for module, _ in walk}) <= 7, sorted(walk)

@@ -17,8 +17,10 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.environment import EXTRAS, TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
+from helm_longctx.models.apis import calls
+from helm_longctx.models.apis.calls import Calls
 from helm_longctx.runner import asking
-from helm_longctx.runner.asking import GIVE_UP, Breaker, Calls
+from helm_longctx.runner.asking import GIVE_UP, Breaker
 from helm_longctx.runner.sending import DEFAULT_TRIES
 from helm_longctx.runs.journal import NAME, read_answers
 from helm_longctx.tasks.answer import Answer
@@ -158,7 +160,7 @@ def test_a_server_that_never_answers(
     monkeypatch.setenv(TIMEOUT, "0.4")
     monkeypatch.setattr(asking, "LOG_EVERY", 0.1)
     monkeypatch.setattr(asking, "SETTLE", 0.1)
-    monkeypatch.setattr(asking, "TICK", 0.05)
+    monkeypatch.setattr(calls, "TICK", 0.05)
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
     start = time.monotonic()
@@ -174,7 +176,7 @@ def test_a_server_that_never_answers(
 
 def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for it, but it goes on: an answer that comes late is kept."""
-    monkeypatch.setattr(asking, "TICK", 0.01)
+    monkeypatch.setattr(calls, "TICK", 0.01)
     late = Event()
     done = Event()
 

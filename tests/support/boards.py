@@ -9,6 +9,7 @@ from pathlib import Path
 from helm_longctx.results.boards import Board, make_boards
 from helm_longctx.results.reading import Result, Run
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -34,7 +35,7 @@ def _results(entry: Entry) -> Iterator[Result]:
             entry.benchmark.name,
             entry.name,
             task.name,
-            "m",
+            ShownModel("m"),
             entry.settings.length,
             entry.settings.context,
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from helm_longctx.results.reading import Result, interval_of
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 
 DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -40,5 +41,12 @@ def result(
         for place, depth in enumerate(DEPTHS)
     )
     return Result(
-        "helmet", "helmet_rag", task, model, length, "full", interval_of(rows), answers=rows
+        "helmet",
+        "helmet_rag",
+        task,
+        ShownModel(model),
+        length,
+        "full",
+        interval_of(rows),
+        answers=rows,
     )

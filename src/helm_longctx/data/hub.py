@@ -35,7 +35,7 @@ from helm_longctx.data.download import (
 )
 from helm_longctx.data.jsonl import JSON, JsonArray, JsonLines, first_json_content, read_first_row
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
-from helm_longctx.data.unpack import MOST_NAMED, first_in_zip, unzip
+from helm_longctx.data.unpack import MOST_NAMED, check_ratio, first_in_zip, unzip
 from helm_longctx.errors import InputError, ShapeError
 
 PARQUET_REVISION = "refs/convert/parquet"
@@ -139,7 +139,13 @@ class HubDataset(Source):
             part = Path(name)
             for split, paths in files.items():
                 rows = _read_files(paths, self.columns.get(split))
-                _write_rows(part / f"{split}.jsonl", rows, self.splits[split], f"split {split!r}")
+                _write_rows(
+                    part / f"{split}.jsonl",
+                    rows,
+                    expected=self.splits[split],
+                    packed=sum(path.stat().st_size for path in paths),
+                    what=f"split {split!r}",
+                )
             stored = [f"{split}.jsonl" for split in files]
             source["stored"] = {name: describe_stored(part / name) for name in stored}
             warn_if_changed(folder / "source.json", source, self.label)
@@ -392,7 +398,8 @@ class HubRows(SingleFile):
         names = [name for name in available if name.startswith(self.files)]
         paths = [download(self.repo, name, self.commit, digests) for name in names]
         rows = (row for path in paths for row in self._rows(path))
-        _write_rows(part, rows, self.rows, "the data set")
+        packed = sum(path.stat().st_size for path in paths)
+        _write_rows(part, rows, expected=self.rows, packed=packed, what="the data set")
         return {"repo": self.repo, "commit": self.commit, "files": digests}
 
     def first_rows(self) -> Mapping[str, bytes]:
@@ -602,8 +609,14 @@ def download(
 
 
 def _write_rows(
-    path: Path, rows: Iterable[Mapping[str, Any]], expected: int | None, what: str
+    path: Path, rows: Iterable[Mapping[str, Any]], expected: int | None, packed: int, what: str
 ) -> None:
+    """Write rows as JSON lines, and check their number.
+
+    Args:
+        expected: the number of rows; None for any but 0.
+        packed: bytes of the files from which the rows come. Parquet can repeat a text a million times in a few bytes.
+    """
     count = 0
     with path.open("wb") as out:
         for row in rows:
@@ -614,9 +627,14 @@ def _write_rows(
                     f"{what} cannot be read: JSON cannot express a value ({error})"
                 ) from error
             count += 1
+            check_ratio(what, out.tell(), packed)
+            if count > (expected or count):
+                break
     if not count or count != (expected or count):
+        has_more = expected is not None and count > expected
+        counted = f"more than {expected} rows" if has_more else f"{count} rows"
         raise InputError(
-            f"{what} has {count} rows, expected {expected or 'some'}: it is not the release that the benchmark used;"
+            f"{what} has {counted}, expected {expected or 'some'}: it is not the release that the benchmark used;"
             f" {USE_A_MIRROR}"
         )
 

@@ -31,7 +31,7 @@ from helm_longctx.failures import Failure
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.results import answer_of, failure_of, is_output_cut, usage_of
 from helm_longctx.tasks.answer import Answer, Usage
-from helm_longctx.tasks.judge_scores import BY_JUDGE, JUDGED, cohen_kappa, krippendorff_alpha
+from helm_longctx.tasks.judge_scores import JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import (
     GENERATED_DATA,
     depth_score,
@@ -42,6 +42,7 @@ from helm_longctx.tasks.metric_names import (
 )
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
+from helm_longctx.tasks.statistic_names import kappa_of, read_statistic
 from helm_longctx.tasks.task import (
     GENERATED_SOURCE,
     MAIN_METRIC,
@@ -427,11 +428,11 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
     )
     for row in rows:
         for stat in row.stats:
-            headline, by, judge = stat.name.name.partition(BY_JUDGE)
+            named = read_statistic(stat.name.name)
             # HELM also has statistics without a value, whose mean is None.
-            if by and stat.mean is not None:
+            if named.judge and stat.mean is not None:
                 place = MetricName("", split=stat.name.split, sub_split=stat.name.sub_split)
-                every[headline, place][judge][row.instance_id] = stat.mean
+                every[named.metric, place][named.judge][row.instance_id] = stat.mean
     found = []
     for (headline, name), by_judge in every.items():
         instances = sorted({instance for scores in by_judge.values() for instance in scores})
@@ -447,9 +448,7 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
             )
         }
         for one, other in combinations(ratings, 2) if has_grades else ():
-            values[f"jury_kappa:{one}|{other}"] = cohen_kappa(
-                ratings[one], ratings[other], "quadratic"
-            )
+            values[kappa_of(one, other)] = cohen_kappa(ratings[one], ratings[other], "quadratic")
         found += [
             Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(value)
             for metric, value in values.items()

@@ -339,19 +339,19 @@ def _shorten_requests(theirs: Any, self: Request) -> str:
 def _name_temperature(theirs: Any, self: Any, run_spec: RunSpec) -> list[RunSpec]:
     """HELM's expander leaves a run's name as it is, so a run at another temperature would pass for the same run."""
     from helm_longctx.tasks.entry import ADAPTER_METHOD
+    from helm_longctx.tasks.run_names import add_argument
 
     specs: list[RunSpec] = theirs(self, run_spec)
     is_ours = run_spec.adapter_spec.method == ADAPTER_METHOD
     if not is_ours or self.value == run_spec.adapter_spec.temperature:
         return specs
-    mark = "," if ":" in run_spec.name else ":"
     scenario = run_spec.scenario_spec
     # The protocol also has a temperature. Only this argument says that the run entry gives another one.
     scenario = replace(scenario, args={**scenario.args, "temperature": self.value})
     return [
         replace(
             spec,
-            name=f"{spec.name}{mark}temperature={self.value:.12g}",
+            name=add_argument(spec.name, "temperature", f"{self.value:.12g}"),
             scenario_spec=scenario,
         )
         for spec in specs

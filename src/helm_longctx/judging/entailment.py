@@ -13,7 +13,6 @@ import sqlite3
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from helm_longctx.environment import (
 )
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
+from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.local.folders import digest_folder
 from helm_longctx.tasks.judge_scores import TRUE_NLI
 
@@ -290,8 +290,8 @@ class DeploymentEntailment:
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """Judge each pair, and equal pairs once. A verdict is None if no call succeeded or no reply began with 1 or 0."""
         different = list(dict.fromkeys(pairs))
-        with ThreadPoolExecutor(self.parallel) as pool:
-            by_pair = dict(zip(different, pool.map(self._verdict, different), strict=True))
+        judged = call_all(self._verdict, different, self.parallel)
+        by_pair = dict(zip(different, judged, strict=True))
         verdicts = [by_pair[pair] for pair in pairs]
         if failed := verdicts.count(None):
             _log.warning("%s: no verdict on %d of %d pairs", self.name, failed, len(verdicts))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from helm_longctx.environment import number_setting, page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
+from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.results import answer_of, describe_failure, is_output_cut, usage_of
@@ -335,8 +335,8 @@ def ask_judges(
         bar.update()
         return reply
 
-    with bar, ThreadPoolExecutor(int(setting(PARALLEL))) as pool:
-        replies = list(pool.map(ask, slots))
+    with bar:
+        replies = call_all(ask, slots, int(setting(PARALLEL)))
     for (number, judge, name), reply in zip(slots, replies, strict=True):
         by_item[number][judge.name][name] = reply
     _log_outcome(by_item, spending)

@@ -12,13 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from helm_longctx.documents.numbers import one_line
 from helm_longctx.errors import InputError
 from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import (
-    PUBLISHED,
     Result,
     Run,
     published_results,
@@ -26,10 +25,10 @@ from helm_longctx.results.reading import (
     read_runs,
 )
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.lengths import length_label, parse_length
-from helm_longctx.tasks.methods.registry import METHODS
 from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
@@ -41,17 +40,19 @@ OVERALL = "overall"
 FLOORS = {"longctx/null": "null", "longctx/lexical": "lexical"}
 """The models whose scores need no understanding, and their names in plots."""
 
-_FLOOR_MARKS = tuple(f" (method={method.name}" for method in METHODS.values() if method.is_floor)
-"""The parts of models' names that say that a method asks without the context (`runs.scores.shown_model`)."""
-
 
 class ScoreKey(NamedTuple):
     """The key of a score. `length` is None for a benchmark without lengths."""
 
-    model: str
+    model: ShownModel
     part: str
     length: int | None
     context: str = "full"
+
+
+def _name_key(model: str, part: str, length: int | None, context: str) -> ScoreKey:
+    """Return a key for a look-up, for which the model's name is enough."""
+    return ScoreKey(cast(ShownModel, model), part, length, context)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +118,9 @@ class Board:
     @cached_property
     def _scores_by_place(
         self,
-    ) -> Mapping[tuple[str, int | None, str], Mapping[str, Result]]:
+    ) -> Mapping[tuple[str, int | None, str], Mapping[ShownModel, Result]]:
         """The scores of each part at a length and in a context, by model, in the order of `models`."""
-        by_place: dict[tuple[str, int | None, str], dict[str, Result]] = {}
+        by_place: dict[tuple[str, int | None, str], dict[ShownModel, Result]] = {}
         for key, result in self.scores.items():
             by_place.setdefault((key.part, key.length, key.context), {})[key.model] = result
         order = {model: index for index, model in enumerate(self.models)}
@@ -130,7 +131,7 @@ class Board:
 
     def scores_of(
         self, part: str, length: int | None, context: str = "full"
-    ) -> Mapping[str, Result]:
+    ) -> Mapping[ShownModel, Result]:
         """Return the scores of a part by model, the user's own models first."""
         return self._scores_by_place.get((part, length, context), {})
 
@@ -138,13 +139,13 @@ class Board:
         self, model: str, part: str, length: int | None, context: str = "full"
     ) -> Result | None:
         """Return the score of a part, which can be `OVERALL`; None if the model lacks one."""
-        return self.scores_of(part, length, context).get(model)
+        return self.scores_of(part, length, context).get(cast(ShownModel, model))
 
     def find(
         self, model: str, part: str, length: int | None, context: str = "full"
     ) -> Result | None:
         """Return the result of a part, whose `caveats` say why it has no score; None if the part was not run."""
-        return self.results.get(ScoreKey(model, part, length, context))
+        return self.results.get(_name_key(model, part, length, context))
 
     @cached_property
     def _scores_by_judge(self) -> Mapping[ScoreKey, Sequence[Result]]:
@@ -156,7 +157,7 @@ class Board:
         return found
 
     def shared_scores(
-        self, models: Sequence[str], task: str, length: int | None, context: str = "full"
+        self, models: Sequence[ShownModel], task: str, length: int | None, context: str = "full"
     ) -> list[Result]:
         """Return each model's score of a task, all by the same judge and on the same prompts; none if there are none.
 
@@ -177,40 +178,33 @@ class Board:
         )
 
     @cached_property
-    def models(self) -> list[str]:
+    def models(self) -> list[ShownModel]:
         """All models with a score, the user's own first."""
         names = dict.fromkeys([place.model for place in self.scores])
         return sorted(names, key=self.published.__contains__)
 
     @cached_property
-    def published(self) -> frozenset[str]:
+    def published(self) -> frozenset[ShownModel]:
         """The models whose scores were published, and not measured here."""
         return frozenset([key.model for key, score in self.scores.items() if score.is_published])
 
     @cached_property
-    def own_models(self) -> list[str]:
+    def own_models(self) -> list[ShownModel]:
         """The user's models with a score."""
         return [model for model in self.models if model not in self.published]
 
-    def is_floor(self, model: str) -> bool:
+    def is_floor(self, model: ShownModel) -> bool:
         """Whether a model's scores need no understanding."""
-        if model not in self._is_floor:
-            is_named = model in FLOORS or show_model(model) in self.benchmark.floors
-            self._is_floor[model] = is_named or any(mark in model for mark in _FLOOR_MARKS)
-        return self._is_floor[model]
+        is_floor = model in FLOORS or model.label in self.benchmark.floors
+        return is_floor or model.setup.method.is_floor
 
     @cached_property
-    def _is_floor(self) -> dict[str, bool]:
-        """What `is_floor` returned, because pages ask for each score."""
-        return {}
-
-    @cached_property
-    def _floors(self) -> frozenset[str]:
+    def _floors(self) -> frozenset[ShownModel]:
         """The models with a score that need no understanding, because this is asked for each score."""
         return frozenset(model for model in self.models if self.is_floor(model))
 
     @cached_property
-    def competitors(self) -> list[str]:
+    def competitors(self) -> list[ShownModel]:
         """The models that are compared: all except the floors."""
         return [model for model in self.models if model not in self._floors]
 
@@ -255,7 +249,7 @@ class Board:
         return [part for part in found if part != OVERALL or len(self.columns) > 1]
 
     def table_parts(
-        self, models: Collection[str], length: int | None, context: str = "full"
+        self, models: Collection[ShownModel], length: int | None, context: str = "full"
     ) -> list[str]:
         """Return the parts that models have in tables with all tasks: each category comes before its tasks."""
         parts = [OVERALL] if len(self.benchmark.categories) > 1 else []
@@ -855,6 +849,6 @@ def label(length: int | None) -> str:
 
 
 @cache
-def show_model(model: str) -> str:
+def show_model(model: ShownModel) -> str:
     """Return a model's name for readers, which pages and plots can show."""
-    return one_line(model.removeprefix(PUBLISHED))
+    return one_line(model.label)

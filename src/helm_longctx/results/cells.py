@@ -46,6 +46,7 @@ from helm_longctx.results.reading import CUT, VALUES, WITHOUT_ERRORS, Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.entry import fetch_line
 from helm_longctx.tasks.metric_names import MEAN_LOGPROB, SCORE_NAMES
 from helm_longctx.tasks.request_settings import PERPLEXITY
@@ -297,7 +298,7 @@ def score_columns(
     board: Board,
     length: int | None,
     parts: Iterable[str],
-    lines: Iterable[tuple[str, str]],
+    lines: Iterable[tuple[ShownModel, str]],
     ranked_by: str = "",
     with_errata: bool = False,
     link_unread: Callable[[Result], str] = lambda result: "",
@@ -381,7 +382,7 @@ def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> 
 
 
 def _choose_parts(
-    board: Board, models: Sequence[str], length: int | None, context: str
+    board: Board, models: Sequence[ShownModel], length: int | None, context: str
 ) -> list[str]:
     """Return the means and tasks that a table shows: those in which one of the user's models has a score."""
     categories = board.benchmark.entries
@@ -400,7 +401,7 @@ def _choose_parts(
     return run or parts
 
 
-def _shared_folder(board: Board, models: Sequence[str]) -> str:
+def _shared_folder(board: Board, models: Sequence[ShownModel]) -> str:
     """Return the first part that the names of all own models share, as those of one endpoint do; else nothing."""
     own = [model for model in models if model in board.own_models and not board.is_floor(model)]
     folders = {model.rpartition("/")[0] for model in own}
@@ -440,7 +441,9 @@ def _title_with_count(column: ScoreColumn) -> str:
     return f"{title}{between}n={numbers}" if counts else title
 
 
-def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
+def _choose_models(
+    board: Board, length: int | None, context: str, published: int
+) -> list[ShownModel]:
     """Return the user's models with a score, and the best published ones if there is one of the user's."""
     part = board.main_part(length)
     having = [place for place in board.scores if place.length == length]
@@ -462,19 +465,19 @@ def caveat_kinds(caveats: Iterable[Caveat]) -> str:
     return ", ".join(dict.fromkeys(caveat.brief for caveat in caveats))
 
 
-def own_first(board: Board, models: Iterable[str]) -> list[str]:
+def own_first(board: Board, models: Iterable[ShownModel]) -> list[ShownModel]:
     """Return the models in the same order, the user's own first."""
     return sorted(models, key=lambda model: model in board.published)
 
 
-def shown_models(ranking: Sequence[Result]) -> list[str]:
+def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
     """Return the models that plots show, best first: the user's own, and then the best published ones."""
     own = [each.model for each in ranking if not each.is_published]
     published = [each.model for each in ranking if each.is_published]
     return [*own, *published[: max(SHOWN - len(own), FEWEST_PUBLISHED)]]
 
 
-def all_models(board: Board) -> list[str]:
+def all_models(board: Board) -> list[ShownModel]:
     """Return the user's models, the floors, and the published models, each by rank."""
     part = board.main_part(board.main_length)
     scores = [*board.ranking(board.main_length, part), *board.without_rank(board.main_length, part)]
@@ -486,18 +489,18 @@ def all_models(board: Board) -> list[str]:
     )
 
 
-def kind_of(board: Board, model: str) -> str:
+def kind_of(board: Board, model: ShownModel) -> str:
     """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
     return "floor" if board.is_floor(model) else "published" if model in board.published else "own"
 
 
 @cache
-def short_name(model: str) -> str:
+def short_name(model: ShownModel) -> str:
     """Return the name of a model in plots."""
     return FLOORS.get(model, show_model(model))
 
 
-def model_cell(board: Board, model: str, context: str = "full") -> Cell:
+def model_cell(board: Board, model: ShownModel, context: str = "full") -> Cell:
     """Return a model's name. Its tag puts the row among the rows of its kind."""
     if context == "none":
         return Cell(show_model(model), detail="closed book", tag="floor")
@@ -686,7 +689,7 @@ def answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
         yield f"  and {len(names) - _MOST_RUNS} more"
 
 
-def _columns(board: Board, model: str) -> dict[str, Result]:
+def _columns(board: Board, model: ShownModel) -> dict[str, Result]:
     """Return the scores of a model by heading, such as `Recall 8k` and `closed book Recall 8k`."""
     found = {}
     for length in board.lengths:

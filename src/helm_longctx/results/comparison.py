@@ -28,17 +28,19 @@ from helm_longctx.results.statistics.comparison import (
     reverse_comparison,
 )
 from helm_longctx.results.statistics.comparison import find_differences as decide_differences
+from helm_longctx.results.statistics.intervals import Floats
 from helm_longctx.results.statistics.ranking import (
     Rank,
     rank_ranges,
 )
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.metric_names import nearest_depth
 
 Part = TypeVar("Part", str, int)
 
 
-Differences = Mapping[tuple[str, str], Decision]
+Differences = Mapping[tuple[ShownModel, ShownModel], Decision]
 """Whether models differ, for each pair that was compared in both directions. The effect is the score of the first minus
 the second."""
 
@@ -52,7 +54,7 @@ def add_reverses(decisions: Differences) -> Differences:
     return found
 
 
-def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[str, Rank]:
+def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[ShownModel, Rank]:
     """Return each model's rank, with those that differences leave open; published ones are not compared."""
     scores = {result.model: result.interval.mean for result in ranking}
     # Each pair counts once, but the differences have both directions.
@@ -61,7 +63,7 @@ def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[str,
     )
 
 
-def describe_best(best: str, others: Iterable[str], differences: Differences) -> str:
+def describe_best(best: ShownModel, others: Iterable[ShownModel], differences: Differences) -> str:
     """Say with which models the best one is tied, or that it is better than all; nothing if there is no other."""
     decisions = {other: differences[best, other] for other in others}
     if not decisions:
@@ -76,7 +78,9 @@ def describe_best(best: str, others: Iterable[str], differences: Differences) ->
     if tied:
         sentences.append(f"Statistical tie with {_list_models(tied)}.")
     for other in open_models[:4]:
-        failures = describe_failures(best, other, decisions[other].comparison)
+        failures = describe_failures(
+            show_model(best), show_model(other), decisions[other].comparison
+        )
         sentences.append(f"{FAILURES_DECIDE.capitalize()} about {show_model(other)} ({failures}).")
     if len(open_models) > 4:
         sentences.append(f"{FAILURES_DECIDE.capitalize()} about {len(open_models) - 4} more.")
@@ -89,12 +93,12 @@ def describe_best(best: str, others: Iterable[str], differences: Differences) ->
     return " ".join(sentences)
 
 
-def _list_models(models: Sequence[str]) -> str:
+def _list_models(models: Sequence[ShownModel]) -> str:
     rest = f" and {len(models) - 4} more" if len(models) > 4 else ""
     return f"{', '.join(map(show_model, models[:4]))}{rest}"
 
 
-def describe_pair(one: str, other: str, decision: Decision) -> str:
+def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str:
     """Say which of two models is better, as in `a is better than b (+3.0, +1.0 to +5.0; adjusted p = 0.012)`."""
     effect = decision.comparison.effect
     is_higher = "better than" if effect.mean > 0 else "worse than"
@@ -105,19 +109,23 @@ def describe_pair(one: str, other: str, decision: Decision) -> str:
     difference = (
         f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
     )
-    failures = describe_failures(one, other, decision.comparison)
+    failures = describe_failures(show_model(one), show_model(other), decision.comparison)
     notes = [difference, f"adjusted {p_sentence(decision.adjusted)}", failures]
     return f"{names} ({'; '.join(note for note in notes if note)})"
 
 
 def describe_failures(one: str, other: str, comparison: Comparison) -> str:
-    """Say how many questions each of two models did not answer, and what that can change; empty without failures."""
+    """Say how many questions each of two sides did not answer, and what that can change; empty without failures.
+
+    Args:
+        one, other: how readers see the names of the sides.
+    """
     failures = comparison.failures
     if failures is None:
         return ""
     shares = (
-        f"no answer: {percent(failures.one.share)} % of {show_model(one)} and"
-        f" {percent(failures.other.share)} % of {show_model(other)}"
+        f"no answer: {percent(failures.one.share)} % of {one} and"
+        f" {percent(failures.other.share)} % of {other}"
     )
     if not math.isnan(failures.p_value):
         shares += f" ({p_sentence(failures.p_value)})"
@@ -138,7 +146,7 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
     models among themselves, and they would make the own p-values larger.
     """
     scores = [*board.ranking(length, part), *board.without_rank(length, part)]
-    families: dict[bool, dict[tuple[str, str], Comparison]] = {False: {}, True: {}}
+    families: dict[bool, dict[tuple[ShownModel, ShownModel], Comparison]] = {False: {}, True: {}}
     for one, other in combinations(scores, 2):
         if one.is_published and other.is_published:
             continue
@@ -280,8 +288,8 @@ class Pairing:
             have failed; see `Comparison.decisive_p_value`.
     """
 
-    one: str
-    other: str
+    one: ShownModel
+    other: ShownModel
     by: str
     part: str
     comparison: Comparison
@@ -313,7 +321,7 @@ class Standing:
         rank: the rank by the mean, with the ranks that the comparisons leave open.
     """
 
-    model: str
+    model: ShownModel
     mean: float
     rank: Rank
 
@@ -390,7 +398,9 @@ class SharedAnswers:
         questions: the instances, and after them those that were put to all models and that one of them did not answer.
     """
 
-    def __init__(self, models: Sequence[str], cells: Sequence[_Cell], weights: Sequence[float]):
+    def __init__(
+        self, models: Sequence[ShownModel], cells: Sequence[_Cell], weights: Sequence[float]
+    ):
         self.models = tuple(models)
         first = models[0]
         answered: list[_Question] = []
@@ -406,11 +416,11 @@ class SharedAnswers:
         self.items = [question.item for question in answered]
         self.weights = [question.weight for question in answered]
         self.groups = [question.group for question in answered]
-        self._rows = {
+        self._rows: dict[str, list[list[InstanceScore]]] = {
             model: [question.cell.answers[model][question.item.instance] for question in answered]
             for model in models
         }
-        self.scores = {
+        self.scores: dict[str, Floats] = {
             model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()
         }
 
@@ -537,19 +547,18 @@ def _question(cell: _Cell, weight: float, name: str, repeats: Sequence[InstanceS
 class SharedTable(SharedAnswers):
     """The scores of models on the instances that all of them have, by one judge, or an `InputError` without any."""
 
-    def __init__(self, boards: Iterable[Board], models: Sequence[str], length: int | None = None):
+    def __init__(self, boards: Iterable[Board], names: Sequence[str], length: int | None = None):
         boards = list(boards)
-        known = list(
-            dict.fromkeys(
-                each.model for board in boards for each in board.scores.values() if each.answers
-            )
-        )
-        for model in models:
-            if model not in known:
+        known: dict[str, ShownModel] = {}
+        for board in boards:
+            known |= {score.model: score.model for score in board.scores.values() if score.answers}
+        for name in names:
+            if name not in known:
                 raise InputError(
-                    f"compare: model={shorten(model)} has no scored instance in this suite; "
-                    f"{list_choices(model, known) or 'no run of the suite has instances'}"
+                    f"compare: model={shorten(name)} has no scored instance in this suite; "
+                    f"{list_choices(name, known) or 'no run of the suite has instances'}"
                 )
+        models = [known[name] for name in names]
         self._suite = boards
         self._length = length
         places = {
@@ -644,7 +653,7 @@ class SharedTable(SharedAnswers):
 
     def describe(self, pairings: Iterable[Pairing], standings: Sequence[Standing]) -> Iterator[str]:
         """Yield a sentence on which model is better over all and, with several lengths, one for each length."""
-        parts: dict[str, dict[tuple[str, str], Decision]] = {"": {}}
+        parts: dict[str, dict[tuple[ShownModel, ShownModel], Decision]] = {"": {}}
         # At the other lengths, only some of the models share instances.
         lengths = {cell.length for cell, weight in self._weights if weight}
         parts |= {label(length): {} for length in sorted(lengths, key=lambda length: length or 0)}
@@ -657,7 +666,7 @@ class SharedTable(SharedAnswers):
                     part, standings[0].model, decisions
                 )
 
-    def _describe_best(self, length: str, best: str, decisions: Differences) -> str:
+    def _describe_best(self, length: str, best: ShownModel, decisions: Differences) -> str:
         """Say whether the model with the highest mean (`best`, or the best at a length) is better than the others."""
         if length:
             # The mean is over all instances that a model answered, as the report has it.
@@ -677,7 +686,9 @@ class SharedTable(SharedAnswers):
             f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
         )
 
-    def contrasts(self, one: str, other: str, most: int, address: str) -> list[Contrast]:
+    def contrasts(
+        self, one: ShownModel, other: ShownModel, most: int, address: str
+    ) -> list[Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn."""
         gaps = self.scores[one] - self.scores[other]
         wins = [int(place) for place in np.argsort(-gaps, kind="stable") if gaps[place] > 0]
@@ -714,7 +725,7 @@ class SharedTable(SharedAnswers):
 
 
 def _find_cells(
-    board: Board, models: Sequence[str], places: Iterable[tuple[str, int | None, str]]
+    board: Board, models: Sequence[ShownModel], places: Iterable[tuple[str, int | None, str]]
 ) -> list[_Cell]:
     """Return the tasks, lengths and contexts of which all models have answers to the same instances."""
     cells = []
@@ -726,7 +737,7 @@ def _find_cells(
         shared = [name for name in answers[0] if all(name in answer for answer in answers)]
         if not shared:
             continue
-        rows = {
+        rows: dict[str, dict[str, list[InstanceScore]]] = {
             model: {name: answer[name] for name in shared}
             for model, answer in zip(models, answers, strict=True)
         }
@@ -746,12 +757,12 @@ def _find_cells(
 
 
 def _find_questions(
-    models: Sequence[str], results: Sequence[Result]
+    models: Sequence[ShownModel], results: Sequence[Result]
 ) -> dict[str, dict[str, list[InstanceScore]]]:
     """Return the answers to the instances that were put to all models, with those that failed; empty if none did."""
     asked = [by_question(result.answers) for result in results]
     names = [name for name in asked[0] if all(name in answers for answers in asked)]
-    rows = {
+    rows: dict[str, dict[str, list[InstanceScore]]] = {
         model: {name: answers[name] for name in names}
         for model, answers in zip(models, asked, strict=True)
     }
@@ -764,7 +775,9 @@ def _find_questions(
     return rows if has_failed else {}
 
 
-def _find_refusal(board: Board, models: Sequence[str], place: tuple[str, int | None, str]) -> str:
+def _find_refusal(
+    board: Board, models: Sequence[ShownModel], place: tuple[str, int | None, str]
+) -> str:
     """Say how results were judged and asked that cannot be compared, and how they can be made comparable."""
     results = [each for model in models if (each := board.score(model, *place))]
     if len(results) < len(models) or board.shared_scores(models, *place):
@@ -772,7 +785,7 @@ def _find_refusal(board: Board, models: Sequence[str], place: tuple[str, int | N
     has_judges = len({result.judges for result in results}) > 1
     texts = []
     for result in results:
-        others = [text for text in result.conditions if not text.startswith("judge=")]
+        others = result.asked_conditions
         judges = [f"is judged by {' and '.join(sorted(result.judges))}"] if has_judges else []
         texts.append(
             f"{show_model(result.model)} {', '.join([*judges, *others]) or 'has the default prompts'}"

@@ -12,8 +12,7 @@ from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.results.boards import Board
 from helm_longctx.results.comparison import SharedTable
 from helm_longctx.results.statistics.comparison import Comparison, compare_parts, decide_all
-from helm_longctx.runs.scores import find_method, without_method
-from helm_longctx.tasks.task import PLAIN
+from helm_longctx.runs.shown_models import PLAIN_PROMPTS, AskedMethod, ShownModel
 
 
 @dataclass(frozen=True)
@@ -42,15 +41,14 @@ class Gain:
     """A method compared with plain prompts on the questions that a model answered with both.
 
     Args:
-        method: the method with its arguments, such as `method=retrieve chunks=4`.
         comparison: the score with the method minus the score with plain prompts.
         adjusted: the p-value that is adjusted by Holm's method over the model's methods.
         verdict: whether the method is `better` or `worse`, there is a `tie`, or failures decide; see `Decision.verdict`.
         not_compared: why other tasks of both are not compared; see `SharedTable.refusals`.
     """
 
-    model: str
-    method: str
+    model: ShownModel
+    method: AskedMethod
     comparison: Comparison
     adjusted: float
     costs: Costs
@@ -65,17 +63,19 @@ def find_gains(
     """Compare each method with the plain prompts of the same model, or raise an `InputError` if one lacks them."""
     boards = list(boards)
     # The shown name of each model by its name without methods and by the method.
-    every: dict[str, dict[str, str]] = defaultdict(dict)
+    every: dict[ShownModel, dict[AskedMethod, ShownModel]] = defaultdict(dict)
     for result in (each for board in boards for each in board.tasks):
         if result.run and result.answers:
-            entry = result.run.entry
-            every[without_method(result.model, entry)][find_method(entry) or PLAIN] = result.model
-    runs = {model: names for model, names in every.items() if PLAIN in names and len(names) > 1}
-    for model in models:
-        if model not in runs:
-            choices = list_choices(model, runs) or "no model of the suite has both"
+            model = result.model
+            every[model.without_method][model.setup.method] = model
+    runs = {
+        model: names for model, names in every.items() if PLAIN_PROMPTS in names and len(names) > 1
+    }
+    for name in models:
+        if name not in runs:
+            choices = list_choices(name, runs) or "no model of the suite has both"
             raise InputError(
-                f"compare: model={shorten(model)} has no runs with and without a method; {choices}"
+                f"compare: model={shorten(name)} has no runs with and without a method; {choices}"
             )
     if not runs:
         raise InputError(
@@ -83,11 +83,13 @@ def find_gains(
             " entries with method=retrieve, for example"
         )
     gains = []
-    for model in models or runs:
+    for model, names in runs.items():
+        if models and model not in models:
+            continue
         found = []
-        plain = runs[model][PLAIN]
-        for method, name in runs[model].items():
-            if method != PLAIN:
+        plain = names[PLAIN_PROMPTS]
+        for method, name in names.items():
+            if method:
                 table = SharedTable(boards, (name, plain), length)
                 comparison = compare_parts(table.pair_scores(name, plain, table.weighted_places))
                 places = [place for place, weight in enumerate(table.weights) if weight]
@@ -103,7 +105,7 @@ def find_gains(
     return gains
 
 
-def _measure_costs(table: SharedTable, model: str, places: Sequence[int]) -> Costs:
+def _measure_costs(table: SharedTable, model: ShownModel, places: Sequence[int]) -> Costs:
     def mean(*names: str) -> float | None:
         """Return the mean over questions of the means over repeats of a sum of statistics; None if one is missing."""
         means = []

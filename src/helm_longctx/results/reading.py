@@ -53,14 +53,20 @@ from helm_longctx.runs.scores import (
     Value,
     mean_over_questions,
     read_scores,
-    shown_model,
     values_of,
 )
+from helm_longctx.runs.shown_models import ShownModel, published_model, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry
 from helm_longctx.tasks.groups import folder_name
-from helm_longctx.tasks.metric_names import ANSWER_LOGPROB, CONDITIONS, LIKELIHOODS, task_score
+from helm_longctx.tasks.metric_names import (
+    ANSWER_LOGPROB,
+    CONDITIONS,
+    is_log_probability,
+    task_score,
+)
 from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
 
@@ -187,7 +193,7 @@ def _statistic(
     count = len({instance for _, _, instance in values}) or total
     if name in CONDITIONS or not values:
         return Statistic(replace(without_ends(math.nan if mean is None else mean), n=count))
-    kind = ValueKind.NATS if name.startswith(tuple(LIKELIHOODS)) else ValueKind.SCORE
+    kind = ValueKind.NATS if is_log_probability(name) else ValueKind.SCORE
     if kind is ValueKind.NATS and is_of_answers:
         interval = interval_with_misses(numbers, groups)
     else:
@@ -213,15 +219,6 @@ def _statistic(
 def without_ends(mean: float) -> Interval:
     """Return a mean whose interval is not known."""
     return Interval(mean, math.nan, math.nan, 0)
-
-
-PUBLISHED = f"{MAKER}/"
-"""Start of the names of published models in files and in HELM's tables. Results say it by `Result.is_published`."""
-
-
-def is_published_name(model: str) -> bool:
-    """Whether a model's name, of which nothing else is known, names a published model."""
-    return model.startswith(PUBLISHED)
 
 
 _DEFAULTS = vars(Settings(None))
@@ -255,7 +252,7 @@ class Run:
     @property
     def shared_name(self) -> str:
         """The run's name without the model: what runs of several models share."""
-        return self.path.name.partition(",model=")[0].partition(":model=")[0]
+        return str(read_run_name(self.path.name).before_model())
 
     @property
     def model(self) -> str:
@@ -302,7 +299,7 @@ class Result:
     benchmark: str
     entry: str
     task: str
-    model: str
+    model: ShownModel
     length: int | None
     context: str
     interval: Interval
@@ -372,8 +369,8 @@ class Result:
         return kind in [caveat.kind for caveat in self.caveats]
 
     @property
-    def conditions(self) -> tuple[str, ...]:
-        """What results of a task must share to be compared: judge, scorer, questions, arguments of prompts."""
+    def asked_conditions(self) -> tuple[str, ...]:
+        """What results of a task must share to be compared, apart from the judge: questions, prompts and scorer."""
         entry = self.run.entry if self.run else None
         given = entry.arguments if entry else {}
         own = [
@@ -385,11 +382,15 @@ class Result:
         questions = [f"questions={GENERATED}"] if self.is_generated else []
         scorers = {caveat.detail for caveat in self.caveats if caveat.kind == "scorer"}
         return (
-            *(f"judge={judge}" for judge in sorted(self.judges)),
             *(f"scorer={scorer}" for scorer in sorted(scorers)),
             *(f"{name}={given[name]}" for name in own),
             *questions,
         )
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What results of a task must share to be compared."""
+        return (*(f"judge={judge}" for judge in sorted(self.judges)), *self.asked_conditions)
 
     @property
     def error(self) -> float:
@@ -584,7 +585,7 @@ def published_results(
     }
     results: list[Result] = []
     for row in benchmark.published() if rows is None else rows:
-        model = f"{PUBLISHED}{row.model}"
+        model = published_model(row.model)
         for task, score in row.scores.items():
             place = (row.category, task, row.length)
             if place not in parts:

@@ -16,6 +16,7 @@ import orjson
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.runs.files import STATS, read_json, reading, replace_file
+from helm_longctx.runs.shown_models import PUBLISHED
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.publications import Published
@@ -88,8 +89,8 @@ def report_link(output_path: Path, suite: str) -> list[str]:
     ]
 
 
-MAKER = "published"
-"""Prefix of the models' names, and name of a statistic that is 1: these scores were not run here."""
+MAKER = PUBLISHED
+"""Name of the runs of published scores, and of a statistic that is 1: these scores were not run here."""
 
 ROWS = "published.json"
 

@@ -6,13 +6,11 @@ import ctypes
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.hierarchical_logger import hlog, hwarn
@@ -23,6 +21,7 @@ from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis.caching import with_beginning
+from helm_longctx.models.apis.calls import SETTLE, Calls
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.models.results import answer_of, failure_of, make_failure
@@ -37,12 +36,6 @@ from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.answer import Answer
 from helm_longctx.tasks.sample import Sample, find_cut, find_limit
-
-SETTLE = 10.0
-"""Seconds to wait for requests in flight when a run ends early, so that their answers are kept."""
-
-TICK = 1.0
-"""Seconds between two checks of the requests in flight."""
 
 LOG_EVERY = 60.0
 """Seconds between two progress lines in the log, if there is no terminal."""
@@ -61,9 +54,6 @@ _REFUSED_PROMPT = (Failure.TOO_LONG, Failure.BAD_REQUEST)
 
 LATE = 5
 """A request that exceeds the time limit counts as this many failures, because it costs so much time."""
-
-Item = TypeVar("Item")
-Value = TypeVar("Value")
 
 
 class PendingRequest(NamedTuple):
@@ -475,81 +465,3 @@ class Oddities:
             hwarn(
                 f"{self._suspected} of {self._answers} answers may contain reasoning: they begin with unknown marks"
             )
-
-
-class Calls(Generic[Item, Value]):
-    """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
-
-    A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.
-    A call may take `limit` seconds, if there is a limit.
-    """
-
-    def __init__(self, function: Callable[[Item], Value], limit: float | None):
-        self._function = function
-        self._limit = limit
-        self._starts: dict[int, float] = {}  # the oldest first
-        self._items: SimpleQueue[tuple[int, Item] | None] = SimpleQueue()
-        self._finished: SimpleQueue[tuple[int, Future[Value]]] = SimpleQueue()
-        self._threads = self._idle_threads = 0
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    def start(self, number: int, item: Item) -> None:
-        """Call the function with an item; `number` identifies the call."""
-        self._starts[number] = time.monotonic()
-        self._items.put((number, item))
-        if self._idle_threads:
-            self._idle_threads -= 1
-            return
-        self._threads += 1
-        Thread(target=self._work, daemon=True).start()
-
-    def wait(self) -> Iterator[tuple[int, Future[Value] | None]]:
-        """Wait at most one `TICK`, then yield the number and the future of a finished call.
-
-        A call over the time limit is yielded with None. It continues in its thread, but nothing waits for it.
-        """
-        yield from self._take(TICK)
-        while self._limit is not None and self.longest > self._limit:
-            number = next(iter(self._starts))
-            # Now another request can start in its place.
-            del self._starts[number]
-            yield number, None
-
-    def settle(self, seconds: float) -> None:
-        """Wait until the calls in flight have finished, but at most so many seconds."""
-        end = time.monotonic() + seconds
-        while self._starts and (left := end - time.monotonic()) > 0:
-            list(self._take(left))
-
-    def close(self) -> None:
-        """End the threads, each after its call."""
-        for _ in range(self._threads):
-            self._items.put(None)
-
-    @property
-    def longest(self) -> float:
-        """Seconds since the start of the oldest call in flight; 0 if there is none."""
-        now = time.monotonic()
-        return now - next(iter(self._starts.values()), now)
-
-    def _take(self, seconds: float) -> Iterator[tuple[int, Future[Value]]]:
-        """Yield the next finished call, unless it was late. Wait for it at most so many seconds."""
-        try:
-            number, future = self._finished.get(timeout=seconds)
-        except Empty:
-            return
-        self._idle_threads += 1
-        if self._starts.pop(number, None) is not None:
-            yield number, future
-
-    def _work(self) -> None:
-        while (call := self._items.get()) is not None:
-            number, item = call
-            future: Future[Value] = Future()
-            try:
-                future.set_result(self._function(item))
-            except BaseException as error:  # raised again by the thread that asks for the result
-                future.set_exception(error)
-            self._finished.put((number, future))

@@ -24,6 +24,7 @@ from helm.common.request import GeneratedOutput, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
+from helm_longctx.models.apis.calls import TICK, Calls
 from helm_longctx.models.apis.protocol import serialize
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.apis.tools import with_tools
@@ -37,7 +38,7 @@ from helm_longctx.models.results import (
     usage_of,
 )
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.runner.asking import TICK, Asking, Calls, PendingRequest
+from helm_longctx.runner.asking import Asking, PendingRequest
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, point_to
 from helm_longctx.runs.journal import Journal, request_name

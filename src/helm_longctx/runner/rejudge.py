@@ -38,6 +38,7 @@ from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt, with_text
 from helm_longctx.runs.records import write_records
 from helm_longctx.tasks.entry import arguments_of, check_entry
+from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.stored_entry import read_entry
 
@@ -84,11 +85,12 @@ class Rejudger(Runner):
                 both = f"runs {rivals[0]} and {run.name} would both be written to {spec.name}"
                 raise InputError(f"{both}; judge them in two commands, each with its own --to")
             suite = Path(self.runs_path)
+            asked = read_run_name(spec.name).without("judge")
             for folder in suite.iterdir() if judge and suite.is_dir() else ():
                 # HELM would average over the two judges.
-                if folder.name != spec.name and _without_judge(folder.name) == _without_judge(
-                    spec.name
-                ):
+                if folder.name == spec.name:
+                    continue
+                if read_run_name(folder.name).without("judge") == asked:
                     other = f"this suite has {folder.name}, which has another judge"
                     raise InputError(f"to={suite.name!r}: {other}; give a suite of its own")
             check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
@@ -183,12 +185,9 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
     entry = check_entry(benchmark, asked.name, arguments)
     run_name = spec.name
     if judge:
-        start, _, rest = spec.name.partition(":")
-        parts = _without_judge(rest).split(",")
-        # HELM adds its own arguments, such as the model, after ours.
-        ours = sum(part.partition("=")[0] in arguments_of(benchmark) for part in parts)
-        parts.insert(ours, f"judge={judge.replace('/', '_')}")
-        run_name = f"{start}:{','.join(parts)}"
+        plain = read_run_name(spec.name).without("judge")
+        shown = judge.replace("/", "_")
+        run_name = str(plain.with_argument("judge", shown, ours=arguments_of(benchmark)))
     return replace(
         spec,
         name=run_name,
@@ -196,13 +195,6 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
         metric_specs=make_metrics(entry),
         annotators=make_annotators(entry),
         groups=entry.groups if judge else spec.groups,
-    )
-
-
-def _without_judge(name: str) -> str:
-    entry, colon, rest = name.rpartition(":")
-    return (
-        entry + colon + ",".join(part for part in rest.split(",") if not part.startswith("judge="))
     )
 
 

@@ -31,6 +31,7 @@ from helm_longctx.runs.files import (
 from helm_longctx.runs.journal import Journal, answer_files, parse_object, request_name
 from helm_longctx.runs.prompts import request_text
 from helm_longctx.tasks.entry import read_times
+from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 ARGUMENT = "retry_cut"
@@ -98,9 +99,7 @@ def retry_factor(spec: RunSpec) -> int | None:
 
 def earlier_name(name: str) -> str:
     """Return the name of the run whose cut answers a run asks for again."""
-    entry, _, rest = name.partition(":")
-    parts = [part for part in rest.split(",") if not part.startswith(f"{ARGUMENT}=")]
-    return f"{entry}:{','.join(parts)}" if parts else entry
+    return str(read_run_name(name).without(ARGUMENT))
 
 
 def retry_cut(requests: list[StoredRequest], spec: RunSpec, run: Path) -> list[StoredRequest]:

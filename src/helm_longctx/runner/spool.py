@@ -49,6 +49,7 @@ from helm_longctx.runs.prompts import (
     write_prompts,
 )
 from helm_longctx.tasks.entry import ADAPTER_METHOD
+from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
 
 Select = Callable[[int, Iterable[str]], Sequence[int]]
@@ -290,7 +291,7 @@ def is_long_context(spec: RunSpec) -> bool:
     # Annotators would get the stand-ins, and perturbations need HELM's own runner. None of HELM's entries has any.
     if spec.annotators or spec.data_augmenter_spec.perturbation_specs:
         return False
-    make = get_run_spec_function(spec.name.partition(":")[0])
+    make = get_run_spec_function(read_run_name(spec.name).entry)
     return getattr(make, "__module__", None) == HELMS_ENTRIES
 
 

@@ -62,6 +62,8 @@ def reading(path: Path) -> Iterator[None]:
     """Raise a `DamagedRunError` for any error in the block."""
     try:
         yield
+    except DamagedRunError:
+        raise  # the error of a file that was read within the block
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise DamagedRunError(
             f"{path} cannot be read ({type(error).__name__}); repeat that run"

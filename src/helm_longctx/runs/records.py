@@ -11,7 +11,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,7 @@ class QuestionRecord:
             "answer": self.answer.to_json(),
             "notes": dict(self.notes),
             "values": dict(self.values),
+            "is_perturbed": self.is_perturbed or None,
         }
         return {name: value for name, value in content.items() if value not in (None, {}, [])}
 
@@ -141,6 +142,7 @@ class QuestionRecord:
             answer=Answer.from_json(content.get("answer", {})),
             notes=content.get("notes", {}),
             values=content.get("values", {}),
+            is_perturbed=content.get("is_perturbed", False),
         )
 
     @classmethod
@@ -153,7 +155,9 @@ class QuestionRecord:
             instance=str(instance["id"]),
             repeat=repeat_of(state),
             sample=find_sample(instance),
-            references=[reference["output"]["text"] for reference in instance["references"]],
+            references=[
+                reference["output"]["text"] for reference in instance.get("references", ())
+            ],
             request=request,
             answer=_read_answer(state.get("result")),
             notes=state.get("annotations") or {},
@@ -178,7 +182,7 @@ def write_records(run: Path) -> None:
     def pieces() -> Iterator[bytes]:
         yield from packed.compress(_to_line(_stamp(run)))
         count = 0
-        for record in _join_files(run):
+        for record in _read_helm_files(run):
             yield from packed.compress(_to_line(record.to_json()))
             count += 1
         # Without this line, records that were cut off would look whole.
@@ -217,7 +221,7 @@ def read_records(run: Path) -> Iterator[QuestionRecord]:
     Raises:
         InputError: the run's files are missing or damaged.
     """
-    return _read_lines(run / RECORDS) if has_records(run) else _read_states(run)
+    return _read_lines(run / RECORDS) if has_records(run) else _read_helm_files(run)
 
 
 def _lines(file: Any) -> Iterator[bytes]:
@@ -247,28 +251,34 @@ def _read_lines(path: Path) -> Iterator[QuestionRecord]:
         ) from error
 
 
-def _read_states(run: Path) -> Iterator[QuestionRecord]:
-    """Read records without statistics from HELM's files."""
+def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
+    """Yield the request states of HELM's files with the statistics, which have nearly always the same order."""
     path = run / STATES
+    rows = _read_statistics(run)
+    waiting: dict[Key, dict[str, float]] = {}
     for state in read_states(path):
         with reading(path):
             record = QuestionRecord.from_state(state, {})
-        yield record
-
-
-def _join_files(run: Path) -> Iterator[QuestionRecord]:
-    """Yield the request states of HELM's files with the statistics, which have nearly always the same order."""
-    rows = read_rows(run / INSTANCE_STATS)
-    waiting: dict[Key, dict[str, float]] = {}
-    for state in read_states(run / STATES):
-        instance = state["instance"]
-        key = (instance.get("sub_split") or "", str(instance["id"]), repeat_of(state))
-        while key not in waiting:
-            row = next(rows, None)
-            if row is None:
+        if record.is_perturbed:
+            yield record
+            continue
+        while record.key not in waiting:
+            of_row = next(rows, None)
+            if of_row is None:
                 break
-            waiting |= _read_values(row)
-        yield QuestionRecord.from_state(state, waiting.pop(key, {}))
+            waiting |= of_row
+        yield replace(record, values=waiting.pop(record.key, {}))
+
+
+def _read_statistics(run: Path) -> Iterator[dict[Key, dict[str, float]]]:
+    """Yield the statistics in each row of HELM's file. A run without scores has none."""
+    path = run / INSTANCE_STATS
+    if not path.is_file():
+        return
+    for row in read_rows(path):
+        with reading(path):
+            values = _read_values(row)
+        yield values
 
 
 def _read_values(row: Mapping[str, Any]) -> dict[Key, dict[str, float]]:

@@ -34,14 +34,15 @@ from helm_longctx.runs.records import (
     read_records,
     values_by_task,
 )
+from helm_longctx.runs.shown_models import ShownModel, shown_model
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.groups import folder_name
-from helm_longctx.tasks.methods.registry import METHOD_ARGUMENTS
 from helm_longctx.tasks.metric_names import FAILURES
+from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.stored_entry import read_entry
-from helm_longctx.tasks.task import MAIN_METRIC, PLAIN, TEXT_GROUP
+from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
 
 class InstanceScore(NamedTuple):
@@ -67,7 +68,7 @@ class InstanceScore(NamedTuple):
     """
 
     run: str
-    model: str
+    model: ShownModel
     entry: str
     task: str
     length: int | None
@@ -207,7 +208,7 @@ def _group(task: str, instance: str, sample: Sample) -> str:
 
 def _about(run: Path, spec: Mapping[str, Any], entry: Entry | None) -> dict[str, Any]:
     """Return the fields that all scores of a run share."""
-    name = entry.name if entry else spec["name"].partition(":")[0]
+    name = entry.name if entry else read_run_name(spec["name"]).entry
     folder = folder_name(entry.settings.path) if entry else ""
     judge = entry.settings.judge if entry and spec.get("annotators") else ""
     return {
@@ -218,41 +219,6 @@ def _about(run: Path, spec: Mapping[str, Any], entry: Entry | None) -> dict[str,
         "context": entry.settings.context if entry else "full",
         "judge": judge,
     }
-
-
-def shown_model(model: str, entry: Entry | None) -> str:
-    """Return the name of a model, or of its deployment, in results.
-
-    Where a run asks by a method, draws tokens as its entry says, or asks again for cut answers with a larger budget,
-    the name says so. Its scores are then in rows of their own everywhere, and are never mixed with scores of the
-    published prompts, sampling and budget.
-
-    Args:
-        entry: what the run was asked with; None for another package's scenario.
-    """
-    if entry is None:
-        return model
-    sampling = str(entry.settings.request.sampling)
-    parts = (find_method(entry), _mark("stream", entry), sampling, _mark("retry_cut", entry))
-    marks = " ".join(filter(None, parts))
-    return f"{model} ({marks})" if marks else model
-
-
-def find_method(entry: Entry | None) -> str:
-    """Return the method of a run with its arguments, such as `method=retrieve chunks=4`; empty for plain prompts."""
-    if entry is None or entry.settings.method == PLAIN:
-        return ""
-    return " ".join(filter(None, (_mark(name, entry) for name in ("method", *METHOD_ARGUMENTS))))
-
-
-def without_method(model: str, entry: Entry | None) -> str:
-    """Return the shown name that a run would have with plain prompts."""
-    method = find_method(entry)
-    return model.replace(f" ({method})", "").replace(f"({method} ", "(") if method else model
-
-
-def _mark(name: str, entry: Entry) -> str:
-    return f"{name}={entry.arguments[name]}" if entry.arguments.get(name) else ""
 
 
 @lru_cache(maxsize=256)

@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.tasks.judgement import ANSWER as ANSWER
+from helm_longctx.tasks.statistic_names import StatisticName
 from helm_longctx.tasks.task import Record, Scores, Shape, is_text
 
 TRUE_NLI = "google/t5_xxl_true_nli_mixture"
 """The official judge of citations, a model with 11 billion parameters."""
-
-BY_JUDGE = ":"
-"""Separator in the names of statistics between a score and the judge who gave it."""
-
 
 JUDGED = ("judge_score", "judge_score_strict", "judge_spread")
 """The metrics of a task whose main score is a judge's."""
@@ -65,7 +62,8 @@ def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) 
     mean[f"{headline}_strict"] = mean.get(headline, 0.0)
     if len(all_scores) > 1:
         headlines = {judge: scores[headline] for judge, scores in valid.items()}
-        mean |= {f"{headline}{BY_JUDGE}{judge}": value for judge, value in headlines.items()}
+        for judge, value in headlines.items():
+            mean[str(StatisticName(headline, judge=judge))] = value
         # A spread needs two verdicts.
         if len(valid) > 1:
             mean["judge_spread"] = max(headlines.values()) - min(headlines.values())

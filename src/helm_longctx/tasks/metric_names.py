@@ -5,6 +5,7 @@ from typing import Any
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.request_settings import LIKELIHOOD, PERPLEXITY
+from helm_longctx.tasks.statistic_names import StatisticName, read_statistic
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 DEPTHS = (0, 20, 40, 60, 80, 100)
@@ -60,7 +61,7 @@ SCORE_NAMES = {"": "score", LIKELIHOOD: "likelihood", PERPLEXITY: "token probabi
 
 def window_logprob(end: int) -> str:
     """Return the name of the mean log-probability of a text's tokens in the window that ends before a position."""
-    return f"{MEAN_LOGPROB}_to_{end}"
+    return str(StatisticName(MEAN_LOGPROB, window=end))
 
 
 MEASURED = (
@@ -88,9 +89,14 @@ PLAIN_NUMBERS = (
 """Conditions that are neither shares nor numbers of tokens."""
 
 
+def is_log_probability(name: str) -> bool:
+    """Whether a statistic is a log-probability, in nats."""
+    return read_statistic(name).metric in LIKELIHOODS
+
+
 def is_share(benchmark: Benchmark, name: str) -> bool:
     """Whether people read a statistic in percent: scores and shares, but not counts, seconds and dollars."""
-    if name.startswith(tuple(LIKELIHOODS)):
+    if is_log_probability(name):
         return False
     if name in CONDITIONS:
         return name not in PLAIN_NUMBERS and not name.endswith("_tokens")
@@ -104,12 +110,12 @@ def task_score(task: str) -> str:
 
 def depth_score(percent: int) -> str:
     """Return the name of the score of the instances whose evidence is at a depth."""
-    return f"{MAIN_METRIC}_at_depth_{percent}"
+    return str(StatisticName(MAIN_METRIC, depth=percent))
 
 
 def pass_at(repeats: int) -> str:
     """Return the name of pass@k: the share of questions with at least one success in `repeats` answers."""
-    return f"pass_at_{repeats}"
+    return str(StatisticName("pass", repeats=repeats))
 
 
 def headline_text(task: Task) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 StyleArgument = Literal["auto", "chat", "completion"]
@@ -48,6 +48,9 @@ class Sampling:
         return " ".join(f"{name}={value:.12g}" for name, value in self.items())
 
 
+NOT_GIVEN = Sampling()
+"""What a run entry says that gives none of these arguments."""
+
 SAMPLING = tuple(argument.name for argument in fields(Sampling))
 """Arguments that say how the model draws the tokens of an answer. HELM itself reads `temperature`."""
 
@@ -64,7 +67,7 @@ class RequestSettings:
     style: StyleArgument = "auto"
     truncation: Truncation = "auto"
     metric: MetricArgument = "score"
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = NOT_GIVEN
 
     @property
     def scores_given_texts(self) -> bool:

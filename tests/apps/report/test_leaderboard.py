@@ -13,6 +13,7 @@ from helm_longctx.results.boards import OVERALL, Board, make_boards, published_b
 from helm_longctx.results.comparison import find_differences
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.registry import find_benchmark
 
 K = 1024
@@ -257,7 +258,13 @@ def test_own_floors_do_not_hide_published_models() -> None:
     """If only floors of the user have a part, models are ranked by a part that has other models."""
     ruler = find_benchmark("ruler")
     floor = Result(
-        "ruler", "ruler", "qa_1", "longctx/null", 32 * K, "full", Interval(0.1, 0.0, 0.2, 20)
+        "ruler",
+        "ruler",
+        "qa_1",
+        ShownModel("longctx/null"),
+        32 * K,
+        "full",
+        Interval(0.1, 0.0, 0.2, 20),
     )
     (board,) = make_boards([floor], [ruler], published=True)
     assert board.main_part(32 * K) == OVERALL

@@ -24,6 +24,7 @@ from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import Result, Run
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.suite import write_reference
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.apps.report.suites import write_suite
@@ -35,7 +36,9 @@ LV_EVAL = find_benchmark("lv_eval")
 def score(task: str, length: str, value: float, model: str = "m", **changes: Any) -> Result:
     """Return a score in a task of LV-Eval without an interval."""
     interval = Interval(value, math.nan, math.nan, 9)
-    row = Result("lv_eval", "lv_eval", task, model, parse_length(length), "full", interval)
+    row = Result(
+        "lv_eval", "lv_eval", task, ShownModel(model), parse_length(length), "full", interval
+    )
     return replace(row, **changes)
 
 

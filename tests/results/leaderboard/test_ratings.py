@@ -216,6 +216,10 @@ def test_files_that_are_none(name: str, text: str | None, message: str) -> None:
     if text is not None:
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
+    if name.endswith("per_instance_stats.json") and text != "[]":
+        state = {"instance": {"id": "i0"}, "request": {"prompt": "long"}}
+        states = json.dumps({"request_states": [state]}, indent=2)
+        Path(name).with_name("scenario_state.json").write_text(states)
     path = Path(name).parent if "/" in name else Path(name)
     with pytest.raises(InputError, match=message):
         read_ratings(path, HUMAN)

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -23,6 +22,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of_error
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
+from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.providers.openai import CHAT, OpenAIClient
 from helm_longctx.models.results import failure_of, usage_of
@@ -280,9 +280,10 @@ class State:
         prompts += [question.other(reply.state, number) for number in range(self.others)]
         if len(prompts) == 1:
             return server.ask(prompts[0], reply, client)
-        with ThreadPoolExecutor(len(prompts)) as pool:
-            answers = pool.map(lambda prompt: server.ask(prompt, reply, client), prompts)
-            return next(iter(list(answers)))
+        answers = call_all(
+            lambda prompt: server.ask(prompt, reply, client), prompts, parallelism=len(prompts)
+        )
+        return answers[0]
 
 
 STATES = {

@@ -55,6 +55,7 @@ from helm_longctx.results.statistics.comparison import (
     SideFailures,
 )
 from helm_longctx.results.suite import suite_folder
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import PLAIN
@@ -93,7 +94,7 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
     return Section(name, f"Comparisons {label(length)}".strip(), shown, about, choice=label(length))
 
 
-def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Figure | None:
+def _matrix(names: Mapping[ShownModel, str], differences: Differences, name: str) -> Figure | None:
     pairs = {pair: differences[pair] for pair in permutations(names, 2) if pair in differences}
     if not pairs:
         return None
@@ -102,7 +103,7 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
         found = each.comparison
         effect = each.comparison.effect
         counts = f"{found.wins} wins, {found.losses} losses, {found.ties} ties"
-        failures = describe_failures(one, other, found)
+        failures = describe_failures(show_model(one), show_model(other), found)
         rows.append(
             {
                 **{"row": names[one], "column": names[other], "tied": not each.is_different},
@@ -136,7 +137,7 @@ def _matrix(names: Mapping[str, str], differences: Differences, name: str) -> Fi
 
 def _ranks(
     board: Board,
-    names: Mapping[str, str],
+    names: Mapping[ShownModel, str],
     ranking: Sequence[Result],
     differences: Differences,
     name: str,
@@ -166,7 +167,7 @@ def _ranks(
 
 
 def shared_blocks(
-    models: Sequence[str], pairings: Sequence[Pairing], standings: Sequence[Standing]
+    models: Sequence[ShownModel], pairings: Sequence[Pairing], standings: Sequence[Standing]
 ) -> list[Table]:
     """Return a table of the ranking and one of the differences of all pairs; of two models also one of the parts."""
     rows = []
@@ -272,7 +273,7 @@ def _show_other_score(side: SideFailures) -> str:
 
 def gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     """Return a table of what the methods of a model gain, and one of what a question and a point cost."""
-    names = [gain.method.removeprefix("method=") for gain in gains]
+    names = [gain.method.title for gain in gains]
     model = gains[0].model
     scores = [
         (
@@ -394,11 +395,11 @@ def _show_methods(gains: Sequence[Gain]) -> dict[str, Any]:
         print_blocks(gain_blocks(of_model))
         for gain in of_model:
             if gain.comparison.failures:
-                failures = describe_failures(gain.method, PLAIN, gain.comparison)
+                failures = describe_failures(str(gain.method), PLAIN, gain.comparison)
                 print(f"{gain.method}: {failures}")
         for line in dict.fromkeys(line for gain in of_model for line in gain.not_compared):
             print(line)
-    return {"gains": [asdict(gain) for gain in gains]}
+    return {"gains": [{**asdict(gain), "method": str(gain.method)} for gain in gains]}
 
 
 def _show(table: SharedTable, instances: int, address: str) -> dict[str, list[dict[str, Any]]]:

@@ -18,7 +18,7 @@ from helm_longctx.documents.numbers import decimals, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import category_results
-from helm_longctx.results.reading import PUBLISHED, Result, published_results, read_results
+from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.benchmark import Benchmark
@@ -48,8 +48,8 @@ def correlations(
     models: Annotated[
         str,
         typer.Option(
-            help="`all`, `instruct` (the instruction-tuned models of the publication's figures), or patterns of names"
-            " that commas divide."
+            help="Models: `all`, `instruct` (the instruction-tuned ones of the publication's figures), or patterns of"
+            " names, divided by commas."
         ),
     ] = "all",
     suite: Annotated[
@@ -133,7 +133,7 @@ def _read_scores(
 
 
 def _is_chosen(benchmark: Benchmark, result: Result, models: str) -> bool:
-    name = result.model.removeprefix(PUBLISHED)
+    name = result.model.label
     if name in benchmark.floors:
         return False
     if models == "all":

@@ -33,12 +33,14 @@ from helm_longctx.results.cells import rho_cell, score_cell, short_name
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.ranking import Correlation, correlate_pairs, spearman
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import ModelProperties
+from helm_longctx.tasks.statistic_names import read_statistic
 from helm_longctx.tasks.task import Task
 
 FEWEST_MODELS = 5
 
-Scores = Mapping[str, Mapping[str, float]]
+Scores = Mapping[ShownModel, Mapping[str, float]]
 
 Correlations = Mapping[tuple[str, str], Correlation]
 
@@ -78,7 +80,7 @@ def _task_section(
         *columns,
         *(task for task in dict.fromkeys(tasks) if task not in board.columns),
     ]
-    scores: dict[str, dict[str, float]] = {}
+    scores: dict[ShownModel, dict[str, float]] = {}
     results_of = {part: board.scores_of(part, length) for part in parts}
     # A model without understanding is the worst everywhere, so it would raise all correlations.
     for model in board.competitors:
@@ -347,10 +349,6 @@ def _property_table(scores: Sequence[ModelScore], name: str) -> Table:
     )
 
 
-JUDGE = "judge_"
-"""Start of the names of metrics that a judge gives, which `Task.metrics` has."""
-
-
 @dataclass(frozen=True)
 class JudgedAnswers:
     """The answers of all of the user's models to a judged task at a length, without floors.
@@ -363,7 +361,7 @@ class JudgedAnswers:
     task: str
     metric: str
     others: tuple[str, ...]
-    answers: Mapping[str, Sequence[InstanceScore]]
+    answers: Mapping[ShownModel, Sequence[InstanceScore]]
 
     def over_answers(self, one: str, other: str) -> Correlation:
         """Correlate two metrics over answers. The interval counts all answers to a question or book as one."""
@@ -383,7 +381,7 @@ class JudgedAnswers:
 def _judged_answers(
     board: Board, task: Task, length: int | None, shares: set[str]
 ) -> JudgedAnswers | None:
-    rows: dict[str, list[InstanceScore]] = defaultdict(list)
+    rows: dict[ShownModel, list[InstanceScore]] = defaultdict(list)
     for model, result in board.scores_of(task.name, length).items():
         if not result.is_published and not board.is_floor(model):
             rows[model] += result.answers
@@ -399,11 +397,13 @@ def _judged_answers(
         (
             name
             for name in (*task.headline, *task.metrics)
-            if name.startswith(JUDGE) and name in values
+            if read_statistic(name).is_judged and name in values
         ),
         "",
     )
-    others = tuple(name for name in task.metrics if name in values and not name.startswith(JUDGE))
+    others = tuple(
+        name for name in task.metrics if name in values and not read_statistic(name).is_judged
+    )
     if not judged or not others:
         return None
     complete = {

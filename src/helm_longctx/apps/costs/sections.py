@@ -38,6 +38,7 @@ from helm_longctx.results.comparison import Differences, find_differences
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 
 
 @dataclass(frozen=True)
@@ -346,7 +347,7 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
 
     columns: Sequence[tuple[Column, Callable[[Gain], Cell]]] = (
         (_MODEL, lambda gain: Cell(show_model(gain.model))),
-        (Column("Method", is_number=False), lambda gain: Cell(gain.method.removeprefix("method="))),
+        (Column("Method", is_number=False), lambda gain: Cell(gain.method.title)),
         (Column("Questions"), lambda gain: number_cell(gain.costs.questions, count)),
         (
             Column("Gain", "In points, with its 95 % interval."),
@@ -381,11 +382,11 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         ),
     )
 
-    def show_depth(row: tuple[str, Compacted], depth: int) -> Cell:
+    def show_depth(row: tuple[ShownModel, Compacted], depth: int) -> Cell:
         n, score = row[1].depths.get(depth, (0, None))
         return number_cell(score, percent, f"n = {n}")
 
-    accuracies: Sequence[tuple[Column, Callable[[tuple[str, Compacted]], Cell]]] = (
+    accuracies: Sequence[tuple[Column, Callable[[tuple[ShownModel, Compacted]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
         (Column("Times compacted"), lambda row: number_cell(row[1].times, count)),
         (Column("Answers"), lambda row: number_cell(row[1].n, count)),
@@ -417,7 +418,7 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
 
 def _points(costs: Sequence[Costs], name: str) -> list[Table]:
     """Return a table of what each row knows after each part of a growing context."""
-    columns: Sequence[tuple[Column, Callable[[tuple[str, Point]], Cell]]] = (
+    columns: Sequence[tuple[Column, Callable[[tuple[ShownModel, Point]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
         (Column("Tokens read"), lambda row: number_cell(row[1].tokens, count)),
         (Column("Answers"), lambda row: number_cell(row[1].n, count)),

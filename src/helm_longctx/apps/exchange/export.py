@@ -14,11 +14,12 @@ from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import FLOORS, Board, Suite, label
 from helm_longctx.results.cells import score_numbers, unread_share
-from helm_longctx.results.reading import Result, Run, Statistic, is_published_name, read_runs
+from helm_longctx.results.reading import Result, Run, Statistic, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
 from helm_longctx.runs.records import QuestionRecord
 from helm_longctx.runs.scores import InstanceScore, match_scores, read_scores
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.entry import Entry, check_entry
 from helm_longctx.tasks.lengths import parse_length
@@ -57,10 +58,11 @@ class Score(NamedTuple):
         judge: the judge, as in run entries. Empty if no judge decides the task's score.
         counts: whether averages and leaderboards have this score. Of several runs of a task, one counts.
         questions: where the questions are from; see `question_source`.
+        published_model: the model's name in the publication; empty for a score of a run.
     """
 
     run: str
-    model: str
+    model: ShownModel
     entry: str
     task: str
     length: str
@@ -79,6 +81,7 @@ class Score(NamedTuple):
     failed: int | None = None
     folder: str = ""
     counts: bool = True
+    published_model: str = ""
 
 
 class Average(NamedTuple):
@@ -101,7 +104,7 @@ class Average(NamedTuple):
             table of scores, as a statistic.
     """
 
-    model: str
+    model: ShownModel
     entry: str
     task: str
     length: str
@@ -145,6 +148,7 @@ def scores(suite: Suite) -> Iterator[Score]:
                     error=None if math.isnan(statistic.error) else statistic.error,
                     failed=result.failed if run else None,
                     counts=id(result) in counting,
+                    published_model=result.model.base if result.is_published else "",
                     **_describe(result, statistic.interval, benchmarks[result.benchmark]),
                 )
 
@@ -254,7 +258,7 @@ def length_plot(averages: Iterable[Average]) -> Spec:
         }
         named = [f"{name}={value}" for name, value in conditions.items() if value]
         kind = "own"
-        if is_published_name(mean.model):
+        if mean.model.is_published:
             kind = "published"
         elif mean.model in FLOORS:
             kind = "floor"

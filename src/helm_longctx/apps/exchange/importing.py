@@ -46,6 +46,7 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.outputs import PACKED, OutputReader, OutputRun, OutputScore, RunOrScore
 from helm_longctx.tasks.outputs import Output as ForeignOutput
 from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.run_names import add_argument
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import (
     GENERATED_SOURCE,
@@ -287,8 +288,7 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
     spec = make_entry_spec(entry)
     repeats = max((output.repeat for output in run.outputs), default=0) + 1
     adapter = replace(spec.adapter_spec, model=model, model_deployment=model, num_trials=repeats)
-    joint = "," if ":" in spec.name else ":"
-    name = f"{spec.name}{joint}model={model.replace('/', '_')}"
+    name = add_argument(spec.name, "model", model.replace("/", "_"))
     spec = replace(spec, name=name, adapter_spec=adapter)
     folder = suite / spec.name.replace("/", "_")
     size = len(folder.name.encode("utf-8", "surrogatepass"))

@@ -24,7 +24,7 @@ from helm_longctx.errors import InputError, bad_argument, is_format_error, short
 from helm_longctx.failures import Failure
 from helm_longctx.results.boards import Board, Suite, label
 from helm_longctx.results.cells import score_cell, unread_share
-from helm_longctx.results.reading import PUBLISHED, Result, is_published_name
+from helm_longctx.results.reading import Result
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
@@ -238,9 +238,10 @@ def _score(row: Row, location: str) -> Iterator[OutputScore]:
 
     Rows of other statistics, and of runs that do not count, are not needed.
     """
-    model = str(row.get("model") or "")
+    published_model = str(row.get("published_model") or "")
+    model = published_model or str(row.get("model") or "")
     # A published score that stands in two categories counts in one of them, and is a part of both means.
-    if str(row.get("counts")) == "False" and not is_published_name(model):
+    if str(row.get("counts")) == "False" and not published_model:
         return
     name = str(row.get("entry") or "")
     value = _number(row, "score", location)
@@ -248,8 +249,7 @@ def _score(row: Row, location: str) -> Iterator[OutputScore]:
     metric = str(row.get("metric") or MAIN_METRIC)
     task = str(row.get("task") or "")
     tasks = [known for known in benchmark.tasks if known.name == task] if benchmark else []
-    if metric != MAIN_METRIC and not _is_needed(metric, tasks, is_published_name(model)):
-        return
+    if metric != MAIN_METRIC and not _is_needed(metric, tasks, bool(published_model)):
         return
     if benchmark is None or value is None or not 0 <= value <= 1:
         raise InputError(
@@ -263,12 +263,12 @@ def _score(row: Row, location: str) -> Iterator[OutputScore]:
     else:
         metrics[task] = {metric: value}
     published = Published(
-        model.removeprefix(PUBLISHED),
+        model,
         benchmark.entries[name].name,
         length,
         scores,
         # A score of a run is marked, because nobody can see its answers.
-        source="" if is_published_name(model) else Path(location.rpartition(":")[0]).name,
+        source="" if published_model else Path(location.rpartition(":")[0]).name,
         metrics=metrics,
     )
     yield OutputScore(name, location, published, str(row.get("context") or "full"))

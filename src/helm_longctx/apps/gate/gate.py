@@ -32,6 +32,7 @@ from helm_longctx.results.statistics.noninferiority import (
     visible_drop,
 )
 from helm_longctx.runs.files import read_json, reading
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark
 
 ALL = "all"
@@ -200,7 +201,7 @@ def _read_arms(
         runs = {names[index] for names in question.runs}
         for result in read_results(folder.suite_folder(arm), benchmarks):
             if result.run and result.run.path.name in runs:
-                results.append(replace(result, model=arm))
+                results.append(replace(result, model=ShownModel(arm)))
     return results
 
 

@@ -19,6 +19,7 @@ from helm_longctx.errors import InputError, shorten
 from helm_longctx.judging.check_items import Check
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, reading
 from helm_longctx.runs.records import read_records
+from helm_longctx.tasks.statistic_names import read_statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,9 +159,9 @@ def _run_ratings(run: Path) -> Iterator[Rating]:
         repeat = record.repeat + 1
         for name, value in record.values.items():
             # Scores of a jury's judges are named `judge_score:JUDGE`, the mean over them `judge_score`.
-            metric, _, judge = name.partition(":")
-            if metric.startswith("judge_"):
-                yield Rating(run.name, instance, repeat, judge or JUDGE, metric, value)
+            named = read_statistic(name)
+            if named.is_judged:
+                yield Rating(run.name, instance, repeat, named.judge or JUDGE, named.metric, value)
         with reading(run / STATES):
             for judge, name, value in _list_grades(record.notes):
                 yield Rating(run.name, instance, repeat, judge, name, value)

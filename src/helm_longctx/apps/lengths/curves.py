@@ -31,6 +31,7 @@ from helm_longctx.results.statistics.intervals import (
     share_of_shortest,
 )
 from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Sweep
 from helm_longctx.tasks.metric_names import DEPTHS, nearest_depth
 
@@ -46,9 +47,9 @@ Levels = Mapping[str, Result]
 @for_each_length
 def sweep_sections(board: Board, length: int | None) -> Section | None:
     """Return the section of a length at which a model has several levels of a sweep."""
-    found: list[tuple[Sweep, dict[str, Levels]]] = []
+    found: list[tuple[Sweep, dict[ShownModel, Levels]]] = []
     for sweep in board.benchmark.sweeps:
-        models: dict[str, Levels] = {}
+        models: dict[ShownModel, Levels] = {}
         results = {level: board.scores_of(task, length) for level, task in sweep.tasks.items()}
         for model in all_models(board):
             levels = {level: scores[model] for level, scores in results.items() if model in scores}
@@ -77,7 +78,9 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
     return Section(name, title, [figure, *tables], _ABOUT_SWEEPS, choice=label(length))
 
 
-def _sweep_table(board: Board, sweep: Sweep, models: Mapping[str, Levels], name: str) -> Table:
+def _sweep_table(
+    board: Board, sweep: Sweep, models: Mapping[ShownModel, Levels], name: str
+) -> Table:
     there = [level for level in sweep.tasks if any(level in levels for levels in models.values())]
     columns = [
         Column("Model", is_number=False),
@@ -270,7 +273,7 @@ def depth_sections(board: Board) -> list[Section]:
 def _depth_maps(
     board: Board, results: Sequence[Result], name: str, title: str, about: str
 ) -> Figure:
-    groups: dict[tuple[str, int | None], list[Result]] = defaultdict(list)
+    groups: dict[tuple[ShownModel, int | None], list[Result]] = defaultdict(list)
     tasks: dict[int | None, set[str]] = defaultdict(set)
     for result in results:
         groups[result.model, result.length].append(result)
@@ -441,7 +444,7 @@ def _unit(board: Board) -> str:
 class Split(NamedTuple):
     """A model's mean over the tasks with a property, and over the others, at a length."""
 
-    model: str
+    model: ShownModel
     length: int | None
     trait: str
     with_it: Interval
@@ -462,7 +465,7 @@ def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:
 
     Models that lack a task at a length are left out there.
     """
-    cells: dict[tuple[str, int | None], dict[str, Result]] = defaultdict(dict)
+    cells: dict[tuple[ShownModel, int | None], dict[str, Result]] = defaultdict(dict)
     for result in results:
         if result.benchmark == benchmark.name and result.task and result.context == "full":
             cells[result.model, result.length][result.task] = result

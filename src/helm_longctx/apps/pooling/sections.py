@@ -30,13 +30,14 @@ from helm_longctx.documents.numbers import (
     count,
     decimals,
     in_brackets,
+    one_line,
     range_text,
     signed_decimals,
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.results.boards import Board, show_model
+from helm_longctx.results.boards import Board
 from helm_longctx.results.cells import interval_row, rank_cell
 from helm_longctx.results.comparison import by_instance, by_question, mean_of
 from helm_longctx.results.reading import Result
@@ -320,7 +321,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
     order = sorted(found.means, key=lambda model: -found.pooling.strengths[model].mean)
     rows = [
         {
-            "model": show_model(model),
+            "model": one_line(model),
             **interval_row(_chance(found.pooling.strengths[model])),
             "kind": "own",
         }
@@ -330,7 +331,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
         "The chance that a model is better than a model of average strength on an instance on which they differ, with"
         f" 95 % intervals. {_ABOUT}"
     )
-    spec = interval_plot("chance to beat an average model", [show_model(model) for model in order])
+    spec = interval_plot("chance to beat an average model", [one_line(model) for model in order])
     figure = Figure(f"{NAME}-plot", "Strength over all instances", about, spec, rows)
     return [Section(NAME, _QUESTION, [_answer(found, order), figure, _table(found, order)])]
 
@@ -338,17 +339,17 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
 def _answer(found: PooledRanking, order: Sequence[str]) -> Answer:
     best = order[0]
     ranks = found.pooling.ranks
-    verdict = f"{show_model(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
+    verdict = f"{one_line(best)} ranks first of {len(order)} models over {count(found.instances)} instances."
     is_sure = ranks[best].high == 1
     others = (
         "leave it no other rank" if is_sure else f"also leave it the ranks up to {ranks[best].high}"
     )
     certainty = f"The comparisons of all pairs {others}."
     if open_pairs := found.pooling.open_pairs:
-        pairs = ", ".join(" and ".join(map(show_model, pair)) for pair in open_pairs[:4])
+        pairs = ", ".join(" and ".join(map(one_line, pair)) for pair in open_pairs[:4])
         more = f" and {len(open_pairs) - 4} more" if len(open_pairs) > 4 else ""
         certainty += f" {FAILURES_DECIDE.capitalize()} about {pairs}{more}."
-    left_out = ", ".join(map(show_model, found.left_out))
+    left_out = ", ".join(map(one_line, found.left_out))
     note = (
         f"Not ranked, because they differ from no other model on any instance: {left_out}."
         if left_out
@@ -404,7 +405,7 @@ def _table(found: PooledRanking, order: Sequence[str]) -> Table:
         rows.append(
             [
                 rank_cell(found.pooling.ranks[model]),
-                Cell(show_model(model), tag="own"),
+                Cell(one_line(model), tag="own"),
                 Cell(signed_decimals(strength.mean), strength.mean, ends),
                 number_cell(_chance(strength).mean),
                 number_cell(strength.n, count),

@@ -55,6 +55,7 @@ from helm_longctx.results.statistics.power import (
     variance_components,
 )
 from helm_longctx.results.statistics.ranking import Rank
+from helm_longctx.runs.shown_models import ShownModel
 
 UNRANKED = "unranked"
 """The tag of the user's models whose score is of other tasks, or by another judge, than the ranked ones."""
@@ -232,7 +233,9 @@ def _plot(
     return Figure(f"{name}-plot", title, about, spec, rows)
 
 
-def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], name: str) -> Table:
+def _table(
+    board: Board, part: str, length: int | None, ranks: dict[ShownModel, Rank], name: str
+) -> Table:
     there = {*board.parts_at(length), *board.parts_at(length, "none")}
     parts = [each for each in (OVERALL, *board.columns, *board.others) if each in there]
     lines = _lines(board, part, length, ranks)
@@ -270,8 +273,8 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
 
 
 def _lines(
-    board: Board, part: str, length: int | None, ranks: Iterable[str]
-) -> list[tuple[Cell, str, str]]:
+    board: Board, part: str, length: int | None, ranks: Iterable[ShownModel]
+) -> list[tuple[Cell, ShownModel, str]]:
     """Return the name, the model and the context of each row.
 
     The user's models come first by rank, then those without a rank, floors and closed books, and published models.

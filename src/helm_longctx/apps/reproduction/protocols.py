@@ -140,7 +140,7 @@ def _table(protocol: Protocol, measured: Sequence[Measurement], rows: Iterable[R
     for own in measured:
         score = f"{100 * own.interval.mean:.2f}"
         origin = "measured here" + ", generated questions" * own.is_generated
-        lines.append((own.model, score, *_ends(own.interval), origin))
+        lines.append((str(own.model), score, *_ends(own.interval), origin))
     for row in rows:
         ends = _ends(published_interval(row, protocol, measured))
         lines.append((row.label, row.number_text, *ends, row.origin))

@@ -25,6 +25,7 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.results.statistics.power import detectable_from
+from helm_longctx.runs.shown_models import Setup, ShownModel
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import OF_PROMPTS, Entry, fetch_line, parse_entry
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
@@ -62,7 +63,7 @@ class Measurement:
         official_entries: the run entries that ask the benchmark's own questions instead of the generated ones.
     """
 
-    model: str
+    model: ShownModel
     deployment: str
     interval: Interval
     cut: float
@@ -177,11 +178,6 @@ def _has_sample_of(entry: Entry, result: Result) -> bool:
     return task.sample(asked.settings) == entry.settings.num_samples
 
 
-def _sampling(protocol: Protocol) -> str:
-    """Return how a run with the protocol's temperature is marked, or an empty text if the protocol says none."""
-    return "" if protocol.temperature is None else f"temperature={protocol.temperature:g}"
-
-
 def _measure_results(
     protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]
 ) -> Measurement:
@@ -208,7 +204,9 @@ def _measure_results(
     elif cut:
         best_cases = [list(map(_take_best_case, part)) for part in parts]
         best = _aggregate(protocol, entries, best_cases).mean
-    model = first.model.removesuffix(f" ({_sampling(protocol)})")
+    # The protocol's own temperature is no other setup.
+    wanted = Setup(sampling=Sampling(temperature=protocol.temperature))
+    model = ShownModel(first.model.base) if first.model.setup == wanted else first.model
     generated = []
     for result in results:
         generated += [caveat for caveat in result.caveats if caveat.kind == GENERATED]

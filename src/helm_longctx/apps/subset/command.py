@@ -33,6 +33,7 @@ from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.intervals import Floats, normal_quantile
 from helm_longctx.results.statistics.ranking import Correlation, spearman
 from helm_longctx.results.suite import suite_folder
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.lengths import length_label
@@ -392,7 +393,7 @@ def _arrange(
             rows.append(Row(entry, category.title, category, category.tasks))
     keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
     scores = {}
-    models: dict[str, None] = {}
+    models: dict[ShownModel, None] = {}
     used = set()
     for cell in cells:
         key = (cell.entry, cell.task)

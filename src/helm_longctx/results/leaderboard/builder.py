@@ -26,6 +26,7 @@ from helm.common.general import unique_simplification
 
 from helm_longctx.results.leaderboard.members import Member
 from helm_longctx.results.leaderboard.tables import (
+    ModelCell,
     ScoreCell,
     arrange_table,
     cell_score,
@@ -231,8 +232,10 @@ class TableBuilder:
         for method, info in zip(methods, infos, strict=True):
             members = rows[method]
             model = find_model(members[0].model, members[0].deployment).name
-            first = Cell(
-                get_method_display_name(self.titles.get(model, model), info), description=""
+            first: Cell = ModelCell(
+                get_method_display_name(self.titles.get(model, model), info),
+                description="",
+                is_published=members[0].is_published or None,
             )
             if is_scenario_table:
                 names = [member.name for member in members]

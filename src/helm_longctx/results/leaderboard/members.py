@@ -8,7 +8,7 @@ from pathlib import Path
 from helm.benchmark.presentation.summarize import Run
 
 from helm_longctx.results.boards import OVERALL, Board, Suite, label
-from helm_longctx.results.reading import Result, is_published_name, read_runs
+from helm_longctx.results.reading import Result, read_runs
 from helm_longctx.results.suite import MAKER
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.registry import find_benchmark
@@ -37,7 +37,7 @@ class Member:
     @property
     def is_published(self) -> bool:
         """Whether the scores were published, and not measured here."""
-        return is_published_name(self.model)
+        return self.run is None and all(result.is_published for result in self.results)
 
     @property
     def run_names(self) -> list[str]:

@@ -68,7 +68,7 @@ from helm_longctx.results.leaderboard.tables import (
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.suite import PAGES, PAGES_RECORD, SCENARIO_CLASS, report_link
 from helm_longctx.runs.files import RUN_SPEC, STATS
-from helm_longctx.runs.scores import shown_model
+from helm_longctx.runs.shown_models import shown_model
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.stored_entry import read_entry

@@ -16,7 +16,7 @@ from helm_longctx.documents.numbers import MARK, add_mark, decimals, percent, ra
 from helm_longctx.results.boards import average, mean_over_tasks, tasks_of
 from helm_longctx.results.cells import score_notes
 from helm_longctx.results.comparability import Caveat, describe
-from helm_longctx.results.reading import Result, is_published_name
+from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
@@ -81,6 +81,17 @@ NOTES = f"{MARK} Not comparable"
 
 _MOST = 3
 """Largest number of columns, and of tasks, that a reason names. With more, a row would be higher than the page."""
+
+
+@dataclass(frozen=True)
+class ModelCell(Cell):
+    """A cell with the name of a model.
+
+    Args:
+        is_published: true if the row's scores were published; None for a model that was run here.
+    """
+
+    is_published: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -300,7 +311,7 @@ def _has_value(cell: Cell) -> bool:
 
 
 def _is_published(row: Sequence[Cell]) -> bool:
-    return is_published_name(str(row[0].value))
+    return isinstance(row[0], ModelCell) and bool(row[0].is_published)
 
 
 def count_own(table: Table) -> int:

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, permutations
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.results.statistics.comparison import Decision
 from helm_longctx.results.statistics.intervals import Floats, normal_quantile
+
+Model = TypeVar("Model", bound=str)
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,8 @@ class Rank:
 
 
 def rank_ranges(
-    scores: Mapping[str, float], decisions: Mapping[tuple[str, str], Decision]
-) -> dict[str, Rank]:
+    scores: Mapping[Model, float], decisions: Mapping[tuple[Model, Model], Decision]
+) -> dict[Model, Rank]:
     """Rank models by their scores, with the ranks that the decisions about all pairs allow.
 
     A model's rank is at least 1 + the number of models that are surely better, and at most the number of models less

@@ -1,0 +1,127 @@
+"""Makes calls to models and judges at the same time, for runs, programs, judges and checks.
+
+The calls are made in daemon threads. They block neither Ctrl-C nor the end of the process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Generic, TypeVar
+
+SETTLE = 10.0
+"""Seconds to wait for calls in flight when the others are given up, so that their answers are kept."""
+
+TICK = 1.0
+"""Seconds between two checks of the calls in flight."""
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+
+def call_all(
+    function: Callable[[Item], Value], items: Sequence[Item], parallelism: int
+) -> list[Value]:
+    """Call a function with each item, several at the same time, and return the values in the order of the items.
+
+    After an error or Ctrl-C no other call begins. What is in flight is paid for, so it may end within `SETTLE` seconds.
+
+    Raises:
+        Exception: of the function.
+    """
+    values: dict[int, Value] = {}
+    waiting = list(enumerate(items))[::-1]
+    with closing(Calls(function, None)) as calls:
+        try:
+            while waiting or calls:
+                while waiting and len(calls) < parallelism:
+                    calls.start(*waiting.pop())
+                for number, call in calls.wait():
+                    assert call is not None  # there is no time limit
+                    values[number] = call.result()
+        except BaseException:
+            calls.settle(SETTLE)
+            raise
+    return [values[number] for number in range(len(items))]
+
+
+class Calls(Generic[Item, Value]):
+    """Calls a function in daemon threads. They block neither Ctrl-C nor the end of the process.
+
+    A thread makes one call after the other: on a busy machine it takes longer to start a thread than to make a call.
+    A call may take `limit` seconds; None for no limit.
+    """
+
+    def __init__(self, function: Callable[[Item], Value], limit: float | None):
+        self._function = function
+        self._limit = limit
+        self._starts: dict[int, float] = {}  # the oldest first
+        self._items: SimpleQueue[tuple[int, Item] | None] = SimpleQueue()
+        self._finished: SimpleQueue[tuple[int, Future[Value]]] = SimpleQueue()
+        self._threads = self._idle_threads = 0
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def start(self, number: int, item: Item) -> None:
+        """Call the function with an item; `number` identifies the call."""
+        self._starts[number] = time.monotonic()
+        self._items.put((number, item))
+        if self._idle_threads:
+            self._idle_threads -= 1
+            return
+        self._threads += 1
+        Thread(target=self._work, daemon=True).start()
+
+    def wait(self) -> Iterator[tuple[int, Future[Value] | None]]:
+        """Wait at most one `TICK`, then yield the number and the future of a finished call.
+
+        A call over the time limit is yielded with None. It continues in its thread, but nothing waits for it.
+        """
+        yield from self._take(TICK)
+        while self._limit is not None and self.longest > self._limit:
+            number = next(iter(self._starts))
+            # Now another request can start in its place.
+            del self._starts[number]
+            yield number, None
+
+    def settle(self, seconds: float) -> None:
+        """Wait until the calls in flight have finished, but at most so many seconds."""
+        end = time.monotonic() + seconds
+        while self._starts and (left := end - time.monotonic()) > 0:
+            list(self._take(left))
+
+    def close(self) -> None:
+        """End the threads, each after its call."""
+        for _ in range(self._threads):
+            self._items.put(None)
+
+    @property
+    def longest(self) -> float:
+        """Seconds since the start of the oldest call in flight; 0 if there is none."""
+        now = time.monotonic()
+        return now - next(iter(self._starts.values()), now)
+
+    def _take(self, seconds: float) -> Iterator[tuple[int, Future[Value]]]:
+        """Yield the next finished call, unless it was late. Wait for it at most so many seconds."""
+        try:
+            number, future = self._finished.get(timeout=seconds)
+        except Empty:
+            return
+        self._idle_threads += 1
+        if self._starts.pop(number, None) is not None:
+            yield number, future
+
+    def _work(self) -> None:
+        while (call := self._items.get()) is not None:
+            number, item = call
+            future: Future[Value] = Future()
+            try:
+                future.set_result(self._function(item))
+            except BaseException as error:  # raised again by the thread that asks for the result
+                future.set_exception(error)
+            self._finished.put((number, future))
