@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.apps.judge_checks import measures
 from helm_longctx.benchmarks.helmet.rubrics import checks
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.judging.judge import WAIT
@@ -25,7 +24,6 @@ from tests.support.servers.llm import Server, serve
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
     """Serve a judge that is right except for failures, and a judge that likes everything. `local` has both."""
     monkeypatch.setenv(WAIT, "0.001")
-    monkeypatch.setattr(measures, "RESAMPLES", 20)
     build_rubrics(Path("root"))
     monkeypatch.setenv(ENVIRONMENT, "root")
     characters = Characters(checks(DataRoot(Path("root"), mirror=True)))
@@ -205,9 +203,8 @@ def test_without_rubrics(
     assert not servers["tests/right"].calls
 
 
-def test_judge_agreement(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_agreement(command: Command) -> None:
     """`judge-agreement` prints and saves coefficients with intervals, and counts labels of other answers."""
-    monkeypatch.setattr(measures, "RESAMPLES", 200)
     grades = [0, 1, 2, 3] * 5
     judged = [{"id": str(n), "judge_score": grade / 3} for n, grade in enumerate(grades)]
     labels = [

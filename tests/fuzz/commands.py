@@ -198,7 +198,6 @@ def _cut_off() -> None:
     """For the rest of the process, take away the network, start no server, and make small what takes long."""
     from helm.benchmark import server
 
-    from helm_longctx.apps.judge_checks import measures
     from helm_longctx.cli import demo
 
     def refuse(*arguments: object) -> NoReturn:
@@ -206,7 +205,6 @@ def _cut_off() -> None:
 
     socket.socket.connect = refuse  # type: ignore[method-assign]
     server.app.run = lambda **options: None
-    measures.RESAMPLES = 20
     demo.RUNS = Path("demo.yaml").resolve()
     demo.subprocess = SimpleNamespace(Popen=Forked, STDOUT=None)  # type: ignore[attr-defined]
 

@@ -48,8 +48,8 @@ def correlations(
     models: Annotated[
         str,
         typer.Option(
-            help="`all`, `instruct` (the instruction-tuned models of the publication's figures), or patterns of names"
-            " that commas divide."
+            help="Models: `all`, `instruct` (the instruction-tuned ones of the publication's figures), or patterns of"
+            " names, divided by commas."
         ),
     ] = "all",
     suite: Annotated[
