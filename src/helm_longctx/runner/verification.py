@@ -28,6 +28,7 @@ from helm_longctx.runs.journal import answer_files, read_answers
 from helm_longctx.runs.ledger import NAME as LEDGER
 from helm_longctx.runs.ledger import ledgers
 from helm_longctx.runs.prompts import read_prompts
+from helm_longctx.runs.records import find_difference
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.registry import benchmark_of
 
@@ -85,6 +86,8 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     if incomplete := find_incomplete_files(run):
         yield f"{', '.join(incomplete)}: missing or cut off; repeat that run"
         return
+    if difference := find_difference(run):
+        yield difference
     rows: list[PerInstanceStats] = load_object(run / INSTANCE_STATS, list[PerInstanceStats])
     for row in rows:
         for stat in row.stats:
