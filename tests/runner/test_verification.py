@@ -14,6 +14,7 @@ from helm.benchmark.runner import Runner
 from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.runner.verification import find_faults, find_runs
 from helm_longctx.runs.journal import NAME as JOURNAL
+from helm_longctx.runs.records import RECORDS, write_records
 from tests.runner.making import ENTRY, PlainClient, change, make_run
 from tests.support.commands import Command
 from tests.support.outputs import write_suite
@@ -167,6 +168,26 @@ def test_a_file_that_is_cut_off(run: Path) -> None:
     """A file that is cut off is named."""
     (run / STATS).write_bytes((run / STATS).read_bytes()[:-2])
     assert list(find_faults(run)) == [f"{STATS}: missing or cut off; repeat that run"]
+
+
+def test_damaged_records(run: Path) -> None:
+    """Records that are cut off are named."""
+    path = run / RECORDS
+    path.write_bytes(path.read_bytes()[:-20])
+    (fault,) = find_faults(run)
+    assert RECORDS in fault
+
+
+def test_records_with_other_statistics(run: Path) -> None:
+    """Records that fit the sizes of HELM's files, and have other statistics, are found."""
+    path = run / ROWS
+    content = path.read_text()
+    assert '"mean": 1.0' in content
+    path.write_text(content.replace('"mean": 1.0', '"mean": 0.5', 1))
+    write_records(run)
+    path.write_text(content)
+    (fault,) = find_faults(run)
+    assert fault == f"{RECORDS}: record 1 differs from {STATES} or {ROWS}"
 
 
 def test_changed_prompts(run: Path) -> None:

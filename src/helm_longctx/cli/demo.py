@@ -168,11 +168,8 @@ def _prepare(config: Mapping[str, Any], output_path: Path, bars: Progress, log: 
     )
     published = [name for name in names if find_benchmark(name).published()]
     step = bars.add_task("questions and published results", total=len(published) + 1)
-    folders = [
-        Path(path)
-        for entry in config["entries"].values()
-        if (path := split_entry(entry)[1].get("path"))
-    ]
+    arguments = (split_entry(entry)[1] for entry in config["entries"].values())
+    folders = [Path(own["path"]) for own in arguments if own.get("path")]
     if folders:
         root = DataRoot.find(output_path)
         entry = parse_entry(BENCHMARKS, config["passages"])
@@ -216,7 +213,8 @@ def _print_end(
     config: Mapping[str, Any], output_path: Path, local: Mapping[str, Any] | None
 ) -> None:
     """Print a leaderboard with published results, the scores of the first models, and the next commands."""
-    suite, (first, *_) = config["suite"], config["entries"].values()
+    suite = config["suite"]
+    first = next(iter(config["entries"].values()))
     folder = suite_path(output_path, suite)
     task = split_entry(first)[0]
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
@@ -277,12 +275,11 @@ def _score_table(model: str, entries: Mapping[str, str], boards: Sequence[Board]
         entry = check_entry(benchmark_of(name), name, own)
         folder = folder_name(entry.settings.path)
         length = entry.settings.length
-        of_folder = (each for each in boards if each.folder_at(length) == folder)
-        board = next(each for each in of_folder if entry.name in each.benchmark.entries)
+        of_folder = (board for board in boards if board.folder_at(length) == folder)
+        board = next(board for board in of_folder if entry.name in board.benchmark.entries)
         # An entry that names a task has the task's score.
-        score = board.score(
-            model, entry.name if len(entry.tasks) > 1 else entry.tasks[0].name, length
-        )
+        column = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
+        score = board.score(model, column, length)
         if score is None:
             rows.append((shown, NO_SCORE, ""))
         else:
@@ -340,13 +337,15 @@ def make_conversations(
             rng.sample(passages, len(passages)),
             lambda passage: "\n".join(_exchange(passage)),
         )
-        place = round(DEPTHS[number % len(DEPTHS)] / 100 * (len(chosen) - 1))
-        turns = [turn for passage in chosen for turn in _exchange(passage)]
+        index = round(DEPTHS[number % len(DEPTHS)] / 100 * (len(chosen) - 1))
+        turns: list[str] = []
+        for passage in chosen:
+            turns += _exchange(passage)
         messages = [
             {"role": role, "content": turn}
             for role, turn in zip(cycle(("user", "assistant")), turns)
         ]
-        question, answers = rng.choice(chosen[place].questions[1:])
+        question, answers = rng.choice(chosen[index].questions[1:])
         last = {"role": "user", "content": f"Back to a passage that I sent before. {question}"}
         yield {"id": f"conversation-{number}", "messages": [*messages, last], "answers": answers}
 
@@ -402,19 +401,25 @@ def _fill(tokens: int, items: Iterable[Any], text_of: Callable[[Any], str]) -> l
     return chosen
 
 
+def _read_questions(paragraph: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return the questions that have answers, each answer once: several annotators often gave the same one."""
+    questions = []
+    for row in paragraph["qas"]:
+        if row["answers"]:
+            answers = dict.fromkeys(answer["text"] for answer in row["answers"])
+            questions.append((row["question"], list(answers)))
+    return questions
+
+
 @cache
 def _read_passages(path: Path) -> list[Passage]:
     try:
         articles = orjson.loads(path.read_bytes())["data"]
         passages = []
-        for article, paragraph in ((one, each) for one in articles for each in one["paragraphs"]):
-            # Only questions that have answers. Several annotators often gave the same one.
-            questions = [
-                (row["question"], list(dict.fromkeys(answer["text"] for answer in row["answers"])))
-                for row in paragraph["qas"]
-                if row["answers"]
-            ]
-            passages.append(Passage(article["title"], paragraph["context"], questions))
+        for article in articles:
+            for paragraph in article["paragraphs"]:
+                questions = _read_questions(paragraph)
+                passages.append(Passage(article["title"], paragraph["context"], questions))
         return passages
     except Exception as error:
         if not (isinstance(error, OSError) or is_format_error(error)):

@@ -192,14 +192,14 @@ def _plugin() -> Iterator[Finding]:
         return
     from helm_longctx.helm.registry import find_run_spec_function
 
-    entries = [entry for benchmark in BENCHMARKS for entry in benchmark.entries]
+    entries: list[str] = []
+    for benchmark in BENCHMARKS:
+        entries += benchmark.entries
     missing = [entry for entry in entries if find_run_spec_function(entry) is None]
-    yield (
-        not missing,
-        f"HELM lacks {', '.join(missing)}"
-        if missing
-        else f"HELM has all {len(entries)} run entries",
-    )
+    if missing:
+        yield False, f"HELM lacks {', '.join(missing)}"
+    else:
+        yield True, f"HELM has all {len(entries)} run entries"
 
 
 def _adapter() -> Iterator[Finding]:
@@ -222,12 +222,14 @@ def _data() -> Iterator[Finding]:
     if SENTENCE_MODEL.is_present(root):
         yield True, "NLTK's punkt_tab is here"
     else:
-        titles = [each.title for each in BENCHMARKS if SENTENCE_TERMS.keys() <= each.data.keys()]
-        place = f"missing from {root.path}" if root.mirror else "fetched on first use"
-        yield (
-            None,
-            f"NLTK's punkt_tab is {place}; `helm-longctx fetch` gets it with the data of {', '.join(titles)}",
-        )
+        titles = [
+            benchmark.title
+            for benchmark in BENCHMARKS
+            if SENTENCE_TERMS.keys() <= benchmark.data.keys()
+        ]
+        state = f"missing from {root.path}" if root.mirror else "fetched on first use"
+        advice = f"`helm-longctx fetch` gets it with the data of {', '.join(titles)}"
+        yield None, f"NLTK's punkt_tab is {state}; {advice}"
 
 
 def _configuration(local_path: Path) -> Iterator[Finding]:
@@ -245,7 +247,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
 
 
 def _helms_clients(local_path: Path) -> Iterator[Finding]:
-    """Note deployments with a client of HELM's that gives anthropic a temperature, which version 1 no longer takes."""
+    """Note deployments with a client of HELM's that gives anthropic a temperature. Version 1 no longer takes it."""
     from helm_longctx.helm.registry import find_deployment
     from helm_longctx.models.apis.availability import read_names
 
@@ -298,33 +300,34 @@ def _models(local_path: Path) -> Iterator[Finding]:
         configured = read_names(local_path)
     except Exception:  # the checks of the configuration and of the credentials report it
         return
-    judges = sorted(
-        {task.official_judge for each in BENCHMARKS for task in each.tasks if task.official_judge}
-    )
-    others = [name for name in (*read_names(READY), *judges) if has_key(name, credentials)]
+    judges: set[str] = set()
+    for benchmark in BENCHMARKS:
+        judges.update(task.official_judge for task in benchmark.tasks if task.official_judge)
+    others = [
+        name
+        for name in (*read_names(READY), *sorted(judges))
+        if has_key(name, credentials) and name not in configured
+    ]
     with tempfile.TemporaryDirectory() as storage, without_helms_log():
         yield from check_models(configured, credentials, storage)
-        for fine, text in check_models(
-            [name for name in others if name not in configured], credentials, storage
-        ):
+        for fine, text in check_models(others, credentials, storage):
             yield fine or None, text  # a note, because a run may not need this model
 
 
 def _tiny_run() -> Iterator[Finding]:
-    """Make a run in this process: another one would import HELM again, which takes seconds."""
+    """Make a run in this process: it takes seconds to import HELM again in another one."""
     from helm_longctx.helm.command_line import make_run_specs
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 
     # The tasks need no data, and the lexical baseline solves them.
-    choices = [
-        (benchmark, entry, task)
-        for benchmark in BENCHMARKS
-        for entry, category in benchmark.entries.items()
-        for task in category.tasks
-        if task.is_self_contained and task.baseline and task.baseline.kind == "lookup"
-    ]
+    choices = []
+    for benchmark in BENCHMARKS:
+        for entry_name, category in benchmark.entries.items():
+            for task in category.tasks:
+                if task.is_self_contained and task.baseline and task.baseline.kind == "lookup":
+                    choices.append((benchmark, entry_name, task))
     # The fewer metrics a task has, the fewer libraries of metrics are imported.
-    benchmark, name, task = min(choices, key=lambda each: len(each[2].metrics))
+    benchmark, name, task = min(choices, key=lambda choice: len(choice[2].metrics))
     arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
     entry = f"{name}:{arguments},num_samples=2,model=longctx/lexical"
     log = StringIO()

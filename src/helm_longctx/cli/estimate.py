@@ -96,8 +96,8 @@ def estimate(
     plans = make_plans(estimates, known, detect / 100 if detect else None)
     print_plans(plans, known, detect)
     if as_json:
-        rows = [
-            {**asdict(each), "plans": [asdict(plan) for plan in plans if plan.run == each.run]}
-            for each in estimates
-        ]
+        rows = []
+        for run_estimate in estimates:
+            of_run = [asdict(plan) for plan in plans if plan.run == run_estimate.run]
+            rows.append({**asdict(run_estimate), "plans": of_run})
         as_json.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))

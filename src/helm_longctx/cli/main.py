@@ -45,7 +45,7 @@ RUNS, RESULTS, JUDGES, TASKS, SETUP = PANELS
 
 
 def _own(where: str, panel: str, *, example: str) -> Command:
-    """Return a command of this room, which has the name of its function."""
+    """Return a command of this room. It has the name of its function."""
     return Command(
         where.partition(":")[2].removesuffix("_tasks"), f"helm_longctx.cli.{where}", panel, example
     )
@@ -91,10 +91,15 @@ _OWN = (
     _own("models:models", SETUP, example="add my/model --url http://127.0.0.1:8000/v1"),
 )
 
-COMMANDS = sorted(
-    [*_OWN, *(each for app in find_own_apps() for each in app.commands)],
-    key=lambda each: PANELS.index(each.panel),
-)
+
+def _list_commands() -> list[Command]:
+    commands = [*_OWN]
+    for app in find_own_apps():
+        commands += app.commands
+    return sorted(commands, key=lambda command: PANELS.index(command.panel))
+
+
+COMMANDS = _list_commands()
 """All commands of ours, in the order of the help."""
 
 
@@ -114,10 +119,11 @@ class _Commands(TyperGroup):
 
     def _add_others(self) -> None:
         # Entry points are read only if they are needed: for the list, and for a name that is not ours.
-        for command in (each for app in find_apps() for each in app.commands):
-            if command.name not in BY_NAME:
-                BY_NAME[command.name] = command
-                self.load(command)
+        for app in find_apps():
+            for command in app.commands:
+                if command.name not in BY_NAME:
+                    BY_NAME[command.name] = command
+                    self.load(command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] not in BY_NAME:

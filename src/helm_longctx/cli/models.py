@@ -225,18 +225,20 @@ def convert(
                 f"{local_path} already has {name!r}; choose another name, or give --replace"
             )
     with without_helms_log():
-        found = gguf.convert(file, to, dtype, tokenizer)
+        converted = gguf.convert(file, to, dtype, tokenizer)
     print(
-        f"{to}: {found.tensors} tensors of {dtype}, each equal to the file's; {found.tokens} tokens"
+        f"{to}: {converted.tensors} tensors of {dtype}, each equal to the file's; {converted.tokens} tokens"
     )
-    print(f"plain English: {found.loss:.1f} nats per token (a blind guess: {found.guess:.1f})")
     print(
-        f"context: {found.window or 'unknown'}; chat template: {'yes' if found.can_chat else 'no'}"
+        f"plain English: {converted.loss:.1f} nats per token (a blind guess: {converted.guess:.1f})"
+    )
+    print(
+        f"context: {converted.window or 'unknown'}; chat template: {'yes' if converted.can_chat else 'no'}"
     )
     if name is not None:
         from helm_longctx.models.endpoints.registration import make_local_entries
 
-        entries = make_local_entries(to, name, found.window, found.can_chat)
+        entries = make_local_entries(to, name, converted.window, converted.can_chat)
         _print_next(name, add_entries(local_path, entries, replace_entries), local_path)
 
 

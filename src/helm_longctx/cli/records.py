@@ -48,13 +48,12 @@ def prompts(
     If there is a second request, `follow_up` has the texts of its prompt around the first answer. With --parts,
     `context` and `question` are null if the last message has no context.
     """
-    entries = [parse_entry(BENCHMARKS, each) for each in expand_entry(entry)]
+    entries = [parse_entry(BENCHMARKS, text) for text in expand_entry(entry)]
     root = DataRoot.find(output_path)
-    if any(each.settings.count_with for each in entries):
+    if any(asked.settings.count_with for asked in entries):
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry
-    for line in islice(
-        chain.from_iterable(_prompt_lines(each, style, parts, root) for each in entries), limit
-    ):
+    lines = chain.from_iterable(_prompt_lines(asked, style, parts, root) for asked in entries)
+    for line in islice(lines, limit):
         # `print` would use the terminal's encoding, but the output must be UTF-8.
         sys.stdout.buffer.write(_json_line(line))
     sys.stdout.flush()

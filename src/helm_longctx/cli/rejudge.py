@@ -62,11 +62,9 @@ def rejudge(
             damaged.append(error)
             print(f"left out: {error}", file=sys.stderr)
             continue
-        count = (
-            f"{result.verdicts} verdicts given"
-            if judge
-            else f"{result.recovered} verdicts recovered"
-        )
+        count = f"{result.recovered} verdicts recovered"
+        if judge:
+            count = f"{result.verdicts} verdicts given"
         print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)
         # Judging can take hours, so each result is printed at once.
         print(result.folder, flush=True)

@@ -91,7 +91,7 @@ def reproduce(
     names, release = _find(name)
     if arguments.keys() & {*_MODELS}:
         if not names:
-            why = "; ".join(dict.fromkeys(describe_runs(each) for each in release))
+            why = "; ".join(dict.fromkeys(describe_runs(row) for row in release))
             raise InputError(f"no number of {release[0].row.model} can be run ({why})")
         options = {"suite": "reproduce", **arguments, "protocol": names}
         make_configured_runs(None, options, quiet, verbose, published, release)

@@ -58,10 +58,14 @@ def schema(
         boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
         ours = schemas.fit_helm(schemas.suite_schema(boards), boards)
         specs = list(read_run_specs(folder))
-        groups = {name for _, spec in specs for name in spec["groups"]}
+        groups = set()
+        for _, spec in specs:
+            groups.update(spec["groups"])
         if not other:
-            finished = [run / STATS for run, _ in specs if (run / STATS).exists()]
-            statistics = {each["name"]["name"] for path in finished for each in read_json(path)}
+            statistics: set[str] = set()
+            for run, _ in specs:
+                if (run / STATS).exists():
+                    statistics.update(stat["name"]["name"] for stat in read_json(run / STATS))
             theirs = schemas.restrict_columns(schemas.restrict_groups(theirs, groups), statistics)
     else:
         ours = schemas.fit_helm(schemas.make_schema(schemas.all_sections(BENCHMARKS)))
@@ -109,7 +113,7 @@ def summarize(
 
 
 def _find_earlier_schema(folder: Path) -> Path | None:
-    """Return the schema with which a suite was summarized last, and say so; None if it had none of the user's.
+    """Return the schema with which a suite was summarized last, if it was one of the user's, and say so.
 
     Raises:
         InputError: the file is gone.
@@ -161,7 +165,7 @@ def reference(
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Add a benchmark's published results to a suite, as models named published/…"""
-    by_name = {each.name: each for each in BENCHMARKS}
+    by_name = {known.name: known for known in BENCHMARKS}
     if benchmark not in by_name:
         raise bad_argument("reference", "benchmark", benchmark, list(by_name))
     tokens = parse_length(length, where="reference") if length else None

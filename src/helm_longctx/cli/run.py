@@ -81,7 +81,7 @@ def make_configured_runs(
         if config.watch is None:
             _run(config, prints, published, release)
         elif config.watch.is_dir():
-            watch(config, config.watch, lambda each: _run(each, prints, published, release))
+            watch(config, config.watch, lambda part: _run(part, prints, published, release))
         else:
             raise config.places.error(
                 ("watch",), f"={str(config.watch)!r} is not a folder; give one with checkpoints"
@@ -234,16 +234,14 @@ def find_new(folder: Path) -> Iterator[LocalModel]:
     made: dict[Path, str] = {}
     while True:
         now = {
-            each: stamp_folder(each)
-            for each in sorted(folder.glob("*"))
-            if each.is_dir() and not find_missing(each)
+            checkpoint: stamp_folder(checkpoint)
+            for checkpoint in sorted(folder.glob("*"))
+            if checkpoint.is_dir() and not find_missing(checkpoint)
         }
-        ready = [
-            each
-            for each, stamp in now.items()
-            if before.get(each) == stamp and made.get(each) != stamp
-        ]
-        models = [model for each in ready for model in expand(LocalModel(path=str(each)))]
+        models: list[LocalModel] = []
+        for checkpoint, stamp in now.items():
+            if before.get(checkpoint) == stamp and made.get(checkpoint) != stamp:
+                models += expand(LocalModel(path=str(checkpoint)))
         for model in sorted(models, key=lambda model: find_order(str(model.name))):
             made[Path(model.path)] = now[Path(model.path)]
             yield model

@@ -17,10 +17,10 @@ from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError, shorten, suggest
-from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.data_cards import make_cards
 from helm_longctx.tasks.data_checks import DataCheck, Shape, check_data
-from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.entry import Entry, parse_entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS, about_of, expand_entry
@@ -47,10 +47,11 @@ def list_tasks(
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """List the benchmarks, or tasks with lengths, metric, output budget, and whether their data is present."""
-    found = _find_tasks(names or [])
+    named_tasks = _find_tasks(names or [])
     if data:
-        benchmarks = {benchmark.name: benchmark for benchmark, *_ in found}.values()
-        cards = [card for benchmark in benchmarks for card in make_cards(benchmark)]
+        cards = []
+        for benchmark in {benchmark.name: benchmark for benchmark, *_ in named_tasks}.values():
+            cards += make_cards(benchmark)
         if as_json:
             sys.stdout.buffer.write(
                 orjson.dumps(cards, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -58,14 +59,14 @@ def list_tasks(
         elif cards:
             texts = [
                 (
-                    each.benchmark,
-                    each.page,
-                    each.license,
-                    each.size or "unknown",
-                    each.seen,
-                    ", ".join(each.times),
+                    card.benchmark,
+                    card.page,
+                    card.license,
+                    card.size or "unknown",
+                    card.seen,
+                    ", ".join(card.times),
                 )
-                for each in cards
+                for card in cards
             ]
             print_table(
                 text_table(
@@ -90,7 +91,7 @@ def list_tasks(
             "samples": _range(task.num_samples),
             "data": _data(task, tokens, root),
         }
-        for benchmark, entry, task in found
+        for benchmark, entry, task in named_tasks
     ]
     if as_json:
         sys.stdout.buffer.write(
@@ -100,16 +101,15 @@ def list_tasks(
         _print_rows(rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}")
     else:
         benchmark_rows = []
-        for each in BENCHMARKS:
+        for benchmark in BENCHMARKS:
             lengths: list[int] = []
-            for task in each.tasks:
-                lengths += _find_lengths(each, task, root)
-            span = _span(lengths)
+            for task in benchmark.tasks:
+                lengths += _find_lengths(benchmark, task, root)
             row = {
-                "benchmark": each.name,
-                "tasks": len(each.tasks),
-                "lengths": span,
-                "about": about_of(each),
+                "benchmark": benchmark.name,
+                "tasks": len(benchmark.tasks),
+                "lengths": _span(lengths),
+                "about": about_of(benchmark),
             }
             benchmark_rows.append(row)
         _print_rows(benchmark_rows, "Benchmarks")
@@ -120,12 +120,12 @@ def list_tasks(
 
 def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
     """Return the tasks with each of their run entries: those that have one of the names, or all if there is no name."""
-    tasks = [
-        ({benchmark.name, entry, task.argument, task.name}, (benchmark, entry, task))
-        for benchmark in BENCHMARKS
-        for entry, category in benchmark.entries.items()
-        for task in (*category.tasks, *category.variants)
-    ]
+    tasks = []
+    for benchmark in BENCHMARKS:
+        for entry, category in benchmark.entries.items():
+            for task in (*category.tasks, *category.variants):
+                labels = {benchmark.name, entry, task.argument, task.name}
+                tasks.append((labels, (benchmark, entry, task)))
     known = set().union(*(labels for labels, _ in tasks))
     for name in names:
         if name not in known:
@@ -139,7 +139,8 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
 
 
 def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
-    print_table(text_table(title, list(rows[0]), [list(map(str, row.values())) for row in rows]))
+    cells = [list(map(str, row.values())) for row in rows]
+    print_table(text_table(title, list(rows[0]), cells))
 
 
 def _span(lengths: Sequence[int]) -> str:
@@ -148,12 +149,12 @@ def _span(lengths: Sequence[int]) -> str:
 
 def _find_lengths(benchmark: Benchmark, task: Task, root: DataRoot) -> list[int]:
     """Return the lengths at which a task's data can be had: from the publisher, or because it is here."""
-    return [
-        length
-        for length in benchmark.lengths_of(task)
-        if task.is_published_at(length)
-        or all(source.is_present(root) for source in task.sources(length))
-    ]
+
+    def is_here(length: int) -> bool:
+        return all(source.is_present(root) for source in task.sources(length))
+
+    lengths = benchmark.lengths_of(task)
+    return [length for length in lengths if task.is_published_at(length) or is_here(length)]
 
 
 def _range(number: int | Mapping[int, int]) -> int | str:
@@ -182,27 +183,32 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
         for length in lengths:
             label = "" if length is None else length_label(length)
             at = f"length={label}," if label else ""
-            named = benchmark.entries.items()
             whole = [
                 name
-                for name, each in named
-                if each.averaged
-                and each.tasks_at(length)
-                and not each.needs_path
-                and all(task.is_published_at(length) for task in each.tasks_at(length))
+                for name, category in benchmark.entries.items()
+                if _is_published(category, length)
             ]
             lists = {("", benchmark.title): [f"{name}:{at}model=text" for name in whole]}
-            for name, task in ((name, task) for name, each in named for task in each.variants):
-                if task.check_machine and task.exists_at(length):
-                    entry = f"{name}:{benchmark.task_argument}={task.argument},{at}model=text"
-                    lists[task.name, f"{benchmark.title}, {task.title}"] = [entry]
+            for name, category in benchmark.entries.items():
+                for task in category.variants:
+                    if task.check_machine and task.exists_at(length):
+                        entry = f"{name}:{benchmark.task_argument}={task.argument},{at}model=text"
+                        lists[task.name, f"{benchmark.title}, {task.title}"] = [entry]
             for (part, title), entries in lists.items():
+                if not entries:
+                    continue
                 about = f"{title}{f' at {label}' if label else ''}. {_ABOUT}"
-                if entries:
-                    files["_".join(filter(None, (benchmark.name, part, label))) + ".conf"] = (
-                        entry_file(about, entries)
-                    )
+                words = [word for word in (benchmark.name, part, label) if word]
+                files["_".join(words) + ".conf"] = entry_file(about, entries)
     return files
+
+
+def _is_published(category: Category, length: int | None) -> bool:
+    """Whether a category has a mean at a length, and all of its data is published."""
+    tasks = category.tasks_at(length)
+    if not category.averaged or not tasks or category.needs_path:
+        return False
+    return all(task.is_published_at(length) for task in tasks)
 
 
 def confs(
@@ -253,31 +259,35 @@ def fetch(
             "fetch: ENTRY is missing; give run entries (`helm-longctx list` names them), or --check"
         )
     names = entries or []
-    checked = [parse_entry(BENCHMARKS, each) for entry in names for each in expand_entry(entry)]
+    checked: list[Entry] = []
+    for name in names:
+        checked += [parse_entry(BENCHMARKS, entry) for entry in expand_entry(name)]
     if as_json and not check:
         raise InputError("fetch: --json needs --check")
     if check:
-        every = [entry for benchmark in BENCHMARKS for entry in list_entries(benchmark)]
-        found = check_data(checked or every)
-        (_print_json if as_json else _print_check)(found)
-        if not found.has_passed:
+        every: list[Entry] = []
+        for benchmark in BENCHMARKS:
+            every += list_entries(benchmark)
+        check_result = check_data(checked or every)
+        (_print_json if as_json else _print_check)(check_result)
+        if not check_result.has_passed:
             raise typer.Exit(1)
         return
     # `mirror=False`, because nothing is ever downloaded into a mirror.
     root = DataRoot(to, mirror=False) if to else DataRoot.find(output_path)
     # Entries can share sources.
-    sources = {
-        tuple(source.paths): source
-        for entry in checked
-        for task in entry.tasks
-        for source in task.all_sources(entry.settings.length)
-    }
-    command = f"helm-longctx fetch {' '.join(names)}" + (
-        f" --to {root.path}" if root.mirror else ""
-    )
+    sources = {}
+    for entry in checked:
+        for task in entry.tasks:
+            for source in task.all_sources(entry.settings.length):
+                sources[tuple(source.paths)] = source
+    command = f"helm-longctx fetch {' '.join(names)}"
+    if root.mirror:
+        command += f" --to {root.path}"
     ensure(sources.values(), root, command)
-    for path in (path for paths in sources for path in paths):
-        print(root / path)
+    for paths in sources:
+        for path in paths:
+            print(root / path)
     for entry in checked:
         at = f" at {entry.label}" if entry.label else ""
         for task in entry.tasks:

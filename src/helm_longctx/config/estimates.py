@@ -23,19 +23,21 @@ MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
 
 
 def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
-    """Print a table for each deployment, and the assumptions behind the figures; nothing without estimates."""
+    """Print a table for each deployment, and the assumptions behind the figures, if there are estimates."""
     if not estimates:
         return
     for deployment in dict.fromkeys(estimate.deployment for estimate in estimates):
         of_model = [estimate for estimate in estimates if estimate.deployment == deployment]
         # A model without a price has no columns of dollars, so that there is room for the names of the runs.
-        columns = COUNTS + (
-            DOLLARS if any(each.dollars.typical is not None for each in of_model) else ()
-        )
-        rows = [
-            [MODEL_IN_RUN.sub("", each.run), *_cells([each])[: len(columns)]] for each in of_model
-        ]
-        rows += [["all", *_cells(of_model)[: len(columns)]]] if len(of_model) > 1 else []
+        columns: tuple[str, ...] = COUNTS
+        if any(estimate.dollars.typical is not None for estimate in of_model):
+            columns += DOLLARS
+        rows = []
+        for estimate in of_model:
+            name = MODEL_IN_RUN.sub("", estimate.run)
+            rows.append([name, *_cells([estimate])[: len(columns)]])
+        if len(of_model) > 1:
+            rows.append(["all", *_cells(of_model)[: len(columns)]])
         print_table(text_table(deployment, ("run", *columns), rows, right=columns))
     tokenizers = sorted(
         {estimate.prompt_tokens.counted_by or "an estimate from the text" for estimate in estimates}

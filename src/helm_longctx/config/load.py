@@ -57,7 +57,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Options:
-    """Values of the command's options, which replace those in the file, and the option of each key path."""
+    """Values of the command's options, and the option of each key path. The values replace those in the file."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[KeyPath, str] = field(default_factory=dict)
@@ -83,10 +83,10 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     except ValidationError as error:
         # The first mistake is explained, and the others are counted.
         mistakes = map(_explain, error.errors(include_url=False))
-        (where, what), *others = sorted(mistakes, key=lambda each: places.line(each[0]))
-        more = (
-            f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})" if others else ""
-        )
+        (where, what), *others = sorted(mistakes, key=lambda mistake: places.line(mistake[0]))
+        more = ""
+        if others:
+            more = f" (and {len(others)} more mistake{'s' if len(others) > 1 else ''})"
         raise places.error(where, what + more) from None
     config._places = places
     return config
@@ -129,7 +129,7 @@ def _read(path: Path) -> Any:
 
 
 def _plain(node: Any) -> Any:
-    """Convert ruamel's values, which also store how they were written, into plain Python values."""
+    """Convert ruamel's values into plain Python values. They also store how they were written."""
     if isinstance(node, dict):
         return {key: _plain(value) for key, value in node.items()}
     if isinstance(node, list):
@@ -233,7 +233,8 @@ def _kind(annotation: Any) -> type:
 
 def _find_settings(section: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setting]:
     for name, info in section.model_fields.items():
-        form = next((each for each in info.metadata if isinstance(each, OnCommandLine)), None)
+        forms = (datum for datum in info.metadata if isinstance(datum, OnCommandLine))
+        form = next(forms, None)
         if form:
             yield Setting((*path, name), form, info)
         if name == "models":
@@ -264,7 +265,7 @@ def takes_options(*names: str, **helps: str) -> Callable[[Command], Command]:
         ]
         made = [SETTINGS[name].make_parameter(helps.get(name, "")) for name in names or SETTINGS]
         # The options of the schema stand between a command's own arguments and its last options.
-        parameters = sorted([*own, *made], key=lambda each: (each.kind, each in own))
+        parameters = sorted([*own, *made], key=lambda parameter: (parameter.kind, parameter in own))
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return command
 
@@ -276,26 +277,23 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     values: dict[str, Any] = {}
     names: dict[KeyPath, str] = {}
     given = {name: arguments[name] for name in SETTINGS if arguments.get(name) is not None}
-    found: list[tuple[KeyPath, str, Any]] = []
-    for setting, value in ((SETTINGS[name], value) for name, value in given.items()):
-        option = setting.names[0]
-        many = setting.form.many
+    settings: list[tuple[KeyPath, str, Any]] = []
+    for name, value in given.items():
+        setting = SETTINGS[name]
         if setting.path[0] == "models":
             continue
-        if many == "pairs":
-            found += [
-                ((*setting.path, key), shown, each)
-                for key, shown, each in _read_pairs(setting, value)
-            ]
+        if setting.form.many == "pairs":
+            for pair_name, option, pair_value in _read_pairs(setting, value):
+                settings.append(((*setting.path, pair_name), option, pair_value))
+        elif setting.form.many == "commas":
+            settings.append((setting.path, setting.names[0], split_names([value])))
         else:
-            found.append(
-                (setting.path, option, split_names([value]) if many == "commas" else value)
-            )
-    for path, option, value in [*found, *_list_models(given)]:
-        place: Any = values
+            settings.append((setting.path, setting.names[0], value))
+    for path, option, value in [*settings, *_list_models(given)]:
+        section: Any = values
         for key in path[:-1]:
-            place = place.setdefault(key, {})
-        place[path[-1]] = value
+            section = section.setdefault(key, {})
+        section[path[-1]] = value
         names[path] = option
     # In `values` the models are still a mapping from their numbers.
     if "models" in values:
@@ -334,16 +332,16 @@ def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]
         for number in numbers:
             value = paths[number - len(models)] if name == "model_path" else given[name]
             if setting.form.many == "pairs":
-                for key, option, each in _read_pairs(setting, value):
-                    yield ("models", number, setting.path[-1], key), option, each
+                for key, option, part in _read_pairs(setting, value):
+                    yield ("models", number, setting.path[-1], key), option, part
             else:
                 yield ("models", number, setting.path[-1]), setting.names[0], value
     if url:
         served = given.get("model_name", "model")
         # Run entries can use the name of a model on its server, or one that is made of it.
         made = "endpoint/" + re.sub(r"[^\w.-]+", "-", served, flags=re.ASCII)
-        place = ("models", len(models) + len(paths), "name")
-        yield place, "--model-name", served if _NAME.fullmatch(served) else made
+        path = ("models", len(models) + len(paths), "name")
+        yield path, "--model-name", served if _NAME.fullmatch(served) else made
 
 
 def _read_pairs(setting: Setting, pairs: list[str]) -> Iterator[tuple[str, str, Any]]:
@@ -358,4 +356,7 @@ def _read_pairs(setting: Setting, pairs: list[str]) -> Iterator[tuple[str, str, 
 
 def split_names(texts: list[str]) -> list[str]:
     """Split texts, each of which is a name, or several names separated by commas."""
-    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    names: list[str] = []
+    for text in texts:
+        names += [name.strip() for name in text.split(",") if name.strip()]
+    return names

@@ -53,15 +53,15 @@ def model_name(model: str | Endpoint | LocalModel) -> str:
 
 def list_models(config: RunConfig) -> list[tuple[str | Endpoint | LocalModel, KeyPath]]:
     """Return the models with their places; a path can stand for several. Raises an `InputError` if it has no model."""
-    found: list[tuple[str | Endpoint | LocalModel, KeyPath]] = []
+    models: list[tuple[str | Endpoint | LocalModel, KeyPath]] = []
     for number, model in enumerate(config.models):
         path = ("models", number)
         if isinstance(model, LocalModel):
             with config.places.at(path):
-                found += [(each, path) for each in expand(model)]
+                models += [(expanded, path) for expanded in expand(model)]
         else:
-            found.append((model, path))
-    return found
+            models.append((model, path))
+    return models
 
 
 def plain_models(config: RunConfig) -> list[str]:
@@ -78,22 +78,17 @@ def expand(model: LocalModel) -> list[LocalModel]:
     paths = _find_paths(model.path)
     revisions = model.revision if isinstance(model.revision, list) else [model.revision]
     many = len(paths) * len(revisions) > 1
-    found = [
-        model.model_copy(
-            update={
-                "path": path,
-                "revision": revision,
-                "name": _make_name(model, path, revision, many),
-            }
-        )
-        for path in paths
-        for revision in revisions
-    ]
+    expanded = []
+    for path in paths:
+        for revision in revisions:
+            name = _make_name(model, path, revision, many)
+            update = {"path": path, "revision": revision, "name": name}
+            expanded.append(model.model_copy(update=update))
     if many and model.step is not None:
         raise InputError(
-            f"step={model.step} is given, but {model.path} stands for {len(found)} models; leave it out"
+            f"step={model.step} is given, but {model.path} stands for {len(expanded)} models; leave it out"
         )
-    return sorted(found, key=lambda each: find_order(str(each.name), each.step))
+    return sorted(expanded, key=lambda one: find_order(str(one.name), one.step))
 
 
 def find_order(name: str, given: int | None = None) -> tuple[int, str]:
@@ -108,24 +103,24 @@ def _find_paths(path: str) -> list[str]:
     if path in MODELS:
         return [path]
     if glob.has_magic(path):
-        found = [each for each in sorted(glob.glob(path)) if Path(each).is_dir()]
-        if not found:
+        folders = [match for match in sorted(glob.glob(path)) if Path(match).is_dir()]
+        if not folders:
             raise InputError(
                 f"path={path!r} matches no folder; give folders with config.json and safetensors weights"
             )
     elif Path(path).is_dir() or path.startswith((".", "/", "~")):
-        found = [os.path.expanduser(path)]
+        folders = [os.path.expanduser(path)]
     else:
         return [path]  # a name on the hub
-    for each in found:
-        if missing := find_missing(Path(each)):
+    for folder in folders:
+        if missing := find_missing(Path(folder)):
             advice = "give a folder with config.json and safetensors weights, or a name on the hub"
-            raise InputError(f"path={each!r} has no {missing}; {advice}")
-    return found
+            raise InputError(f"path={folder!r} has no {missing}; {advice}")
+    return folders
 
 
 def find_missing(folder: Path) -> str:
-    """Return the name of a file that a folder lacks for a model; empty if it has all."""
+    """Return the name of a file that a folder lacks for a model, or an empty text if it has all."""
     if not (folder / "config.json").is_file():
         return "config.json"
     index = folder / WEIGHTS[1]
@@ -207,7 +202,7 @@ def _parts_of_config(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _find_window(model: LocalModel, config: dict[str, Any]) -> int | None:
-    """Return the window that a configuration says; None if it says none. Raises an `InputError` if it is no number."""
+    """Return the window that a configuration says, if any. Raises an `InputError` if it is no number."""
     for part in _parts_of_config(config):
         for key in _WINDOWS:
             window = part.get(key)
@@ -224,7 +219,7 @@ def _find_window(model: LocalModel, config: dict[str, Any]) -> int | None:
 def _check_layers(model: LocalModel, config: dict[str, Any], folder: Path) -> None:
     """Raise an `InputError` if a configuration has more layers than its weights have tensors.
 
-    transformers makes all layers before it looks at the weights, which takes hours for a million of them.
+    transformers makes all layers before it looks at the weights. A million of them take hours.
     """
     tensors = count_tensors(folder)
     for part in _parts_of_config(config):
@@ -268,7 +263,7 @@ def _download_settings(model: LocalModel) -> Path:
 
 
 def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
-    """Return how the tokens of answers are drawn by a model's generation_config.json; empty if it does not say it.
+    """Return how the tokens of answers are drawn by a model's generation_config.json, if it says so.
 
     Of a model on a server, the tokenizer says where the file is; a folder need not have it. Raises an `InputError` if
     there is no such model, or the file cannot be read.
@@ -282,19 +277,19 @@ def read_sampling(model: LocalModel | Endpoint) -> dict[str, Any]:
         ).folder
     path = folder / "generation_config.json"
     try:
-        found = json.loads(path.read_bytes()) if path.is_file() else {}
+        settings = json.loads(path.read_bytes()) if path.is_file() else {}
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({type(error).__name__})") from None
-    if not found.get("do_sample"):
+    if not settings.get("do_sample"):
         return {}
     # These are the values that transformers takes for none.
     without_effect = {"top_p": 1, "top_k": 0, "min_p": 0}
     rest = {
-        name: found[name]
+        name: settings[name]
         for name, none in without_effect.items()
-        if found.get(name) not in (None, none)
+        if settings.get(name) not in (None, none)
     }
-    return {"temperature": found.get("temperature") or 1.0, **rest}
+    return {"temperature": settings.get("temperature") or 1.0, **rest}
 
 
 def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
@@ -308,15 +303,16 @@ def find_sampling(model: str | Endpoint | LocalModel) -> dict[str, Any]:
         raise InputError(
             f"{problem}; give its folder or its name on the hub as tokenizer, or the values"
         )
-    if not (found := read_sampling(model)):
+    sampling = read_sampling(model)
+    if not sampling:
         raise InputError(
             "sampling='model': its generation_config.json does not say how to sample; give the values"
         )
-    return found
+    return sampling
 
 
 def _digest_files(model: LocalModel, facts: ModelFacts) -> str:
-    """Return a digest of the files of a model and of its adapter that are in folders; empty if none are."""
+    """Return a digest of the files of a model and of its adapter that are in folders, or an empty text."""
     folders = [] if facts.commit else [facts.folder]
     if model.adapter is not None and Path(model.adapter).is_dir():
         folders.append(Path(model.adapter))
@@ -394,9 +390,7 @@ def describe(models: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
         window = row.get("max_sequence_length", "unknown: prompts are not cut")
         chat = "yes" if "INSTRUCTION_FOLLOWING_MODEL_TAG" in tags else "no"
         arguments = row["client_spec"]["args"]
-        code = (
-            f"; runs code from the hub at {arguments['revision']}"
-            if arguments.get("remote_code")
-            else ""
-        )
+        code = ""
+        if arguments.get("remote_code"):
+            code = f"; runs code from the hub at {arguments['revision']}"
         yield f"{name}: context {window}, chat template: {chat}{code}"

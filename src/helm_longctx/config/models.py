@@ -73,17 +73,11 @@ class ModelBook:
         self._endpoints: dict[str, tuple[Endpoint, KeyPath]] = {}
         self._local: dict[str, Files] = {}
         self._files: dict[str, Files] = {}
-        judges = enumerate(config.judge.judges)
-        found: list[tuple[str | Endpoint | LocalModel, KeyPath]] = [
-            *list_models(config),
-            *(
-                (judge, ("judge", "judges", number))
-                for number, judge in judges
-                if judge not in ("auto", "none")
-            ),
-            *named,
-        ]
-        for model, path in found:
+        models = list_models(config)
+        for number, judge in enumerate(config.judge.judges):
+            if judge not in ("auto", "none"):
+                models.append((judge, ("judge", "judges", number)))
+        for model, path in [*models, *named]:
             with config.places.at(path):
                 self._add(model, path)
 
@@ -120,17 +114,17 @@ class ModelBook:
         self._files = {}
 
     def _ask_judge(self, name: str, endpoint: Endpoint) -> Files:
-        """Ask a judge's server with the judge's own key, which a model at the same address does not get."""
+        """Ask a judge's server with the judge's own key. A model at the same address does not get it."""
         deployment = get_model_deployment(name)
         credentials = get_credentials(str(self._config.local_path))
-        found = find_key(deployment, credentials)
+        key = find_key(deployment, credentials)
         try:
-            return _ask(endpoint, found.keys(None) if found else None)
+            return _ask(endpoint, key.keys(None) if key else None)
         except TokenError as error:
             raise InputError(str(error)) from None
         except KeyRefusedError:
-            if found:
-                raise InputError(f"judge={name}: {endpoint.url} refuses {found.origin}") from None
+            if key:
+                raise InputError(f"judge={name}: {endpoint.url} refuses {key.origin}") from None
             if lacks_key(deployment, credentials):
                 raise missing_key_error(deployment) from None
             raise
@@ -156,14 +150,14 @@ class ModelBook:
         self._endpoints[name] = model, path
         described = describe(model)
         tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else None
-        headers = [
-            variable for value in model.headers.values() for variable in _IN_HEADER.findall(value)
-        ]
+        headers: list[str] = []
+        for value in model.headers.values():
+            headers += _IN_HEADER.findall(value)
         tokens = f"{model.token_env}_TOKEN_URL" if model.token_env else None
         variables = [
-            each
-            for each in (model.api_key_env, tokens, *headers)
-            if each and not read_setting(each)
+            variable
+            for variable in (model.api_key_env, tokens, *headers)
+            if variable and not read_setting(variable)
         ]
         if variables and not self._config.dry_run:
             raise InputError(
@@ -222,8 +216,11 @@ class ModelBook:
 
 def _offer_sampling(model: Endpoint | LocalModel, name: str) -> None:
     """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
-    if not model.sampling and (found := local_models.read_sampling(model)):
-        values = ", ".join(f"{key} {value:g}" for key, value in found.items())
+    if model.sampling:
+        return
+    sampling = local_models.read_sampling(model)
+    if sampling:
+        values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
         hlog(f"{name}: its generation_config.json says {values}; give sampling: model to answer so")
 
 
@@ -255,8 +252,8 @@ def _ask(model: Endpoint, key: str | None = None) -> Files:
         **_access(model),
     )
     try:
-        found = load_tokenizer(model.tokenizer) if model.tokenizer else None
-        tokenizer = found or find_tokenizer(endpoint.source, endpoint.model)
+        named = load_tokenizer(model.tokenizer) if model.tokenizer else None
+        tokenizer = named or find_tokenizer(endpoint.source, endpoint.model)
     except InputError as error:
         if model.tokenizer:
             raise
@@ -271,7 +268,8 @@ def _ask(model: Endpoint, key: str | None = None) -> Files:
 
 def _entries(model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | None) -> Files:
     files = make_entries(endpoint, model_name(model), tokenizer)
-    extras = {name: value for name in _EXTRAS if (value := getattr(model, name))}
+    given = {name: getattr(model, name) for name in _EXTRAS}
+    extras = {name: value for name, value in given.items() if value}
     files[DEPLOYMENTS]["client_spec"]["args"] |= extras
     # What the server said cannot be told from what a key said, so the keys are kept, too.
     files[DEPLOYMENTS][MADE_FROM] = model.model_dump(

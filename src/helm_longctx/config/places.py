@@ -38,12 +38,9 @@ class Places:
         for size in range(len(path), 0, -1):
             if option := self.options.get(path[:size]):
                 return option + _steps(path[size:])
-        if path and (
-            parts := [
-                option for place, option in self.options.items() if place[: len(path)] == path
-            ]
-        ):
-            return parts[0]
+        for option_path, option in self.options.items():
+            if path and option_path[: len(path)] == path:
+                return option
         prefix = f"{self.file}:{self.line(path)}: " if self.file else ""
         return prefix + _steps(path).removeprefix(".")
 

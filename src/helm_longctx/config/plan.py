@@ -61,7 +61,7 @@ Parts = tuple[str, dict[str, Any], KeyPath]
 
 @dataclass(frozen=True)
 class PlannedEntry:
-    """A checked run entry, its place in the configuration, and the model that it names; empty if it names none."""
+    """A checked run entry, its place in the configuration, and the model that it names, if any."""
 
     text: str
     path: KeyPath
@@ -142,21 +142,24 @@ def make_plan(config: RunConfig) -> Plan:
     missing = book.missing
     if not config.dry_run:
         book.ask_servers()
-        specs = _make_specs(
-            config, entries
-        )  # again, because the style of prompts can depend on the server
+        # Again, because the style of prompts can depend on the server.
+        specs = _make_specs(config, entries)
     # The weights of one model after the other are in memory. HELM's order alternates between models.
-    places = {name: place for place, name in enumerate(book.local_models)}
-    specs = sorted(specs, key=lambda spec: places.get(spec.adapter_spec.model_deployment, -1))
+    order = {name: number for number, name in enumerate(book.local_models)}
+    specs = sorted(specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1))
     return Plan(config, entries, specs, missing if config.dry_run else ())
 
 
 def make_runner(config: RunConfig) -> LongContextRunner:
     """Return the runner for a configuration. The runner skips complete runs."""
-    places = config.output_path, config.suite, config.local_path
-    runner = LongContextRunner(
-        **runner_arguments(*places, config.parallelism, skip_completed_runs=True)
+    arguments = runner_arguments(
+        output_path=config.output_path,
+        suite=config.suite,
+        local_path=config.local_path,
+        parallelism=config.parallelism,
+        skip_completed_runs=True,
     )
+    runner = LongContextRunner(**arguments)
     runner.logs_scores = False  # `helm-longctx run` prints them as a table
     return runner
 
@@ -174,7 +177,9 @@ def make_settings(config: RunConfig) -> Settings:
         name for name in type(config.judge.keys).model_fields if getattr(config.judge.keys, name)
     ]
     kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
-    unused = [f"{family.upper()}_JUDGE_{kind}" for family in families for kind in kinds]
+    unused: list[str] = []
+    for family in families:
+        unused += [f"{family.upper()}_JUDGE_{kind}" for kind in kinds]
     register_environment(values)
     return Settings({**dict.fromkeys(unused, ""), **values})
 
@@ -202,17 +207,17 @@ def _limits(config: RunConfig) -> dict[str, str]:
 
 def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return, for each key variable of a judge, the variable that the configuration names for it, and its place."""
-    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    variables: dict[str, tuple[str, tuple[str, ...]]] = {}
     for family in type(config.judge.keys).model_fields:
         key = getattr(config.judge.keys, family)
         path = ("judge", "keys", family)
         if isinstance(key, ClientCredentials):
             for field in type(key).model_fields:
                 if name := getattr(key, field):
-                    found[f"{family}_judge_{field}".upper()] = name, (*path, field)
+                    variables[f"{family}_judge_{field}".upper()] = name, (*path, field)
         elif key:
-            found[f"{family}_JUDGE_API_KEY".upper()] = key, path
-    return found
+            variables[f"{family}_JUDGE_API_KEY".upper()] = key, path
+    return variables
 
 
 def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunSpec]:
@@ -265,16 +270,15 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     names = ("url", "model", "api", "type", "api_key_env", "token_env", "context", "tokenizer")
     values = {name: getattr(endpoint, name) for name in names} | {"local_path": local_path}
     given = {f"--{name.replace('_', '-')}": str(value) for name, value in values.items() if value}
-    words = [word for option in given.items() if option != ("--api", "openai") for word in option]
-    headers = [
-        word
-        for name, value in endpoint.headers.items()
-        for word in ("--header", f"{name}: {value}")
-    ]
-    nvcf = ["--nvcf"] if endpoint.nvcf else []
-    return shlex.join(
-        ["helm-longctx", "models", "add", model_name(endpoint), *words, *headers, *nvcf]
-    )
+    words = ["helm-longctx", "models", "add", model_name(endpoint)]
+    for option in given.items():
+        if option != ("--api", "openai"):
+            words += option
+    for name, value in endpoint.headers.items():
+        words += ["--header", f"{name}: {value}"]
+    if endpoint.nvcf:
+        words.append("--nvcf")
+    return shlex.join(words)
 
 
 def plan_entries(config: RunConfig) -> list[PlannedEntry]:
@@ -298,9 +302,9 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
         if model or plain_models(config):
             planned.setdefault(text, PlannedEntry(text, path, model))
         # A sampling is a part of a run's entry, so a model with one has entries of its own.
-        for named, sampling, place in [] if model else sampled:
+        for named, sampling, sampling_path in [] if model else sampled:
             drawn = {**({} if arguments.get("metric") in GIVEN_TEXTS else sampling), **judged}
-            with config.places.at(place):
+            with config.places.at(sampling_path):
                 _check(name, drawn)
             text = _format(name, {**drawn, "model": named})
             planned.setdefault(text, PlannedEntry(text, path, named))
@@ -311,13 +315,14 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
     _check_questions(config)
-    for number, protocol in enumerate(config.protocols or []):
-        place = ("protocols", number)
-        with config.places.at(place):
-            found = find_protocol(protocol, BENCHMARKS)[1]
-            if not found.entries:
-                raise InputError(f"{found.name!r} cannot be run ({found.obstacle})")
-        for name, own, _ in (_split(config.places, text, place) for text in found.run_entries):
+    for number, protocol_name in enumerate(config.protocols or []):
+        key_path = ("protocols", number)
+        with config.places.at(key_path):
+            protocol = find_protocol(protocol_name, BENCHMARKS)[1]
+            if not protocol.entries:
+                raise InputError(f"{protocol.name!r} cannot be run ({protocol.obstacle})")
+        for text in protocol.run_entries:
+            name, own, _ = _split(config.places, text, key_path)
             allowed = _list_arguments(name, own)
             for key in config.arguments:
                 if key not in allowed:
@@ -326,7 +331,7 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
                         ("arguments", key), f" is not an argument of {name}; {choices}"
                     )
             # The configuration's arguments replace the protocol's own.
-            yield name, {**own, **config.arguments}, place
+            yield name, {**own, **config.arguments}, key_path
     for number, text in enumerate(config.entries or []):
         yield from (
             _split(config.places, entry, ("entries", number)) for entry in expand_entry(text)
@@ -382,18 +387,19 @@ def _split(places: Places, text: str, path: KeyPath) -> Parts:
 
 
 def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
-    numbered = (
-        (number, entry) for number, text in enumerate(tasks) for entry in expand_entry(text)
-    )
-    parts = [_split(config.places, entry, ("tasks", number)) for number, entry in numbered]
+    parts = []
+    for number, text in enumerate(tasks):
+        for entry in expand_entry(text):
+            parts.append(_split(config.places, entry, ("tasks", number)))
     for name, own, path in parts:
         with config.places.at(path):
             _check_name(name)
             _list_arguments(name, own)
     # At least one task takes each argument, and at least one has lengths if lengths are given.
-    taken = {
-        key: None for name, own, _ in parts for key in _list_arguments(name, own) if key != "length"
-    }
+    taken: dict[str, None] = {}
+    for name, own, _ in parts:
+        taken |= dict.fromkeys(_list_arguments(name, own))
+    taken.pop("length", None)
     for key in config.arguments:
         if key not in taken:
             choices = list_choices(key, taken)
@@ -408,10 +414,10 @@ def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
             for key, value in config.arguments.items()
             if key in _list_arguments(name, own)
         }
-        for place, length in _lengths(config, name, own):
+        for length_path, length in _lengths(config, name, own):
             at = {} if length is None else {"length": length}
-            if place:
-                with config.places.at(place):
+            if length_path:
+                with config.places.at(length_path):
                     check_length(OURS[name], name, {**at, **own})
                 with config.places.at(path):
                     _check(name, {**at, **own})

@@ -112,7 +112,7 @@ def key_error(key: str, message: str) -> PydanticCustomError:
 
 
 def _check(check: Callable[[Any], object]) -> AfterValidator:
-    """Return a validator that runs a check, which raises an error, and keeps the value."""
+    """Return a validator that runs a check and keeps the value. The check raises an error."""
 
     def validate(value: Any) -> Any:
         check(value)
@@ -360,11 +360,9 @@ class LocalModel(Section):
 def _find_tag(value: Any) -> str:
     if isinstance(value, str):
         return "name"
-    return (
-        "local"
-        if isinstance(value, LocalModel) or (isinstance(value, dict) and "path" in value)
-        else "mapping"
-    )
+    if isinstance(value, LocalModel) or (isinstance(value, dict) and "path" in value):
+        return "local"
+    return "mapping"
 
 
 Model = Annotated[

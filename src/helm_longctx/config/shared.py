@@ -148,11 +148,9 @@ def make_specs(
     from helm_longctx.tasks.entry import split_entry
     from helm_longctx.tasks.registry import expand_entry
 
-    expanded = [
-        each
-        for entry in [*(entries or []), *(options["entry"] or [])]
-        for each in expand_entry(entry)
-    ]
+    expanded: list[str] = []
+    for entry in [*(entries or []), *(options["entry"] or [])]:
+        expanded += expand_entry(entry)
     of_tasks = {
         name: options[name] for name in ("tasks", "length", "argument", "model") if options[name]
     }
@@ -210,13 +208,13 @@ def show_log() -> Iterator[None]:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     silent = [logger for logger in loggers if not logger.hasHandlers()]
-    for each in silent:
-        each.addHandler(handler)
+    for logger in silent:
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        for each in silent:
-            each.removeHandler(handler)
+        for logger in silent:
+            logger.removeHandler(handler)
 
 
 @contextmanager

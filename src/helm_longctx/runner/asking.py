@@ -77,12 +77,13 @@ def ask_all(
         InputError: a client got bad input, the model cannot be asked, or a limit is reached. The message says which
             answers are kept.
     """
-    results = {
-        number: answered
-        for number, each in enumerate(pending)
-        if (answered := asking.recall(each.request))
-    }
-    groups = [each.beginning and each.beginning.group for each in pending]
+    results = {}
+    groups = []
+    for index, waiting in enumerate(pending):
+        answered = asking.recall(waiting.request)
+        if answered:
+            results[index] = answered
+        groups.append(waiting.beginning and waiting.beginning.group)
     unasked = [number for number in range(len(pending)) if number not in results]
     asking.waiting = WaitingPrompts(
         {number: pending[number].request.characters for number in unasked}
@@ -129,7 +130,7 @@ class Asking:
         spending: adds up the costs.
 
     Attributes:
-        limit: seconds that a call may take; None for no limit.
+        limit: seconds that a call may take, if there is a limit.
         waiting: the sizes of the prompts that were not sent yet.
     """
 
@@ -153,7 +154,7 @@ class Asking:
         self.spending.settle(number, answer, is_late)
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
-        """Return the state of a request with its result from an earlier run or the journal; None if there is none."""
+        """Return the state of a request with its result from an earlier run or the journal, if there is one."""
         result = find_answer(asked, self.journal)
         if result is None:
             return None
@@ -182,11 +183,9 @@ class Asking:
             return first
 
         def make_second() -> Request:
-            return (
-                with_facts(second, replace(find_facts(asked), rest=None))
-                if self.sender.takes_facts
-                else second
-            )
+            if not self.sender.takes_facts:
+                return second
+            return with_facts(second, replace(find_facts(asked), rest=None))
 
         name = self.journal.name(second, digest(request_text(second)))
         return join_answers(first, self._ask(name, make_second))
@@ -233,7 +232,7 @@ class Asking:
     def _is_only_long(self, asked: StoredRequest, failure: Failure) -> bool:
         """Whether a refused prompt is longer than one that was answered, or than one that waits and may be answered.
 
-        For a refusal without a known reason, a short request is sent once, which shows that the form is right.
+        For a refusal without a known reason, a short request is sent once. It shows that the form is right.
         """
         if self.waiting.longest_answered:
             return asked.characters > self.waiting.longest_answered
@@ -254,10 +253,10 @@ class Asking:
         for number, state in enumerate(states):
             assert state.result
             results[number] = SizedResult(pending[number].request.characters, state.result)
-        found = name_window(results)
-        self._breaker.rename(len(found))
+        renamed = name_window(results)
+        self._breaker.rename(len(renamed))
         return [
-            replace(state, result=found[number]) if number in found else state
+            replace(state, result=renamed[number]) if number in renamed else state
             for number, state in enumerate(states)
         ]
 

@@ -1,6 +1,6 @@
-"""The request cache: HELM's SQLite files, in which the key is a digest of the server and the request.
+"""The request cache: HELM's SQLite files. The key is a digest of the server and the request.
 
-HELM's own keys are whole requests, which are as long as the prompts, and do not identify the server.
+HELM's own keys are whole requests. They are as long as the prompts, and do not identify the server.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class DigestStore(SqliteKeyValueStore):
         return super().contains(self._digest(key))
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the server's reply to a request; None if there is none."""
+        """Return the server's reply to a request, if there is one."""
         reply: dict[str, Any] | None = super().get(self._digest(key))
         return reply
 
@@ -106,7 +106,7 @@ class DigestCacheConfig(SqliteCacheConfig):
     server: str
 
     def open_store(self) -> DigestStore:
-        """Return the store, which is not open yet."""
+        """Return the store. It is not open yet."""
         return DigestStore(self.path, self.server)
 
 
@@ -150,10 +150,12 @@ def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | 
         name: credentials.get(f"{registered.host_organization}{name}", None)
         for name in _IN_CREDENTIALS
     }
-    # The libraries of providers take the address from variables if a deployment has none.
-    of_libraries = [name for provider in providers().values() for name in provider.environment]
     # HELM's own HTTP client prefers its variable to the deployment's address.
-    variables = ("HELM_HTTP_MODEL_BASE_URL", *(() if arguments.get("base_url") else of_libraries))
+    variables = ["HELM_HTTP_MODEL_BASE_URL"]
+    if not arguments.get("base_url"):
+        # The libraries of providers take the address from variables if a deployment has none.
+        for provider in providers().values():
+            variables += provider.environment
     parts = {
         "deployment": registered.name,
         "client": registered.client_spec.class_name,
@@ -216,7 +218,7 @@ class CacheFile:
             connection.execute("ROLLBACK")
 
     def get(self, key: str) -> Any:
-        """Return the value of a key; None if there is none. Raises a `CacheError` if the file cannot be read."""
+        """Return the value of a key, if there is one. Raises a `CacheError` if the file cannot be read."""
         with self._open_connection() as connection:
             row = connection.execute("SELECT value FROM unnamed WHERE key = ?", (key,)).fetchone()
             return self._value(key, row[0]) if row else None
@@ -227,9 +229,10 @@ class CacheFile:
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield all keys and values, in the order of writing."""
         with self._name_errors(), closing(self._connect()) as connection:
-            for key, value in connection.execute("SELECT key, value FROM unnamed ORDER BY rowid"):
-                if (found := self._value(key, value)) is not None:
-                    yield key, found
+            for key, data in connection.execute("SELECT key, value FROM unnamed ORDER BY rowid"):
+                value = self._value(key, data)
+                if value is not None:
+                    yield key, value
 
     def __setitem__(self, key: str, value: Any) -> None:
         """Store a value. A failure is only logged, once, because the caller already has the answer."""
@@ -247,7 +250,7 @@ class CacheFile:
             connection.execute(_INSERT, (key, _seal(key, value)))
 
     def _value(self, key: str, data: bytes) -> Any:
-        """Return a stored value; None if it was changed or is another key's. Values of HELM's stores have no digest."""
+        """Return a stored value, or None if it was changed or is another key's. Values of HELM have no digest."""
         if _SEAL.fullmatch(data, len(data) - _SEAL_SIZE) and data[-_DIGITS:] != _digest(
             key, data[:-_SEAL_SIZE]
         ):
@@ -279,11 +282,9 @@ class CacheFile:
             try:
                 if self._connection is None or self._identity != _identity(self._path):
                     self._close()
-                    self._connection, self._identity, self._wait = (
-                        self._connect(),
-                        _identity(self._path),
-                        WAIT,
-                    )
+                    self._connection = self._connect()
+                    self._identity = _identity(self._path)
+                    self._wait = WAIT
                     finalize(self, self._connection.close).atexit = False
                 if wait != self._wait:
                     self._connection.execute(f"PRAGMA busy_timeout={1000 * wait:.0f}")
@@ -338,7 +339,7 @@ def _open_cache_file(path: str, process: int) -> CacheFile:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return a file's identity, which another file of the same name does not have; None if there is no file."""
+    """Return a file's identity. Another file of the same name has another one. Returns None if there is no file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -347,7 +348,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _seal(key: str, value: Any) -> bytes:
-    """Return a value as HELM's stores read it, with a digest behind the end of the pickle, which readers ignore."""
+    """Return a value as HELM's stores read it. Readers ignore the digest behind the end of the pickle."""
     data = pickle.dumps(value)
     return data + _SEAL_START + _digest(key, data)
 

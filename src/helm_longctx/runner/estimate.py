@@ -53,7 +53,7 @@ LONGER_THAN_REFERENCE = 1.5
 """Ratio of the length of a typical answer to the length of the longest reference."""
 
 JUDGE_REPLY = 200
-"""Largest number of tokens of a judge's reply, which is a short explanation and a grade."""
+"""Largest number of tokens of a judge's reply: a short explanation and a grade."""
 
 RESULT_BYTES = 7_000
 TASK_BYTES = 22_000
@@ -73,9 +73,9 @@ class PromptTokens:
     """Tokens of a run's prompts.
 
     Args:
-        counted_by: the tokenizer's name; None if the number is estimated from the text.
-        cached, cache_writes: number of tokens that are read from the provider's cache, and that are written to it; 0 if
-            the client cannot use the cache.
+        counted_by: the tokenizer's name. It is None where the number is estimated from the text.
+        cached, cache_writes: number of tokens that are read from the provider's cache, and that are written to it. Both
+            are 0 if the client cannot use the cache.
     """
 
     total: int
@@ -103,7 +103,7 @@ class JudgeTokens:
 
 @dataclass(frozen=True)
 class Dollars:
-    """Prices of a run; None for a price that is not known.
+    """Prices of a run. A price that is not known is None.
 
     Args:
         typical: the price for answers of typical length, without the provider's cache.
@@ -129,10 +129,10 @@ class TaskSample:
     """The questions of a task in a run.
 
     Args:
-        entry: the run entry's name; empty for HELM's own scenarios.
-        task: the task's name; empty for HELM's own scenarios.
+        entry: the run entry's name. HELM's own scenarios have none.
+        task: the task's name. HELM's own scenarios have none.
         questions, clusters: numbers of questions, and of the clusters in which they are.
-        cluster_size: the mean number of questions in the cluster of a question, which large clusters have most of.
+        cluster_size: the mean number of questions in the cluster of a question. Large clusters weigh most.
     """
 
     entry: str
@@ -151,7 +151,7 @@ class Estimate:
     Args:
         requests: number of requests, repeats included.
         disk_bytes: size of the run's files.
-        minutes: the duration of the run at the given rate; None without a rate.
+        minutes: the duration of the run at the given rate, if there is a rate.
         requests_digest: the SHA-256 of all prompts and parameters of the requests, without the model's name.
     """
 
@@ -170,13 +170,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Rate:
-    """Limits on the speed of sending; None for no limit."""
+    """Limits on the speed of sending. None is no limit."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
 
     def minutes(self, requests: int, tokens: int) -> float | None:
-        """Return the shortest time that requests take, in minutes; None without a limit."""
+        """Return the shortest time that requests take, in minutes. Returns None without a limit."""
         limits = ((requests, self.requests_per_minute), (tokens, self.tokens_per_minute))
         return max((amount / limit for amount, limit in limits if limit), default=None)
 
@@ -195,52 +195,50 @@ def estimate_run(
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
         every = runner.adapt(spec, make_scenario(spec), spool)
         disk_bytes = _disk_bytes(spec, every, Path(folder))
-        questions = [
-            each for each in every if each.state.result is None
-        ]  # a result is of an earlier run
+        # A result is of an earlier run.
+        questions = [asked for asked in every if asked.state.result is None]
         requests = plan_steps(questions, spool) if has_programs(questions) else questions
-        keys = prefixes.prefix_keys(each.text() for each in requests)
+        keys = prefixes.prefix_keys(request.text() for request in requests)
         counter = load_deployment_counter(deployment.name)
         names = f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
         counts = count_prompts(requests, counter, splits_digits(names))
         plain = [
             Usage(
-                input_tokens(each.request, count, each.characters),
-                output_tokens=_typical_output(each),
+                input_tokens(asked.request, count, asked.characters),
+                output_tokens=_typical_output(asked),
             )
-            for each, count in zip(requests, counts, strict=True)
+            for asked, count in zip(requests, counts, strict=True)
         ]
     usages = _find_usages(deployment, requests, plain, keys, prices)
     judges = list(_judge_usages(spec, questions))
-    most = [each.request.max_tokens for each in requests]
-    # The second requests.
-    found = (most_follow_up_tokens(each.request, each.sample) for each in requests)
-    seconds = [usage for usage in found if usage != Usage()]
+    most = [asked.request.max_tokens for asked in requests]
+    follow_ups = (most_follow_up_tokens(asked.request, asked.sample) for asked in requests)
+    second_requests = [usage for usage in follow_ups if usage != Usage()]
     for part in (usages.plain, usages.direct, usages.batched):
-        part += seconds
-    most += [usage.output_tokens for usage in seconds]
-    prompts, typical = (
-        sum(getattr(each, f"{name}_tokens") for each in plain) for name in ("input", "output")
-    )
+        part += second_requests
+    most += [usage.output_tokens for usage in second_requests]
+    # The lists have the second requests, too.
+    prompts = sum(usage.input_tokens for usage in plain)
+    typical = sum(usage.output_tokens for usage in plain)
     nameless = (
-        {**vars(each.request), **_WITHOUT_MODEL, "prompt": each.digest} for each in requests
+        {**vars(asked.request), **_WITHOUT_MODEL, "prompt": asked.digest} for asked in requests
     )
     thinking = len(plain) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
     return Estimate(
         run=spec.name,
         deployment=deployment.name,
-        requests=len(seconds) + sum(count_texts(each.request) for each in requests),
+        requests=len(second_requests) + sum(count_texts(asked.request) for asked in requests),
         prompt_tokens=PromptTokens(
             total=prompts,
             counted_by=deployment.tokenizer_name if counter else None,
             cached=sum(usage.cached_tokens for usage in usages.direct),
             cache_writes=sum(usage.cache_write_tokens for usage in usages.direct),
         ),
-        output_tokens=OutputTokens(typical + thinking, sum(most) + thinking),
+        output_tokens=OutputTokens(typical=typical + thinking, most=sum(most) + thinking),
         judge_tokens=JudgeTokens(
-            len(judges),
-            sum(usage.input_tokens for _, usage in judges),
-            sum(usage.output_tokens for _, usage in judges),
+            calls=len(judges),
+            prompt=sum(usage.input_tokens for _, usage in judges),
+            output=sum(usage.output_tokens for _, usage in judges),
         ),
         dollars=_dollars(prices, usages, most, judges, own),
         disk_bytes=disk_bytes + TOKEN_BYTES * typical,
@@ -248,7 +246,7 @@ def estimate_run(
         samples=tuple(_samples(spec, questions)),
         # It is equal for deployments that get the same requests in the same order.
         requests_digest=digest(
-            "\n".join(json.dumps(each, sort_keys=True, default=vars) for each in nameless)
+            "\n".join(json.dumps(fields, sort_keys=True, default=vars) for fields in nameless)
         ),
     )
 
@@ -256,26 +254,25 @@ def estimate_run(
 def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskSample]:
     """Yield the sample of each task. Repeats of a question are one question."""
     groups: dict[str, dict[str | None, str | None]] = defaultdict(dict)
-    places: dict[str, set[tuple[int, str | None]]] = defaultdict(set)
+    clusters_at: dict[str, set[tuple[int, str | None]]] = defaultdict(set)
     for request in requests:
         name = request.state.instance.id
         task = request.state.instance.sub_split or ""
         groups[task][name] = request.sample.group or name
         if request.sample.depth is not None:
-            places[task].add((nearest_depth(request.sample.depth), groups[task][name]))
-    entry, length = (spec.scenario_spec.args.get(name) for name in ("entry", "length"))
+            clusters_at[task].add((nearest_depth(request.sample.depth), groups[task][name]))
+    arguments = spec.scenario_spec.args
     for task, by_question in groups.items():
         sizes = Counter(by_question.values())
-        depths = Counter(depth for depth, _ in places[task])
-        size = sum(each**2 for each in sizes.values()) / len(by_question)
+        depths = Counter(depth for depth, _ in clusters_at[task])
         yield TaskSample(
-            entry or "",
-            task,
-            length,
-            len(by_question),
-            len(sizes),
-            tuple(sorted(depths.items())),
-            size,
+            entry=arguments.get("entry") or "",
+            task=task,
+            length=arguments.get("length"),
+            questions=len(by_question),
+            clusters=len(sizes),
+            depths=tuple(sorted(depths.items())),
+            cluster_size=sum(size**2 for size in sizes.values()) / len(by_question),
         )
 
 
@@ -285,40 +282,35 @@ def count_prompts(
     """Return the number of tokens of each prompt: counted when it was made, or by a tokenizer, or estimated.
 
     Args:
-        counter: counts by the deployment's tokenizer; None if there is none.
+        counter: counts by the deployment's tokenizer, if there is one.
         single_digits: whether the tokenizer makes a token of each digit.
     """
     estimates = [estimate_tokens(_text(request.whole()), single_digits) for request in requests]
-    counts = {
-        number: count
-        for number, each in enumerate(requests)
-        if (count := each.sample.prompt_tokens)
-    }
+    counts = {}
     by_task: dict[str, list[int]] = defaultdict(list)
-    for number, each in enumerate(requests):
-        by_task[str(each.state.instance.sub_split)].append(number)
+    for number, request in enumerate(requests):
+        if request.sample.prompt_tokens:
+            counts[number] = request.sample.prompt_tokens
+        by_task[str(request.state.instance.sub_split)].append(number)
     for numbers in by_task.values():
         sample = [number for number in numbers if number in counts]
         if counter and not sample:
             # The prompts are evenly spaced, because neighbouring instances often have the same context.
             count = min(len(numbers), COUNTED_PROMPTS)
-            sample = [numbers[place * len(numbers) // count] for place in range(count)]
+            sample = [numbers[index * len(numbers) // count] for index in range(count)]
             counts |= {number: counter(_text(requests[number].whole())) for number in sample}
         if sample:
-            ratio = sum(counts[number] for number in sample) / sum(
-                estimates[number] for number in sample
-            )
+            counted = sum(counts[number] for number in sample)
+            ratio = counted / sum(estimates[number] for number in sample)
             for number in set(numbers) - set(counts):
                 estimates[number] = round(estimates[number] * ratio)
     return [counts.get(number, estimate) for number, estimate in enumerate(estimates)]
 
 
 def _text(request: Request) -> str:
-    return (
-        "\n".join(message["content"] for message in request.messages)
-        if request.messages
-        else request.prompt
-    )
+    if request.messages:
+        return "\n".join(message["content"] for message in request.messages)
+    return request.prompt
 
 
 class _Usages(NamedTuple):
@@ -346,9 +338,14 @@ def _find_usages(
     # Only our clients have a provider.
     write_price = client.provider.batch_write_price if hasattr(client, "provider") else 1.0
     tokens = [usage.input_tokens for usage in plain]
-    ways = (prefixes.caching_pays(prices), prefixes.warming_pays(prices, write_price, tokens))
-    direct, batched = (list(_usages(requests, plain, keys, pays)) for pays in ways)
-    return _Usages(plain, direct, batched, write_price)
+    caching_pays = prefixes.caching_pays(prices)
+    warming_pays = prefixes.warming_pays(prices, write_price, tokens)
+    return _Usages(
+        plain=plain,
+        direct=list(_usages(requests, plain, keys, caching_pays)),
+        batched=list(_usages(requests, plain, keys, warming_pays)),
+        write_price=write_price,
+    )
 
 
 def _usages(
@@ -358,16 +355,18 @@ def _usages(
     pays: prefixes.Pays,
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
-    beginnings = prefixes.cacheable_beginnings([each.request for each in requests], keys, pays)
+    beginnings = prefixes.cacheable_beginnings([asked.request for asked in requests], keys, pays)
     written = set()
-    for each, usage, beginning in zip(requests, plain, beginnings, strict=True):
+    for asked, usage, beginning in zip(requests, plain, beginnings, strict=True):
         if beginning is None:
             yield usage
             continue
-        shared = round(usage.input_tokens * min(beginning.characters / each.characters, 1))
-        way = "cached_tokens" if beginning.group in written else "cache_write_tokens"
-        yield replace(usage, **{way: shared})
-        written.add(beginning.group)
+        shared = round(usage.input_tokens * min(beginning.characters / asked.characters, 1))
+        if beginning.group in written:
+            yield replace(usage, cached_tokens=shared)
+        else:
+            yield replace(usage, cache_write_tokens=shared)
+            written.add(beginning.group)
 
 
 def _typical_output(asked: StoredRequest) -> int:
@@ -385,16 +384,15 @@ def _typical_output(asked: StoredRequest) -> int:
 def _judge_usages(spec: RunSpec, requests: Sequence[StoredRequest]) -> Iterator[tuple[str, Usage]]:
     """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:
-        for each in requests:
-            task = each.state.instance.sub_split or ""
-            tokens = _typical_output(each)
-            answer = GeneratedOutput(
-                typical_answer(annotator, task, each.sample.record, tokens), logprob=0, tokens=[]
-            )
-            answered = replace(each.state, result=RequestResult(True, [], [answer], False))
-            for judge, request in product(
-                judge_names(annotator), judge_requests(annotator, answered)
-            ):
+        for asked in requests:
+            task = asked.state.instance.sub_split or ""
+            tokens = _typical_output(asked)
+            text = typical_answer(annotator, task, asked.sample.record, tokens)
+            answer = GeneratedOutput(text, logprob=0, tokens=[])
+            result = RequestResult(success=True, embedding=[], completions=[answer], cached=False)
+            answered = replace(asked.state, result=result)
+            judges = judge_names(annotator)
+            for judge, request in product(judges, judge_requests(annotator, answered)):
                 size = min(request.max_tokens, JUDGE_REPLY)
                 yield judge, Usage(estimate_tokens(request.text), output_tokens=size)
 
@@ -409,19 +407,27 @@ def _dollars(
     of_judges = {
         judge: find_prices(judge, own) if judge in DEPLOYMENTS else None for judge in dict(judges)
     }
-    judging = _sum(
-        price.dollars(usage) if (price := of_judges[judge]) else None for judge, usage in judges
-    )
+
+    def judge_price(judge: str, usage: Usage) -> float | None:
+        judge_prices = of_judges[judge]
+        return judge_prices.dollars(usage) if judge_prices else None
+
+    judging = _sum(judge_price(judge, usage) for judge, usage in judges)
     if prices is None:
-        return Dollars(None, None, None, None, None, judging, None)
+        return Dollars(
+            typical=None,
+            cached=None,
+            batch=None,
+            batch_cached=None,
+            most=None,
+            judges=judging,
+            source=None,
+        )
 
     def batch_price(usage: Usage) -> float | None:
-        fills_cache = usage.cache_write_tokens > 0
-        return (
-            prices.warming_dollars(usage, usages.write_price)
-            if fills_cache
-            else prices.dollars(usage, batch=True)
-        )
+        if usage.cache_write_tokens > 0:
+            return prices.warming_dollars(usage, usages.write_price)
+        return prices.dollars(usage, batch=True)
 
     longest = (
         replace(usage, output_tokens=size) for usage, size in zip(usages.plain, most, strict=True)
@@ -438,14 +444,14 @@ def _dollars(
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    """Return the sum; None if an amount is not known."""
-    found = list(amounts)
-    known = [amount for amount in found if amount is not None]
-    return sum(known) if len(known) == len(found) else None
+    """Return the sum. Returns None if an amount is not known."""
+    every = list(amounts)
+    known = [amount for amount in every if amount is not None]
+    return sum(known) if len(known) == len(every) else None
 
 
 def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) -> int:
-    """Return the size of the files of a run without answers, which are written to a temporary folder."""
+    """Return the size of the files of a run without answers. They are written to a temporary folder."""
     if spec.adapter_spec.method == ADAPTER_METHOD:
         keys = prefixes.prefix_keys(request.text() for request in requests)
         store_prompts(folder, requests, prefixes.order_by_prefix(keys))

@@ -23,7 +23,7 @@ from helm_longctx.tasks.token_estimate import estimate_tokens
 
 
 def follow_up(request: Request, sample: Sample, first: RequestResult) -> Request | None:
-    """Return the second request with its whole prompt; None if there is none, or if the first one has no answer.
+    """Return the second request with its whole prompt, if there is one and the first one has an answer.
 
     It has the style, the model, the parameters and the system message of the first request.
     """
@@ -94,7 +94,7 @@ def most_follow_up_tokens(
 
 
 def _output_tokens(request: Request, sample: Sample) -> int:
-    """Return the output budget, which is raised and limited in the same way as the budget of the first request."""
+    """Return the output budget. It is raised and limited in the same way as the budget of the first request."""
     assert sample.follow_up is not None
     raised = max(0, request.max_tokens - sample.max_tokens)
     return int(

@@ -39,8 +39,8 @@ def stoppable(summary: Callable[[], str], unwinds: bool = True) -> Iterator[None
 
     def stop(number: int, frame: FrameType | None) -> None:
         # A second Ctrl-C must not interrupt the end.
-        for each in handled:
-            signal.signal(each, signal.SIG_IGN)
+        for handled_signal in handled:
+            signal.signal(handled_signal, signal.SIG_IGN)
         # The log is not used, because the signal may have interrupted a log call that holds the lock.
         with suppress(OSError):
             os.write(

@@ -32,7 +32,7 @@ TaskKey = tuple[str, str, int | None]
 class Spreads:
     """How much scores of a task vary.
 
-    `unpaired` is for two models with different questions, `paired` for the same ones; None if no two models were run.
+    `unpaired` is for two models with different questions, `paired` for the same ones, if two models were run.
     """
 
     unpaired: Spread
@@ -52,10 +52,10 @@ class Plan:
 
     Args:
         unpaired, paired: the smallest difference that is detected between two models with different questions, and
-            with the same questions; None if that is not known.
-        needed: number of questions that the wanted difference needs: with the same questions if that is known, else
-            with different ones; None without a wanted difference.
-        dollars: the price of so many questions, at the mean price of the run's questions; None if it is not known.
+            with the same questions, if that is known.
+        needed: number of questions that the wanted difference needs, if one is wanted: with the same questions if that
+            is known, else with different ones.
+        dollars: the price of so many questions, at the mean price of the run's questions, if it is known.
     """
 
     run: str
@@ -73,42 +73,49 @@ def make_plans(
 ) -> list[Plan]:
     """Plan the sample of each task of each run, with the `known` spreads, for a wanted difference from 0 to 1."""
     plans = []
-    for estimate, sample in ((each, sample) for each in estimates for sample in each.samples):
-        spreads = find_spreads(sample, known)
-        price = estimate.dollars.typical
-        best = spreads.paired or spreads.unpaired
-        needed = questions_needed(best, difference, sample.cluster_size) if difference else None
-        plan = Plan(
-            run=estimate.run,
-            deployment=estimate.deployment,
-            sample=sample,
-            unpaired=detectable_difference([_sample(sample, spreads.unpaired)]),
-            paired=detectable_difference([_sample(sample, spreads.paired)])
-            if spreads.paired
-            else None,
-            needed=needed,
-            dollars=price / sum(each.questions for each in estimate.samples) * needed
-            if price and needed
-            else None,
-            source=spreads.source,
-        )
-        plans.append(plan)
+    for estimate in estimates:
+        for sample in estimate.samples:
+            spreads = find_spreads(sample, known)
+            plans.append(_make_plan(estimate, sample, spreads, difference))
     return plans
+
+
+def _make_plan(
+    estimate: Estimate, sample: TaskSample, spreads: Spreads, difference: float | None
+) -> Plan:
+    paired = needed = dollars = None
+    if spreads.paired:
+        paired = detectable_difference([_sample(sample, spreads.paired)])
+    if difference:
+        best = spreads.paired or spreads.unpaired
+        needed = questions_needed(best, difference, sample.cluster_size)
+    price = estimate.dollars.typical
+    if price and needed:
+        questions = sum(task_sample.questions for task_sample in estimate.samples)
+        dollars = price / questions * needed
+    return Plan(
+        run=estimate.run,
+        deployment=estimate.deployment,
+        sample=sample,
+        unpaired=detectable_difference([_sample(sample, spreads.unpaired)]),
+        paired=paired,
+        needed=needed,
+        dollars=dollars,
+        source=spreads.source,
+    )
 
 
 def detectable_overall(
     plans: Sequence[Plan], known: Mapping[TaskKey, Spreads]
 ) -> tuple[float, float | None]:
     """Return the smallest detected difference of the unweighted mean over all plans' tasks: unpaired, and paired."""
-    spreads = [find_spreads(plan.sample, known) for plan in plans]
-    unpaired = [
-        _sample(plan.sample, each.unpaired) for plan, each in zip(plans, spreads, strict=True)
-    ]
-    paired = [
-        _sample(plan.sample, each.paired)
-        for plan, each in zip(plans, spreads, strict=True)
-        if each.paired
-    ]
+    unpaired = []
+    paired = []
+    for plan in plans:
+        spreads = find_spreads(plan.sample, known)
+        unpaired.append(_sample(plan.sample, spreads.unpaired))
+        if spreads.paired:
+            paired.append(_sample(plan.sample, spreads.paired))
     is_known = len(paired) == len(plans)
     return detectable_difference(unpaired), detectable_difference(paired) if is_known else None
 
@@ -119,18 +126,20 @@ def _sample(sample: TaskSample, spread: Spread) -> Sample:
 
 def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
     """Return the spreads of a suite's tasks, or raise an `InputError` if a run is damaged, or none has scores."""
-    found = [
-        each for each in read_results(suite, BENCHMARKS) if each.answers and each.context == "full"
+    answered = [
+        result
+        for result in read_results(suite, BENCHMARKS)
+        if result.answers and result.context == "full"
     ]
     models: dict[TaskKey, dict[str, dict[str, list[InstanceScore]]]] = defaultdict(dict)
-    for result in choose_results(found, lambda each: (_key(each), each.model)):
+    for result in choose_results(answered, lambda result: (_key(result), result.model)):
         if result.has_score:
             models[_key(result)][result.model] = by_instance(result.answers)
     if not models:
         raise InputError(
             f"like={suite.name}: the suite has no run with scores in {suite.parent}; name another suite"
         )
-    return {key: _spreads_of(each) for key, each in models.items()}
+    return {key: _spreads_of(by_model) for key, by_model in models.items()}
 
 
 def _key(result: Result) -> TaskKey:
@@ -143,38 +152,46 @@ def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spread
 
     Of several models, the one whose scores vary most gives the variance, so that the power holds for each.
     """
-    if found := known.get((sample.entry, sample.task, sample.length)):
-        return found
-    benchmark = next((each for each in BENCHMARKS if sample.entry in each.entries), None)
-    rows = benchmark.published() if benchmark else ()
-    category = benchmark.entries[sample.entry].name if benchmark else None
-    alike = [row for row in rows if row.category == category and row.length == sample.length]
-    # The score of the task, or else of its category. It is the mean of right and wrong answers.
-    scores = [
-        score
-        for row in alike
-        if (score := row.scores.get(sample.task, row.scores.get(""))) is not None
-    ]
-    if scores:
-        # The correlation in clusters is not published, so each cluster counts as one question.
-        variance = max(score * (1 - score) for score in scores)
-        return Spreads(Spread(variance, 1.0, is_paired=False), None, "published scores")
-    return NO_SPREADS
+    spreads = known.get((sample.entry, sample.task, sample.length))
+    if spreads:
+        return spreads
+    scores = _published_scores(sample)
+    if not scores:
+        return NO_SPREADS
+    # The correlation in clusters is not published, so each cluster counts as one question.
+    variance = max(score * (1 - score) for score in scores)
+    return Spreads(Spread(variance, 1.0, is_paired=False), None, "published scores")
+
+
+def _published_scores(sample: TaskSample) -> list[float]:
+    """Return the published scores of a task at a length, each the mean of right and wrong answers."""
+    benchmarks = (benchmark for benchmark in BENCHMARKS if sample.entry in benchmark.entries)
+    benchmark = next(benchmarks, None)
+    if benchmark is None:
+        return []
+    category = benchmark.entries[sample.entry].name
+    scores = []
+    for row in benchmark.published():
+        if row.category != category or row.length != sample.length:
+            continue
+        # The score of the task, or else of its category.
+        score = row.scores.get(sample.task, row.scores.get(""))
+        if score is not None:
+            scores.append(score)
+    return scores
 
 
 def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> Spreads:
-    means = {
-        model: {name: mean_of(rows) for name, rows in instances.items()}
-        for model, instances in models.items()
-    }
-    groups = {
-        name: rows[0].group for instances in models.values() for name, rows in instances.items()
-    }
-    alone = [
-        variance_components(list(mean.values()), [groups[name] for name in mean])
-        for mean in means.values()
-    ]
-    components = [each for each in alone if each.groups > 1]
+    means = {}
+    groups: dict[str, str | None] = {}
+    for model, instances in models.items():
+        means[model] = {name: mean_of(rows) for name, rows in instances.items()}
+        groups |= {name: rows[0].group for name, rows in instances.items()}
+    components = []
+    for mean in means.values():
+        component = variance_components(list(mean.values()), [groups[name] for name in mean])
+        if component.groups > 1:
+            components.append(component)
     if not components:
         return NO_SPREADS
     variance = max(component.between + component.within for component in components)
@@ -186,11 +203,9 @@ def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> 
         shared = [name for name in one if name in other]
         clusters = [groups[name] for name in shared]
         if len(set(clusters)) > 1:
-            pairs.append(
-                paired_spread(
-                    [one[name] for name in shared], [other[name] for name in shared], clusters
-                )
-            )
+            scores = [one[name] for name in shared]
+            other_scores = [other[name] for name in shared]
+            pairs.append(paired_spread(scores, other_scores, clusters))
     if not pairs:
         return Spreads(unpaired, None, "earlier runs")
     kurtoses = [pair.kurtosis for pair in pairs if pair.kurtosis is not None]

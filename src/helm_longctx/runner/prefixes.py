@@ -66,26 +66,27 @@ def order_by_prefix(keys: Sequence[Key]) -> list[int]:
 
 
 def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
-    """Return for each prompt the longest beginning that another prompt shares; None if it is too short.
+    """Return for each prompt the longest beginning that another prompt shares. One that is too short is None.
 
     A prompt that shares only a part of a longer beginning has none, because a provider finds only whole beginnings.
     """
-    prompts = Counter((level, number) for key in keys for level, number in enumerate(key, 1))
-    longest = [
-        max(
-            ((level, number) for level, number in enumerate(key, 1) if prompts[level, number] > 1),
-            default=(0, 0),
-        )
-        for key in keys
-    ]
+    prompts: Counter[tuple[int, int]] = Counter()
+    for key in keys:
+        prompts.update(enumerate(key, 1))
+    longest = []
+    for key in keys:
+        shared = [prefix for prefix in enumerate(key, 1) if prompts[prefix] > 1]
+        longest.append(max(shared, default=(0, 0)))
     sharing = Counter(longest)
-    groups = {place: group for group, place in enumerate(sharing)}
-    return [
-        Beginning(groups[place], place[0] * STEP)
-        if sharing[place] > 1 and place[0] * STEP >= SMALLEST
-        else None
-        for place in longest
-    ]
+    groups = {prefix: group for group, prefix in enumerate(sharing)}
+    beginnings: list[Beginning | None] = []
+    for prefix in longest:
+        characters = prefix[0] * STEP
+        if sharing[prefix] > 1 and characters >= SMALLEST:
+            beginnings.append(Beginning(groups[prefix], characters))
+        else:
+            beginnings.append(None)
+    return beginnings
 
 
 def cacheable_beginnings(
@@ -95,15 +96,15 @@ def cacheable_beginnings(
 
     Conversations have none, because only a single turn is divided for the cache.
     """
-    found = shared_beginnings(
+    beginnings = shared_beginnings(
         [[] if request.messages else key for request, key in zip(requests, keys, strict=True)]
     )
     groups: dict[Beginning, list[int]] = defaultdict(list)
-    for number, each in enumerate(found):
-        if each:
-            groups[each].append(number)
-    cheaper = {each for each, numbers in groups.items() if pays(each, numbers)}
-    return [each if each in cheaper else None for each in found]
+    for number, beginning in enumerate(beginnings):
+        if beginning:
+            groups[beginning].append(number)
+    cheaper = {beginning for beginning, numbers in groups.items() if pays(beginning, numbers)}
+    return [beginning if beginning in cheaper else None for beginning in beginnings]
 
 
 def caching_pays(prices: Prices | None) -> Pays:
@@ -135,7 +136,7 @@ class Schedule:
     """Chooses the next request. The first request of a group is sent alone; the others follow after its answer.
 
     Args:
-        groups: the number of each request's group; None if it has none. Requests are numbered in this order.
+        groups: the number of each request's group, if it has one. Requests are numbered in this order.
         numbers: the numbers of the requests that are to be sent.
     """
 
@@ -156,7 +157,7 @@ class Schedule:
         return bool(self._ready or self._held)
 
     def peek(self) -> int | None:
-        """Return the next request; None if all requests that are left wait for the first one of their group."""
+        """Return the next request, or None if all that are left wait for the first one of their group."""
         return self._ready[0] if self._ready else None
 
     def take(self) -> int:

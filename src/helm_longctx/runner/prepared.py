@@ -49,7 +49,7 @@ def may_exceed(entry: Entry, deployment: str) -> bool:
 def check_window(requests: Sequence[StoredRequest], deployment: str) -> None:
     """Raise a `WindowError` if not even the shortest prompt fits the window that the deployment or its server names."""
     window = deployment_window(deployment)
-    shortest = min(requests, key=lambda each: each.characters, default=None)
+    shortest = min(requests, key=lambda request: request.characters, default=None)
     if window is None or shortest is None or shortest.sample.method:
         return
     if shortest.sample.prompt_tokens or shortest.state.prompt_truncated:
@@ -121,31 +121,36 @@ class PreparedRun:
         self, numbers: Sequence[int], pays: prefixes.Pays
     ) -> list[prefixes.Beginning | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
-        keys = (
-            [self._keys[number] for number in numbers]
-            if self.sender.caches_prompts
-            else [[]] * len(numbers)
-        )
-        return prefixes.cacheable_beginnings(
-            [self.requests[number].request for number in numbers], keys, pays
-        )
+        keys: list[prefixes.Key] = [[]] * len(numbers)
+        if self.sender.caches_prompts:
+            keys = [self._keys[number] for number in numbers]
+        requests = [self.requests[number].request for number in numbers]
+        return prefixes.cacheable_beginnings(requests, keys, pays)
 
-    def name(self, each: StoredRequest) -> str:
+    def name(self, asked: StoredRequest) -> str:
         """Return the name of a request in the journal."""
-        return self.journal.name(each.request, each.digest)
+        return self.journal.name(asked.request, asked.digest)
 
     def ask(self) -> Answers:
         """Send requests without an answer. Raises an `InputError` at a limit, or if the model cannot be asked."""
         total = len(self.requests)
         order = self.order()
-        settings = self.sender, self.journal, self.spending, total
         if has_programs(self.requests):
             check_programs(self.requests, self.sender)
             beginnings: list[prefixes.Beginning | None] = [None] * total
-            asking: Asking = ProgramAsking(*settings, self.parallelism, self.path)
+            asking: Asking = ProgramAsking(
+                sender=self.sender,
+                journal=self.journal,
+                spending=self.spending,
+                total=total,
+                parallelism=self.parallelism,
+                folder=self.path,
+            )
         else:
             beginnings = self.beginnings(range(total), prefixes.caching_pays(self.spending.prices))
-            asking = Asking(*settings)
+            asking = Asking(
+                sender=self.sender, journal=self.journal, spending=self.spending, total=total
+            )
         with htrack_block(f"{total} requests"):
             hlog(
                 self.path.name
@@ -153,11 +158,6 @@ class PreparedRun:
             pending = [
                 PendingRequest(self.requests[number], beginnings[number]) for number in order
             ]
-            answered = dict(
-                zip(
-                    order,
-                    ask_all(pending, asking, max(self.parallelism, self.sender.concurrency)),
-                    strict=True,
-                )
-            )
+            width = max(self.parallelism, self.sender.concurrency)
+            answered = dict(zip(order, ask_all(pending, asking, width), strict=True))
             return Answers([answered[number] for number in range(total)], asking.finish())

@@ -1,4 +1,4 @@
-"""Answers questions by the program of a method, which sends any number of requests for each (`Method.answer`).
+"""Answers questions by the program of a method. It sends any number of requests for each (`Method.answer`).
 
 Each program runs in a thread and waits for its replies. Its requests go through the journal and the sender of a run one
 by one, so a program that is called again after a crash gets the replies that have arrived, and nothing is sent twice.
@@ -84,7 +84,7 @@ def make_question(asked: StoredRequest, send: Callable[[Sequence[Step]], list[Re
         # The budget without tokens for thinking, which each request gets.
         max_tokens=sample.max_tokens - sample.thinking_tokens,
         send=send,
-        marks=[(place, facts) for place, facts in sample.marks],
+        marks=[(span, facts) for span, facts in sample.marks],
     )
 
 
@@ -101,14 +101,10 @@ def store_step(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
     )
     system = [message for message in base.messages or [] if message["role"] == "system"]
     if len(step.messages) == 1 and not (step.tools or system):
-        ending = (
-            sample.separator + sample.answer_prefix
-            if step.is_official and sample.style == "completion"
-            else ""
-        )
-        request = replace(
-            request, prompt=step.messages[0]["content"] + ending, messages=base.messages and None
-        )
+        prompt = step.messages[0]["content"]
+        if step.is_official and sample.style == "completion":
+            prompt += sample.separator + sample.answer_prefix
+        request = replace(request, prompt=prompt, messages=base.messages and None)
     else:
         request = with_tools(
             replace(request, prompt="", messages=[*system, *map(dict, step.messages)]), step.tools
@@ -159,7 +155,7 @@ class _Gate:
         self._numbers = itertools.count()
 
     def enter(self, name: str, step: StoredRequest, waits: bool) -> RequestResult | int | None:
-        """Return the answer that a request has, or else the number under which it may be sent; None for neither.
+        """Return the answer that a request has, or else the number under which it may be sent, if either.
 
         If it `waits`, there is one of both. Raises an `InputError` if nothing in flight can make room below the limit
         in dollars.
@@ -211,7 +207,7 @@ class _Conversation:
     Attributes:
         seconds: how long the program waited for the model; requests sent together count once, as the slowest.
         usages, steps: what the question pays for each request, and what a page shows of it.
-        since: when the program got its last replies; None while it waits.
+        since: when the program got its last replies. It is None while the program waits.
     """
 
     asking: ProgramAsking
@@ -239,8 +235,9 @@ class _Conversation:
             self._begin(len(steps))
             results = self._exchange(steps)
         self.seconds += max((result.request_time or 0.0 for result in results), default=0.0)
-        if failed := next((result for result in results if failure_of(result) is not None), None):
-            raise _StopError(failed)
+        for result in results:
+            if failure_of(result) is not None:
+                raise _StopError(result)
         self.last = results[-1] if results else self.last
         return [make_reply(result) for result in results]
 
@@ -264,27 +261,27 @@ class _Conversation:
         queue = dict(enumerate(steps))
         with closing(Calls(self.asking.ask_step, self.asking.sender.limit)) as calls:
             while queue or calls:
-                for place in [*queue]:
-                    stored = store_step(self.asked, queue[place], self.spool)
+                for index in [*queue]:
+                    stored = store_step(self.asked, queue[index], self.spool)
                     name = journal.name(stored.request, stored.digest)
                     entry = gate.enter(name, stored, waits=not calls)
                     if entry is None:
                         break
-                    step = queue.pop(place)
+                    step = queue.pop(index)
                     if isinstance(entry, int):
-                        flights[place] = name, entry, stored
-                        calls.start(place, PendingRequest(stored))
+                        flights[index] = name, entry, stored
+                        calls.start(index, PendingRequest(stored))
                     else:
-                        results[place] = entry
+                        results[index] = entry
                         self._record(step, stored, entry, gate.charge(name))
-                for place, call in calls.wait() if calls else ():
-                    name, number, stored = flights.pop(place)
+                for index, call in calls.wait() if calls else ():
+                    name, number, stored = flights.pop(index)
                     result = call.result() if call else self.asking.late_failure()
                     gate.leave(name, number, result, is_late=call is None)
-                    results[place] = result
-                    self._record(steps[place], stored, result, gate.charge(name))
+                    results[index] = result
+                    self._record(steps[index], stored, result, gate.charge(name))
         gate.has_room(-len(steps))
-        return [results[place] for place in range(len(steps))]
+        return [results[index] for index in range(len(steps))]
 
     def _record(self, step: Step, stored: StoredRequest, result: RequestResult, pays: bool) -> None:
         usage = usage_of(result)
@@ -294,13 +291,10 @@ class _Conversation:
         prices = self.asking.spending.prices
         messages = []
         for message in step.messages:
-            calls = (
-                f"\n[{each['name']} {serialize(each['arguments']).decode()}]"
-                for each in message.get("calls", ())
-            )
-            messages.append(
-                {"role": message["role"], "content": "".join([message["content"], *calls])}
-            )
+            content = message["content"]
+            for call in message.get("calls", ()):
+                content += f"\n[{call['name']} {serialize(call['arguments']).decode()}]"
+            messages.append({"role": message["role"], "content": content})
         self.steps.append(
             {
                 "label": step.label,
@@ -422,7 +416,7 @@ class ProgramAsking(Asking):
         return result
 
     def _run(self, conversation: _Conversation) -> RequestResult:
-        """Run a program in a thread of its own, which is left behind if it does not stop."""
+        """Run a program in a thread of its own. The thread is left behind if it does not stop."""
         outcome: list[RequestResult | BaseException] = []
         thread = threading.Thread(target=lambda: outcome.append(_call(conversation)), daemon=True)
         thread.start()
@@ -450,7 +444,7 @@ _running = threading.local()
 
 
 def _call_program(asked: StoredRequest, question: Question) -> Any:
-    """Return what the program of a question returns, which can be anything."""
+    """Return what the program of a question returns. It can be anything."""
     assert asked.sample.method
     answer = METHODS[asked.sample.method["name"]].answer
     assert answer
@@ -473,11 +467,9 @@ def _call(conversation: _Conversation) -> RequestResult | BaseException:
             )
         return conversation.join(text, question.notes)
     except _StopError as stop:
-        return (
-            _refuse(f"{conversation._name} started a process with fork")
-            if conversation.forks
-            else stop
-        )
+        if conversation.forks:
+            return _refuse(f"{conversation._name} started a process with fork")
+        return stop
     except InputError as error:
         return error
     except Exception as error:  # of the program
@@ -528,14 +520,20 @@ def open_steps(run: PreparedRun) -> list[StoredRequest]:
     requests: dict[str, StoredRequest] = {}
 
     def reply(asked: StoredRequest, steps: Sequence[Step]) -> list[Reply]:
-        found = [
-            (each, run.journal.get(run.name(each)))
-            for each in (store_step(asked, step, run.spool) for step in steps)
-        ]
-        if missing := [each for each, result in found if not result]:
-            requests.update((run.name(each), each) for each in missing)
+        results = []
+        missing = {}
+        for step in steps:
+            stored = store_step(asked, step, run.spool)
+            name = run.name(stored)
+            result = run.journal.get(name)
+            if result:
+                results.append(result)
+            else:
+                missing[name] = stored
+        if missing:
+            requests.update(missing)
             raise _StopError
-        return [make_reply(result) for _, result in found if result]
+        return [make_reply(result) for result in results]
 
     _dry_run(run.requests, reply)
     return [*requests.values()]

@@ -133,24 +133,23 @@ class Rejudger(Runner):
                 target,
                 {RUN_SPEC: spec, STATES: state, STATS: stats, INSTANCE_STATS: instance_stats},
             )
-        (old_verdicts, _), (verdicts, missing) = _count_verdicts(before), _count_verdicts(state)
+        old_verdicts, _ = _count_verdicts(before)
+        verdicts, missing = _count_verdicts(state)
         return Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
 
 
 def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
     """Return how many verdicts a run has and how many are missing."""
     verdicts = missing = 0
-    for note in (
-        note
-        for request_state in state.request_states
-        for note in (request_state.annotations or {}).values()
-        if note
-    ):
-        judges = len(note.get("judges", ())) or 1
-        # `failed` is the share of a jury's judges without a verdict.
-        failed = round(float(note.get("failed", 0)) * judges)
-        verdicts = verdicts + judges - failed
-        missing = missing + failed
+    for request_state in state.request_states:
+        for note in (request_state.annotations or {}).values():
+            if not note:
+                continue
+            judges = len(note.get("judges", ())) or 1
+            # `failed` is the share of a jury's judges without a verdict.
+            failed = round(float(note.get("failed", 0)) * judges)
+            verdicts += judges - failed
+            missing += failed
     return verdicts, missing
 
 

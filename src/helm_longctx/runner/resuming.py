@@ -1,8 +1,8 @@
-"""Resumes runs: says which runs are complete, which answers are kept, and which requests are sent again.
+"""Resumes runs: says which of them are complete, what answers are kept, and what requests are sent again.
 
 An interrupted run has its answers in the journal. A run with `retry_cut=4x` asks again for those answers of an earlier
 run that the token limit cut, with a larger output budget. It copies the results of all other requests from the
-earlier run, which has the same run entry without `retry_cut`.
+earlier run. That run has the same run entry without `retry_cut`.
 """
 
 from collections.abc import Iterator
@@ -75,14 +75,13 @@ def is_made(run: Path, spec: RunSpec) -> bool:
 
 
 def find_first_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
-    """Return the kept result of a request, or of the first of two requests; None if it has to be sent."""
-    return (
-        asked.state.result or asked.first or journal.get(journal.name(asked.request, asked.digest))
-    )
+    """Return the kept result of a request, or of the first of two requests, or None if it has to be sent."""
+    kept = asked.state.result or asked.first
+    return kept or journal.get(journal.name(asked.request, asked.digest))
 
 
 def find_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
-    """Return the kept result of a request and of the one that follows it; None if one of them has to be sent."""
+    """Return the kept result of a request and of the one that follows it, or None if one has to be sent."""
     if asked.state.result is not None:
         return asked.state.result
     # Without answers, the name of the request need not be computed.
@@ -94,7 +93,7 @@ def find_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
 
 
 def retry_factor(spec: RunSpec) -> int | None:
-    """Return by which number the output budget of cut answers is multiplied; None for a run that asks none again."""
+    """Return by which number the output budget of cut answers is multiplied, if a run asks any again."""
     return read_times(spec.name, ARGUMENT, spec.scenario_spec.args.get(ARGUMENT))
 
 
@@ -122,7 +121,7 @@ def retry_cut(requests: list[StoredRequest], spec: RunSpec, run: Path) -> list[S
             f"{ARGUMENT}={factor}x asks again for the cut answers of {earlier.name}, which is not finished in"
             f" {earlier.parent}; make that run first, or give helm-longctx run --retry-cut {factor}x, which makes both"
         )
-    names = [request_name(each.request, each.digest) for each in requests]
+    names = [request_name(asked.request, asked.digest) for asked in requests]
     results = dict(_results(earlier))
     if missing := sum(name not in results for name in names):
         raise InputError(
@@ -132,15 +131,12 @@ def retry_cut(requests: list[StoredRequest], spec: RunSpec, run: Path) -> list[S
     again = dict(_results(run)) if not find_incomplete_files(run) else {}
     window = deployment_window(spec.adapter_spec.model_deployment)
     retried = []
-    for each, name in zip(requests, names, strict=True):
-        asked = _retry(each, results[name], factor, window)
-        result = (
-            again.get(request_name(asked.request, asked.digest))
-            if asked.state.result is None
-            else None
-        )
-        if result and failure_of(result) is None:
-            asked = replace(asked, state=replace(asked.state, result=result))
+    for earlier_request, name in zip(requests, names, strict=True):
+        asked = _retry(earlier_request, results[name], factor, window)
+        if asked.state.result is None:
+            result = again.get(request_name(asked.request, asked.digest))
+            if result and failure_of(result) is None:
+                asked = replace(asked, state=replace(asked.state, result=result))
         retried.append(asked)
     return retried
 
@@ -159,21 +155,22 @@ def _results(run: Path) -> Iterator[tuple[str, RequestResult]]:
 
 
 def _retry(
-    each: StoredRequest, result: RequestResult, factor: int, window: int | None
+    asked: StoredRequest, result: RequestResult, factor: int, window: int | None
 ) -> StoredRequest:
     """Return a request with its result, or with a larger budget if the result was cut and there is room."""
     budget = 0
     if failure_of(result) is None and is_output_cut(result):
-        budget = factor * each.request.max_tokens
+        budget = factor * asked.request.max_tokens
         if window is not None:  # the budget is as large as the window has room for
-            tokens = each.sample.prompt_tokens or estimate_tokens(each.text())
+            tokens = asked.sample.prompt_tokens or estimate_tokens(asked.text())
             budget = min(budget, window - int(COUNTED * tokens) - CHAT_BUFFER)
-    if budget <= each.request.max_tokens:
-        return replace(each, state=replace(each.state, result=result))
-    request = replace(each.request, max_tokens=budget)
-    first = (
-        split_answers(result)[0] if each.sample.follow_up and len(result.completions) > 1 else None
-    )
-    # Of two requests, only the one whose answer was cut is sent again.
-    first = first if first and not is_output_cut(first) else None
-    return replace(each, state=replace(each.state, request=request), request=request, first=first)
+    if budget <= asked.request.max_tokens:
+        return replace(asked, state=replace(asked.state, result=result))
+    request = replace(asked.request, max_tokens=budget)
+    first = None
+    if asked.sample.follow_up and len(result.completions) > 1:
+        first = split_answers(result)[0]
+        # Of two requests, only the one whose answer was cut is sent again.
+        if is_output_cut(first):
+            first = None
+    return replace(asked, state=replace(asked.state, request=request), request=request, first=first)

@@ -122,9 +122,16 @@ def evaluate(
             metric.evaluate(state, runner.metric_service, runner.eval_cache_path, parallelism)
             for metric in metrics
         ]
-    stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
-    rows = (row for result in results for row in result.per_instance_stats)
-    return stats, (without for row in rows for without in remove_per_instance_stats_nans([row]))
+    stats = []
+    for result in results:
+        stats += result.aggregated_stats
+
+    def list_rows() -> Iterator[PerInstanceStats]:
+        for result in results:
+            for row in result.per_instance_stats:
+                yield from remove_per_instance_stats_nans([row])
+
+    return remove_stats_nans(stats), list_rows()
 
 
 class Strategy:
@@ -132,7 +139,7 @@ class Strategy:
 
     Attributes:
         completes: whether runs are complete at the end.
-        purpose: what can be done only with runs that the runner streams; empty if HELM's own code makes the other runs.
+        purpose: what can be done only with runs that the runner streams. Without it, HELM's code makes the other runs.
         process: name of this process if it makes only a part of a run (see `Journal`).
     """
 
@@ -146,7 +153,7 @@ class Strategy:
         yield
 
     def lock(self, run_path: Path) -> AbstractContextManager[None]:
-        """Return the lock of a run's folder, which no other process may hold while the run is made."""
+        """Return the lock of a run's folder. No other process may hold it while the run is made."""
         return lock_run(run_path)
 
     def skips(self, runner: LongContextRunner, spec: RunSpec) -> bool:
@@ -428,16 +435,21 @@ class LongContextRunner(Runner):
         """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
         folder = get_scenario_cache_path(self.output_path, scenario.name)
         adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
-        options = adapter, self.parallelism, spool, self.strategy.select
+        options = {
+            "adapter": adapter,
+            "parallelism": self.parallelism,
+            "spool": spool,
+            "select": self.strategy.select,
+        }
         with htrack_block("prompts"):
             if isinstance(scenario, LongContextScenario):
-                requests = adapt(scenario.iter_instances(folder), *options)
+                requests = adapt(scenario.iter_instances(folder), **options)
                 root = scenario_root(folder)
                 run_path = self.run_path(run_spec)
                 files.write_data(run_path, describe_files(scenario.entry.sources, root))
                 return retry_cut(requests, run_spec, self.run_path(run_spec))
             with wrap_helm_errors(run_spec):
-                return adapt_for_helm(scenario.get_instances(folder), *options)
+                return adapt_for_helm(scenario.get_instances(folder), **options)
 
     def open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
         """Open a run's journal, whose answers count only for its server. Raises an `InputError` if it is damaged."""
@@ -449,7 +461,7 @@ class LongContextRunner(Runner):
     def write(self, run: PreparedRun, answers: Answers) -> None:
         """Ask the judges, compute the scores, and write HELM's files of a run.
 
-        Raises an `InputError` if requests of HELM's own scenario failed, which its metrics cannot score.
+        Raises an `InputError` if requests of HELM's own scenario failed, because its metrics cannot score them.
         """
         if not run.is_ours:
             check_answers(answers.states, run.journal.summary())
@@ -459,7 +471,7 @@ class LongContextRunner(Runner):
         stats, instance_stats = evaluate(self, run.spec, state)
         states: Any = zip(run.requests, state.request_states, strict=True)
         written = copy(state)  # its list of states is an iterator that makes one at a time
-        written.request_states = (asked.written(each) for asked, each in states)
+        written.request_states = (asked.written(answered) for asked, answered in states)
         # HELM's order: a run that has the last file is complete.
         contents = {
             files.RUN_SPEC: run.spec,

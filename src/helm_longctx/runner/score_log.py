@@ -47,22 +47,22 @@ def _row(run: Path) -> str:
     )
     text = percent(mean.mean) if scored else "none"
     ends = range_text(mean.low, mean.high) if scored else ""
-    generated = [each for result in results for each in result.caveats if each.kind == GENERATED]
+    generated = []
+    for result in results:
+        generated += [caveat for caveat in result.caveats if caveat.kind == GENERATED]
     reasons = "; ".join(filter(None, [*describe(generated), find_reasons(run)]))
     return f"{text:<5}  {ends:<13}  {mean.n:>9}  {failed:>6}  {run.name}{f'  {MARK} {reasons}' if reasons else ''}"
 
 
 def find_reasons(run: Path) -> str:
-    """Say what was odd with the answers of a complete run, so that its scores do not compare; empty for nothing.
+    """Say what was odd with the answers of a complete run, so that its scores do not compare, if anything was.
 
     Raises an `InputError` if a file of the run is damaged.
     """
     results = read_run(run, read_run_spec(run), BENCHMARKS)
     # Failed requests have a column of their own.
-    found = [
-        each
-        for result in results
-        for each in result.caveats
-        if each.kind in SHARES and each.kind not in FAILURES
-    ]
-    return "; ".join(describe(found))
+    kinds = set(SHARES) - set(FAILURES)
+    caveats = []
+    for result in results:
+        caveats += [caveat for caveat in result.caveats if caveat.kind in kinds]
+    return "; ".join(describe(caveats))

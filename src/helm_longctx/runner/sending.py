@@ -80,7 +80,7 @@ def find_versions() -> dict[str, str]:
 
 
 def identify(deployment: str) -> dict[str, Any] | None:
-    """Return what identifies the model of a deployment that runs in this process; None for another one."""
+    """Return what identifies the model of a deployment, if it runs in this process."""
     spec = get_model_deployment(deployment).client_spec
     if spec.class_name not in LOCAL_CLIENTS:
         return None

@@ -105,7 +105,7 @@ class Spending:
             self._saving += self.prices.saving(usage) if self.prices else 0.0
 
     def summary(self) -> str | None:
-        """Return one line about the tokens and dollars of the run; None if no answer came with its tokens."""
+        """Return one line about the tokens and dollars of the run, or None if no answer came with its tokens."""
         if not self._tokens["requests"]:
             return None
         tokens = self._tokens
@@ -116,11 +116,9 @@ class Spending:
         )
         if self.prices is None:
             return f"{counts}; the price is not known"
-        saving = (
-            f", and the provider's cache saved ${self._saving:.4f}"
-            if tokens["cached_tokens"]
-            else ""
-        )
+        saving = ""
+        if tokens["cached_tokens"]:
+            saving = f", and the provider's cache saved ${self._saving:.4f}"
         return f"{counts}; ${self._dollars:.4f} were spent{saving} ({self.prices.source})"
 
     def _most_dollars(self, asked: StoredRequest, prices: Prices) -> float:

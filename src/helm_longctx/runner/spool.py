@@ -186,7 +186,8 @@ def adapt(
     for start in range(0, len(stored), parallelism):
         batch = stored[start : start + parallelism]
         whole = [
-            replace(each, input=with_text(each.input, spool.get(_name(each)))) for each in batch
+            replace(instance, input=with_text(instance.input, spool.get(_name(instance))))
+            for instance in batch
         ]
         try:
             requests += _store(adapter.adapt(whole, parallelism), spool)
@@ -195,7 +196,7 @@ def adapt(
     if excess:
         raise TooLongError(excess)
     # The requests are ordered by batch and then by trial, but HELM's order is by trial.
-    return sorted(requests, key=lambda each: each.state.train_trial_index)
+    return sorted(requests, key=lambda request: request.state.train_trial_index)
 
 
 def draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instance]:
@@ -263,11 +264,12 @@ def point_to(text: str, spool: Spool) -> dict[str, Any]:
 
 
 def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
-    """Put prompts into the spool. The trials of an instance still share one object, which HELM's metrics rely on."""
+    """Put prompts into the spool. HELM's metrics rely on one object for all trials of an instance."""
     instances: dict[int, Instance] = {}
     requests = []
     for state in states:
-        instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
+        instance = state.instance
+        sample = Sample.from_json(instance.extra_data)
         evidence = evidence_of([reference.output.text for reference in instance.references], sample)
         text = request_text(instance.input)
         prompt = request_text(state.request)
@@ -312,13 +314,12 @@ def adapt_for_helm(
     for state in states:
         tokens = state.request.max_tokens
         references = state.instance.references
-        place = point_to(request_text(state.request), spool)
-        sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=place)
+        prompt = point_to(request_text(state.request), spool)
+        sample = Sample(source="HELM", max_tokens=tokens, run_max_tokens=tokens, full_prompt=prompt)
         evidence = evidence_of([reference.output.text for reference in references], sample)
         requests.append(StoredRequest(state, elide_texts(state.request, evidence), sample, spool))
-    return [
-        requests[number] for number in select(len(requests), (each.text() for each in requests))
-    ]
+    texts = (request.text() for request in requests)
+    return [requests[number] for number in select(len(requests), texts)]
 
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:

@@ -53,13 +53,20 @@ def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
     groups: dict[str, list[RunSpec]] = defaultdict(list)
     for spec in specs:
         groups[spec.name if rule.models == 1 else _questions_of(spec)].append(spec)
-    for found in groups.values():
-        if len(found) != rule.models:
-            names = ", ".join(spec.adapter_spec.model_deployment for spec in found)
+    for group in groups.values():
+        if len(group) != rule.models:
+            names = ", ".join(spec.adapter_spec.model_deployment for spec in group)
             raise InputError(
-                f"run: stop_when={rule.kind} compares two models, but {found[0].name} has {names}"
+                f"run: stop_when={rule.kind} compares two models, but {group[0].name} has {names}"
             )
     return list(groups.values())
+
+
+def _limit(spec: RunSpec, size: int) -> RunSpec:
+    """Return a run of at most `size` instances."""
+    most = spec.adapter_spec.max_eval_instances
+    limit = size if most is None else min(size, most)
+    return replace(spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit))
 
 
 def _questions_of(spec: RunSpec) -> str:
@@ -85,20 +92,17 @@ def run_until_decided(
     """
     questions = []
     for group in group_specs(rule, specs):
-        looks = {size for spec in group for size in read_looks(runner.run_path(spec))}
-        questions.append(
-            (group, Question(rule, [spec.adapter_spec.model_deployment for spec in group], looks))
-        )
+        looks: set[int] = set()
+        for spec in group:
+            looks.update(read_looks(runner.run_path(spec)))
+        models = [spec.adapter_spec.model_deployment for spec in group]
+        questions.append((group, Question(rule, models, looks)))
     stops = []
     size = FIRST
     while questions:
-        limited = []
-        for spec in (spec for group, _ in questions for spec in group):
-            most = spec.adapter_spec.max_eval_instances
-            limit = size if most is None else min(size, most)
-            limited.append(
-                replace(spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit))
-            )
+        limited: list[RunSpec] = []
+        for group, _ in questions:
+            limited += [_limit(spec, size) for spec in group]
         runner.run_all(limited)
         still_open = []
         for group, question in questions:
@@ -110,7 +114,7 @@ def run_until_decided(
             stop = Stop(group, question.decide(), question.asked)
             # A run can have all instances that there are, or that the user allows.
             most = group[0].adapter_spec.max_eval_instances
-            made = len({each.instance for each in rows[0]})
+            made = len({score.instance for score in rows[0]})
             if stop.verdict.text or made < size or (most is not None and size >= most):
                 stops.append(stop)
                 hlog(str(stop))

@@ -28,6 +28,7 @@ from helm_longctx.runs.journal import answer_files, read_answers
 from helm_longctx.runs.ledger import NAME as LEDGER
 from helm_longctx.runs.ledger import ledgers
 from helm_longctx.runs.prompts import read_prompts
+from helm_longctx.runs.records import find_difference
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.registry import benchmark_of
 
@@ -85,6 +86,8 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     if incomplete := find_incomplete_files(run):
         yield f"{', '.join(incomplete)}: missing or cut off; repeat that run"
         return
+    if difference := find_difference(run):
+        yield difference
     rows: list[PerInstanceStats] = load_object(run / INSTANCE_STATS, list[PerInstanceStats])
     for row in rows:
         for stat in row.stats:
@@ -111,19 +114,19 @@ def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
     for key, count in Counter(map(_row_key, rows)).items():
         if count > 1:
             yield f"{INSTANCE_STATS}: {_label(key)} is there {count} times"
-    texts = {
-        completion.text
-        for result in answers.values()
-        if result
-        for completion in result.completions
-    }
-    for each in state.request_states if answers else ():
-        if (
-            each.result
-            and failure_of(each.result) is None
-            and each.result.completions[0].text not in texts
-        ):
-            yield f"{STATES}: the answer to {_label(_state_key(each))} is not in the journal"
+    if not answers:
+        return
+    texts: set[str] = set()
+    for result in answers.values():
+        if result:
+            texts.update(completion.text for completion in result.completions)
+    for request_state in state.request_states:
+        result = request_state.result
+        if not result or failure_of(result) is not None:
+            continue
+        if result.completions[0].text not in texts:
+            key = _state_key(request_state)
+            yield f"{STATES}: the answer to {_label(key)} is not in the journal"
 
 
 class StoredMetric(LongContextMetric):

@@ -94,14 +94,14 @@ def name_window(results: Mapping[int, SizedResult]) -> dict[int, RequestResult]:
     if not is_longest or choices < LEAST_CHOICES or not _have_same_words([*unnamed.values()]):
         return {}
     longest = max(answered)
-    found = {}
+    renamed = {}
     for number, sized in unnamed.items():
         reason = (
             f"the server answers prompts of up to {longest:,} characters, and refuses longer ones"
         )
         result = add_facts(sized.result, failure=Failure.TOO_LONG)
-        found[number] = replace(result, error=f"{reason}: {sized.result.error or ''}")
-    return found
+        renamed[number] = replace(result, error=f"{reason}: {sized.result.error or ''}")
+    return renamed
 
 
 def _have_same_words(refused: Sequence[SizedResult]) -> bool:

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,30 @@ def read_records(run: Path) -> Iterator[QuestionRecord]:
         InputError: the run's files are missing or damaged.
     """
     return _read_lines(run / RECORDS) if has_records(run) else _read_helm_files(run)
+
+
+def find_difference(run: Path) -> str | None:
+    """Return the first difference between the records of a run and HELM's files of the same time, as a line.
+
+    Raises:
+        InputError: the run's files are missing or damaged.
+    """
+    if not has_records(run):
+        return None
+    pairs = zip_longest(_read_lines(run / RECORDS), _read_helm_files(run))
+    for number, (record, other) in enumerate(pairs, 1):
+        if record is None or other is None:
+            return f"{RECORDS}: {STATES} does not have as many answers"
+        if _comparable(record) != _comparable(other):
+            return f"{RECORDS}: record {number} differs from {STATES} or {INSTANCE_STATS}"
+    return None
+
+
+def _comparable(record: QuestionRecord) -> bytes:
+    """Return what scores are made of. Compared as JSON, in which NaN is equal to itself."""
+    answer = record.answer
+    content = [record.key, answer.output, answer.thinking, answer.failure, dict(record.values)]
+    return json.dumps(content, sort_keys=True).encode("ascii")
 
 
 def _lines(file: Any) -> Iterator[bytes]:

@@ -78,7 +78,7 @@ class Problems:
 
     @contextmanager
     def catch(self, run: Path, *parts: BatchPart) -> Iterator[None]:
-        """Store an error of the block, which is about these parts of a run, or about the whole run."""
+        """Store an error of the block. It is about these parts of a run, or about the whole run."""
         names = [part.id for part in parts] or [run.name]
         try:
             with explain_full_disk(run, "the answers can be collected again"):
@@ -209,11 +209,9 @@ class Batches:
         return find_service(part.service, self._client(part), run)
 
     def _client(self, part: BatchPart) -> Any:
-        return (
-            self._judges.client(part.deployment)
-            if part.is_judging
-            else find_client(self._context, part.deployment)
-        )
+        if part.is_judging:
+            return self._judges.client(part.deployment)
+        return find_client(self._context, part.deployment)
 
     def _state(self, run: Path, part: BatchPart) -> BatchState:
         if part.failures is not None:

@@ -74,7 +74,7 @@ class Plan:
 
     Args:
         as_files: whether files for `vllm run-batch` are written, instead of batches for a provider.
-        batch_size: largest number of requests in a batch; None for the provider's limit.
+        batch_size: largest number of requests in a batch. Without one, the provider's limit holds.
         fills_cache: whether a request of each group is sent directly before, where that makes the batch cheaper.
     """
 
@@ -113,11 +113,9 @@ class AsBatches(Strategy):
         receiver = Receiver(deployment, service_name(client, deployment, self._plan.as_files))
         with runner.prepare(spec) as prepared, Ledger(prepared.path) as ledger:
             # Programs of methods wait for these requests; the next command sends those that follow from their replies.
-            run = (
-                replace(prepared, requests=open_steps(prepared))
-                if has_programs(prepared.requests)
-                else prepared
-            )
+            run = prepared
+            if has_programs(prepared.requests):
+                run = replace(prepared, requests=open_steps(prepared))
             # The run's own sender stops after the requests that fill the cache.
             ask = lambda request: make_sender(context, deployment)(request).result  # noqa: E731
             submission = Submission(receiver, client, ask, ledger)
@@ -153,7 +151,7 @@ class Unsent:
 
     @staticmethod
     def of(stored: StoredRequest, beginning: Beginning | None) -> Unsent:
-        """Return a request of a run, which shares a beginning with others if the provider's cache has it."""
+        """Return a request of a run. It shares a beginning with others if the provider's cache has it."""
         shared = beginning.characters if beginning else 0
         whole = lambda: with_beginning(stored.whole(), shared, in_batch=True)  # noqa: E731
         return Unsent(stored.request, whole, str(stored.state.instance.id))
@@ -201,7 +199,9 @@ class Submission:
 
     def pending(self, requests: Mapping[str, Value]) -> dict[str, Value]:
         """Return those requests that are in no batch."""
-        waiting = {name for part in self._ledger.open_parts for name in part.requests}
+        waiting: set[str] = set()
+        for part in self._ledger.open_parts:
+            waiting.update(part.requests)
         return {name: value for name, value in requests.items() if name not in waiting}
 
     def summary(self) -> str:
@@ -269,7 +269,7 @@ def write_files(
 ) -> Iterator[tuple[list[str], Path]]:
     """Write requests, one of which is in memory at a time, into files within the limits.
 
-    Yields the names of the requests in each file, and the file, which the next one overwrites.
+    Yields the names of the requests in each file, and the file. The next file overwrites it.
     """
     path = folder / "requests"
     left = iter(lines)
@@ -300,8 +300,9 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
     _log.info(f"{about}; they are looked for in {SETTLE:g} seconds")
     time.sleep(SETTLE)
     # The runs of a suite have batches of the same size, which could be confused.
-    parts = [part for other in ledgers(ledger.path.parent.parent.iterdir()) for part in other.parts]
-    others = {part.batch for part in parts if part.batch}
+    others: set[str] = set()
+    for other in ledgers(ledger.path.parent.parent.iterdir()):
+        others.update(part.batch for part in other.parts if part.batch)
     for part in doubtful:
         with wrap_provider_errors(f"{part.deployment}: its batches cannot be listed"):
             search = service.find(part, others)
@@ -349,31 +350,34 @@ def fill_cache(
     # Of each group the first request in the given order.
     first = {beginning: number for number, beginning in reversed(beginnings.items()) if beginning}
     pending = [
-        PendingRequest(run.requests[number], each, in_batch=True) for each, number in first.items()
+        PendingRequest(run.requests[number], beginning, in_batch=True)
+        for beginning, number in first.items()
     ]
     if not pending:
         return {}
     asking = Asking(run.sender, run.journal, run.spending, len(pending))
+    # A small request before the batch shows whether the model can be asked at all.
     try:
         states = ask_all(pending, asking, parallelism)
-    except (
-        InputError
-    ) as error:  # a small request before the batch shows whether the model can be asked at all
+    except InputError as error:
         _log.warning(f"the provider's cache is not filled: {error}")
         return {}
     asking.finish()
     warm = {
-        each
-        for each, state in zip(first, states, strict=True)
+        beginning
+        for beginning, state in zip(first, states, strict=True)
         if state.result and state.result.success
     }
-    return {number: each for number, each in beginnings.items() if each in warm}
+    return {number: beginning for number, beginning in beginnings.items() if beginning in warm}
 
 
 def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
     """Return a service by its recorded name. Raises an `InputError` if no installed provider has it any more."""
-    pairs = ((provider.batches, provider.batch_files) for provider in providers().values())
-    services = {service.name: service for pair in pairs for service in filter(None, pair)}
+    services: dict[str, type[Service]] = {}
+    for provider in providers().values():
+        for service in (provider.batches, provider.batch_files):
+            if service:
+                services[service.name] = service
     if name not in services:
         raise InputError(f"there is no batch service {name!r}; choose from {', '.join(services)}")
     return services[name](client, run_path)
@@ -425,7 +429,7 @@ def reply_store(client: ProviderClient) -> DigestStore:
 
 
 class JudgesAsBatches(AsBatches):
-    """Sends requests to judges about existing answers, which are in the runner's journal or in a complete run."""
+    """Sends requests to judges about existing answers. These are in the runner's journal or in a complete run."""
 
     def __init__(self, plan: Plan, local_path: Path):
         super().__init__(plan)
@@ -457,16 +461,18 @@ class JudgesAsBatches(AsBatches):
         else:
             with runner.prepare(spec) as run:
                 every = [
-                    replace(each.state, result=find_answer(each, run.journal))
-                    for each in run.requests
+                    replace(asked.state, result=find_answer(asked, run.journal))
+                    for asked in run.requests
                 ]
         states = [state for state in every if is_answered(state)]
         if not states:
             raise InputError(
                 "there are no answers to judge; first give `helm-longctx batch collect`, or make the run"
             )
-        asked = ((str(state.instance.id), judge_requests(annotator, state)) for state in states)
-        questions = [(instance, request) for instance, requests in asked for request in requests]
+        questions = []
+        for state in states:
+            instance = str(state.instance.id)
+            questions += [(instance, request) for request in judge_requests(annotator, state)]
         with Ledger(runner.run_path(spec)) as ledger:
             for name, service in zip(names, services, strict=True):
                 receiver = Receiver(name, service, True)

@@ -79,7 +79,9 @@ class Job:
     folder: str = field(default_factory=os.getcwd)
     settings: Settings = field(default_factory=lambda: _list_settings(), repr=False)
     registered: Sequence[tuple[Callable[[Any], None], Sequence[Any]]] = field(
-        default_factory=lambda: [(register, [*found.values()]) for register, found in _REGISTRIES],
+        default_factory=lambda: [
+            (register, [*entries.values()]) for register, entries in _REGISTRIES
+        ],
         repr=False,
     )
 
@@ -127,7 +129,7 @@ class SharedPace(Pace):
         self._key = (name, requests, tokens)
 
     def reserve(self, tokens: float) -> float:
-        """Reserve the next place among the requests of all workers."""
+        """Reserve the next turn among the requests of all workers."""
         return self._call("reserve", tokens)
 
     def rest(self) -> float:
@@ -174,7 +176,7 @@ class RayRunner(LongContextRunner):
 
 
 class RayTasks(Strategy):
-    """Lets tasks of Ray make the runs: a task for each shard, and one for each run, which waits for its shards."""
+    """Lets tasks of Ray make the runs: a task for each shard, and one for each run. It waits for its shards."""
 
     @contextmanager
     def start(self, runner: LongContextRunner, specs: Sequence[RunSpec]) -> Iterator[None]:
@@ -184,14 +186,15 @@ class RayTasks(Strategy):
             cluster = Cluster(make_job(runner))
             total = cluster.shards_per_run(len(specs))
             parts = [Shard(number, total) for number in range(1, total + 1)]
-            shards = {
-                spec.name: [cluster.submit(ask_shard, spec, part) for part in parts]
-                for spec in missing
-            }
+            shards = {}
+            tasks_of_shards = []
+            for spec in missing:
+                shards[spec.name] = [cluster.submit(ask_shard, spec, part) for part in parts]
+                tasks_of_shards += shards[spec.name]
             self._tasks = {
                 spec.name: cluster.submit(make_run, spec, *shards[spec.name]) for spec in missing
             }
-            self._progress = Progress([task for tasks in shards.values() for task in tasks])
+            self._progress = Progress(tasks_of_shards)
             try:
                 yield
             finally:
@@ -257,7 +260,7 @@ class Cluster:
         ray = import_ray()
         self._resources: dict[str, float] = ray.cluster_resources()
         self._job = ray.put(job)
-        self._functions = {each: ray.remote(each) for each in (ask_shard, make_run)}
+        self._functions = {function: ray.remote(function) for function in (ask_shard, make_run)}
         self._workers = int(number_setting(WORKERS, self._resources.get("CPU", 1), whole=True))
 
     def shards_per_run(self, runs: int) -> int:

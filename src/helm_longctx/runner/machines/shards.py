@@ -73,12 +73,14 @@ def select_shard(prompts: Iterable[str], shard: Shard) -> list[int]:
     shares: list[list[int]] = [[] for _ in range(shard.total)]
     load = [0] * shard.total
     # The largest group comes first, and each goes to the smallest shard, so all processes have the same result.
-    for part in sorted(
-        _parts(keys, sizes, shard.total), key=lambda part: -sum(sizes[each] for each in part)
-    ):
+
+    def part_size(part: Iterable[int]) -> int:
+        return sum(sizes[number] for number in part)
+
+    for part in sorted(_parts(keys, sizes, shard.total), key=part_size, reverse=True):
         least = load.index(min(load))
         shares[least] += part
-        load[least] += sum(sizes[each] for each in part)
+        load[least] += part_size(part)
     return sorted(shares[shard.number - 1])
 
 

@@ -42,7 +42,7 @@ class SlurmRunner(helm_slurm.SlurmRunner, LongContextRunner):
 def main() -> None:
     """Make one run. This is the command of a Slurm job, with the options of HELM's.
 
-    Raises a `SystemExit` if the run has bad input, which is printed.
+    Raises a `SystemExit` if the run has bad input. The message is printed.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--slurm-runner-spec-path", type=Path, required=True)
