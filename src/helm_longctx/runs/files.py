@@ -57,6 +57,10 @@ _ROW = b"  {\n"
 _ROW_END = b"  }"
 
 
+FORMAT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors of code that reads a file in another form."""
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Raise a `DamagedRunError` for any error in the block."""
@@ -64,7 +68,7 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except DamagedRunError:
         raise  # the error of a file that was read within the block
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except FORMAT_ERRORS as error:
         raise DamagedRunError(
             f"{path} cannot be read ({type(error).__name__}); repeat that run"
         ) from error

@@ -11,6 +11,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -19,11 +20,12 @@ from typing import Any
 import zstandard
 from dacite import DaciteError
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import DamagedRunError
 from helm_longctx.failures import Failure
 from helm_longctx.models.results import answer_of, parse_result
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.files import (
+    FORMAT_ERRORS,
     INSTANCE_STATS,
     STATES,
     State,
@@ -208,11 +210,8 @@ def has_records(run: Path) -> bool:
     path = run / RECORDS
     if not path.is_file():
         return False
-    with reading(path), path.open("rb") as file:
-        try:
-            first = next(_lines(file), b"")
-        except zstandard.ZstdError as error:
-            raise ValueError("the compression is damaged") from error
+    with _reading_records(path), path.open("rb") as file:
+        first = next(_lines(file), b"")
         return bool(parse(first) == _stamp(run))
 
 
@@ -255,24 +254,27 @@ def _lines(file: Any) -> Iterator[bytes]:
 
 
 def _read_lines(path: Path) -> Iterator[QuestionRecord]:
+    with _reading_records(path), path.open("rb") as file:
+        lines = _lines(file)
+        next(lines)
+        for count, line in enumerate(lines):
+            content = parse(line)
+            if _END in content:
+                if content[_END] != count:
+                    raise ValueError("lines are missing")
+                return
+            yield QuestionRecord.from_json(content)
+        raise ValueError("the end is missing")
+
+
+@contextmanager
+def _reading_records(path: Path) -> Iterator[None]:
+    """Raise a `DamagedRunError` for any error in the block."""
     try:
-        with path.open("rb") as file:
-            lines = _lines(file)
-            next(lines)
-            for count, line in enumerate(lines):
-                with reading(path):
-                    content = parse(line)
-                    if _END in content:
-                        if content[_END] != count:
-                            raise ValueError("lines are missing")
-                        return
-                    record = QuestionRecord.from_json(content)
-                yield record
-        with reading(path):
-            raise ValueError("the end is missing")
-    except (OSError, zstandard.ZstdError) as error:
-        raise InputError(
-            f"{path} cannot be read ({type(error).__name__}); repeat that run"
+        yield
+    except (*FORMAT_ERRORS, zstandard.ZstdError) as error:
+        raise DamagedRunError(
+            f"{path} cannot be read ({type(error).__name__}); remove it, and HELM's files are read in its place"
         ) from error
 
 

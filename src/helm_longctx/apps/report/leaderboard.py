@@ -221,7 +221,8 @@ def _plot(
         return None
     by_model = {each.model: each for each in ranking}
     rows = [plot_row(board, each) for each in (*(by_model[model] for model in models), *floors)]
-    about = f"{len(models)} of the {len(ranking)} models with this score, with 95 % intervals."
+    which = f"{len(models)} of the {len(ranking)} models" if len(ranking) > 1 else "The one model"
+    about = f"{which} with this score, with 95 % intervals."
     if any(each.is_published for each in ranking):
         about += " Full points were run here; hollow points are published."
     if floors:
