@@ -190,10 +190,10 @@ def test_export(command: Command, suite: Path) -> None:
         "error",
         "failed",
     ]
-    columns += ["folder", "counts"]
+    columns += ["folder", "counts", "published_model"]
     assert header.split(",")[-len(columns) :] == columns
     assert f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability}," in row
-    low, high, error, failed = map(float, row.split(",")[-6:-2])
+    low, high, error, failed = map(float, row.split(",")[-7:-3])
     assert 0 < low < high == 1
     assert (error, failed) == (0, 0)
 

@@ -10,12 +10,15 @@ from helm_longctx.apps.exchange.export import AVERAGE, Average, length_plot
 from helm_longctx.documents.numbers import MARK
 from helm_longctx.documents.plots import write_picture
 from helm_longctx.errors import InputError
+from helm_longctx.runs.shown_models import ShownModel
 
 
 def mean(
     model: str, length: str, score: float, context: str = "full", lacking: str = ""
 ) -> Average:
-    return Average(model, "helmet_rag", AVERAGE, length, context, score, 4, lacking)
+    is_published = model.startswith("published/")
+    shown = ShownModel(model.removeprefix("published/"), is_published=is_published)
+    return Average(shown, "helmet_rag", AVERAGE, length, context, score, 4, lacking)
 
 
 def test_each_condition_has_a_panel() -> None:

@@ -22,6 +22,7 @@ from helm_longctx.results.comparison import (
     find_differences,
 )
 from helm_longctx.results.statistics.comparison import FAILURES_DECIDE
+from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.apps.report.suites import write_run, write_suite
 from tests.support.leaderboards import summarize_suite
@@ -123,7 +124,7 @@ def test_verdicts_agree_in_every_place(
         sentence = (
             verdict
             if len(skills) == 2
-            else f"{best} has the highest mean. {describe_best(best, [skill for skill in skills if skill != best], differences)}"
+            else f"{best} has the highest mean. {describe_best(best, [ShownModel(skill) for skill in skills if skill != best], differences)}"
         )
         assert f"At {label(length)} {sentence}" in printed
 

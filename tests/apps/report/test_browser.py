@@ -21,6 +21,7 @@ def test_pages_are_accessible_and_without_errors(
 ) -> None:
     """Every page has no serious fault of accessibility and no error in the console, in both themes."""
     axe = (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    complaints(browser)  # of other tests, which use the same browser
     for page in [
         *site.glob("index.html"),
         *site.glob("helmet-*.html"),
