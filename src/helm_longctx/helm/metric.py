@@ -79,16 +79,15 @@ class LongContextMetric(Metric):
         """Return all statistics of a run."""
         repeats = scenario_state.adapter_spec.num_trials
         # The server's counts of a run's prompts can stop at a number of tokens.
-        answered = [
-            state
-            for state in scenario_state.request_states
-            if state.result and failure_of(state.result) is None
-        ]
-        self._limit = find_limit(
-            (Sample.from_json(state.instance.extra_data), usage.counted_tokens)
-            for state in answered
-            if state.result and (usage := usage_of(state.result))
-        )
+        counts_of_prompts = []
+        for state in scenario_state.request_states:
+            if not state.result or failure_of(state.result) is not None:
+                continue
+            usage = usage_of(state.result)
+            if usage:
+                sample = Sample.from_json(state.instance.extra_data)
+                counts_of_prompts.append((sample, usage.counted_tokens))
+        self._limit = find_limit(counts_of_prompts)
         if any(instance.perturbation for instance in scenario_state.instances):
             # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
             spec = replace(scenario_state.adapter_spec, num_train_trials=repeats)
@@ -121,10 +120,13 @@ class LongContextMetric(Metric):
         """
         trials: dict[int, dict[MetricName, Stat]] = defaultdict(dict)
         rows = AnswerRows()
-        for state in sorted(scenario_state.request_states, key=lambda each: each.train_trial_index):
-            place = (state.instance.split, state.instance.sub_split)
+        states = scenario_state.request_states
+        for state in sorted(states, key=lambda state: state.train_trial_index):
+            split = state.instance.split
+            sub_split = state.instance.sub_split
             values = [
-                (_metric_name(name, *place), value) for name, value in self.answer_values(state)
+                (_metric_name(name, split, sub_split), value)
+                for name, value in self.answer_values(state)
             ]
             rows.add(state, values)
             of_trial = trials[state.train_trial_index]
@@ -257,21 +259,20 @@ class LongContextMetric(Metric):
             for stat in row.stats:
                 if stat.mean is not None:
                     values[stat.name][row.instance_id].append(stat.mean)
-        gaps = {
-            name: Stat(name).add(fmean(map(fmean, by_question.values())))
-            for name, by_question in values.items()
-            if any(len(of_question) < repeats for of_question in by_question.values())
-        }
-        found = {stat.name: gaps.get(stat.name, stat) for stat in stats}
+        gaps = {}
+        for name, by_question in values.items():
+            if any(len(of_question) < repeats for of_question in by_question.values()):
+                gaps[name] = Stat(name).add(fmean(map(fmean, by_question.values())))
+        by_name = {stat.name: gaps.get(stat.name, stat) for stat in stats}
         # Statistics that are derived from the replaced means must be derived again.
         for context in {replace(name, name="") for name in gaps}:
             of_context = {
-                name: stat for name, stat in found.items() if replace(name, name="") == context
+                name: stat for name, stat in by_name.items() if replace(name, name="") == context
             }
             for derived in self.derive_stats(of_context):
                 name = replace(context, name=derived.name.name)
-                found[name] = Stat(name).add(derived.mean)
-        return [*found.values()]
+                by_name[name] = Stat(name).add(derived.mean)
+        return [*by_name.values()]
 
     def _passes(self, rows: Collection[PerInstanceStats], repeats: int) -> Iterator[Stat]:
         """Yield pass@k of each metric that is a success or a failure: the share of questions with a success."""
@@ -355,11 +356,11 @@ def _efficiency(answer: Answer, seconds: float) -> Iterator[tuple[str, float]]:
     if first:
         yield "prefill_tokens_per_second", (usage.input_tokens - usage.cached_tokens) / first
     # An answer of one token has no second one whose time could be measured.
-    tokens, rest = (
-        (usage.output_tokens, seconds)
-        if first is None
-        else (usage.output_tokens - 1, seconds - first)
-    )
+    tokens = usage.output_tokens
+    rest = seconds
+    if first is not None:
+        tokens = usage.output_tokens - 1
+        rest = seconds - first
     if tokens > 0 and rest > 0:
         yield "decode_tokens_per_second", tokens / rest
 
@@ -430,15 +431,14 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
             headline, by, judge = stat.name.name.partition(BY_JUDGE)
             # HELM also has statistics without a value, whose mean is None.
             if by and stat.mean is not None:
-                place = MetricName("", split=stat.name.split, sub_split=stat.name.sub_split)
-                every[headline, place][judge][row.instance_id] = stat.mean
-    found = []
+                nameless = MetricName("", split=stat.name.split, sub_split=stat.name.sub_split)
+                every[headline, nameless][judge][row.instance_id] = stat.mean
+    stats: list[Stat] = []
     for (headline, name), by_judge in every.items():
-        instances = sorted({instance for scores in by_judge.values() for instance in scores})
-        ratings = {
-            judge: [scores.get(i, math.nan) for i in instances]
-            for judge, scores in sorted(by_judge.items())
-        }
+        instances = sorted(set().union(*by_judge.values()))
+        ratings = {}
+        for judge, scores in sorted(by_judge.items()):
+            ratings[judge] = [scores.get(instance, math.nan) for instance in instances]
         # The judged score is a grade (the correctness of a fluent answer, 0 to 3). An F1 is none.
         has_grades = headline == JUDGED[0]
         values = {
@@ -450,9 +450,9 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
             values[f"jury_kappa:{one}|{other}"] = cohen_kappa(
                 ratings[one], ratings[other], "quadratic"
             )
-        found += [
+        stats += [
             Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(value)
             for metric, value in values.items()
             if not math.isnan(value)
         ]
-    return found
+    return stats

@@ -58,10 +58,10 @@ class QuestionRecord:
     """What a run has of a question: what was asked, the answer, what judges said of it, and the statistics.
 
     Args:
-        task: the task's name; empty in HELM's own scenarios.
+        task: the task's name. HELM's own scenarios have none.
         instance: the id of the instance.
         repeat: the number of the repeat, from 0.
-        sample: the sample of our scenarios; None for an instance of another package's scenario.
+        sample: the sample of our scenarios. An instance of another package's scenario has none.
         references: the accepted answers.
         request: the fields of HELM's request; long texts are elided in its prompt or messages.
         answer: the model's answer, or why there is none.
@@ -88,29 +88,29 @@ class QuestionRecord:
 
     @property
     def prompt_digest(self) -> str:
-        """The SHA-256 of the whole prompt, which is in the run's store of prompts."""
+        """The SHA-256 of the whole prompt. The run's store of prompts has its text."""
         if self.sample and self.sample.full_prompt:
             return str(self.sample.full_prompt["sha256"])
         return digest(self.prompt)
 
     @property
     def question(self) -> str:
-        """The question without its context; empty if the scenario does not tell them apart."""
+        """The question without its context, if the scenario tells them apart."""
         return (self.sample.question if self.sample else None) or ""
 
     @property
     def prompt(self) -> str:
-        """The prompt, in which long texts are elided; a conversation as JSON."""
+        """The prompt with its long texts elided, a conversation as JSON."""
         return to_text(self.request.get("prompt", ""), self.request.get("messages"))
 
     @property
     def text(self) -> str:
-        """The answer, as it is scored after reasoning in a field of its own; empty if there is none."""
+        """The answer, as it is scored after reasoning in a field of its own."""
         return self.answer.output.strip() if self.answer.thinking else self.answer.output
 
     @property
     def reasoning(self) -> str:
-        """The reasoning in a field of its own; empty if there is none."""
+        """The reasoning in a field of its own, if there is any."""
         return self.answer.thinking or ""
 
     def to_json(self) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def _read_states(run: Path) -> Iterator[QuestionRecord]:
 
 
 def _join_files(run: Path) -> Iterator[QuestionRecord]:
-    """Yield the request states of HELM's files with the statistics, which have nearly always the same order."""
+    """Yield the request states of HELM's files with the statistics. Both have nearly always the same order."""
     rows = read_rows(run / INSTANCE_STATS)
     waiting: dict[Key, dict[str, float]] = {}
     for state in read_states(run / STATES):
