@@ -136,7 +136,7 @@ class LongContextAdapter(Adapter):
         request = with_sampling(request, settings.sampling)
         sent = sample.extend(style=style, prompt_tokens=fitted.tokens)
         # A context has a question of its own only in the last message. A cut can have removed a part of the question.
-        if sample.context_span and not (messages and place < len(messages) - 1):
+        if sample.context_span and not (messages and first < len(messages) - 1):
             rest = prompt[sample.context_span[1] :]
             sent = sent.extend(rest=len(rest) if fitted.prompt.endswith(rest) else None)
         if settings.scores_given_texts:
