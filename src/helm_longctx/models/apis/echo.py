@@ -211,9 +211,7 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
                 prompts[prompt] = [token.text for token in results[-1].completions[0].tokens]
             pairs = zip(tokens, prompts[prompt], strict=False)
             same = min(len(tokens), len(prompts[prompt]))
-            different = (
-                number for number, (token, other) in enumerate(pairs) if token.text != other
-            )
+            different = (number for number, ((text, _), other) in enumerate(pairs) if text != other)
             tokens = tokens[next(different, same) :]
         if not tokens:
             raise FailureError(

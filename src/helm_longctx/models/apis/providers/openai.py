@@ -276,7 +276,7 @@ class OpenAIClient(ProviderClient):
         if details:
             parts["reasoning_details"] = tools.join_details(details)
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
-        choice: Body = {"text": parts.get("text")}
+        choice = {"text": parts.get("text")}
         if chats:
             choice = {"message": {"content": None, **parts, "role": "assistant"}}
         return {**reply, "choices": [{"index": 0, "finish_reason": reason, **provider, **choice}]}
