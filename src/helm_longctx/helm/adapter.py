@@ -91,17 +91,13 @@ class LongContextAdapter(Adapter):
         # The prompts are cut only once, because all trials share their texts. Each repeat has its own `random`, so
         # HELM's cache stores each answer. The first trial has none, so that it shares its cache entries with a run
         # without repeats.
-        return states + [
-            replace(
-                state,
-                train_trial_index=trial,
-                request=with_sampling(
-                    replace(state.request, random=str(trial)), settings.sampling, trial
-                ),
-            )
-            for trial in range(1, self.adapter_spec.num_trials)
-            for state in states
-        ]
+        repeats = []
+        for trial in range(1, self.adapter_spec.num_trials):
+            for state in states:
+                request = replace(state.request, random=str(trial))
+                request = with_sampling(request, settings.sampling, trial)
+                repeats.append(replace(state, train_trial_index=trial, request=request))
+        return states + repeats
 
     def _adapt_named(self, instance: Instance) -> RequestState:
         try:
@@ -119,12 +115,9 @@ class LongContextAdapter(Adapter):
         messages = instance.input.messages
         fitted = self._fit(instance, prompt, sample, max_tokens, style)
         if messages:
-            place = _first_turn(messages)
-            messages = [
-                *messages[:place],
-                {**messages[place], "content": fitted.prompt},
-                *messages[place + 1 :],
-            ]
+            first = _first_turn(messages)
+            messages = [*messages]
+            messages[first] = {**messages[first], "content": fitted.prompt}
         elif self.takes_both_styles and style == "chat":
             messages = []  # for a client that takes both styles, this means a chat and None a completion
         request = Request(
@@ -143,7 +136,7 @@ class LongContextAdapter(Adapter):
         request = with_sampling(request, settings.sampling)
         sent = sample.extend(style=style, prompt_tokens=fitted.tokens)
         # A context has a question of its own only in the last message. A cut can have removed a part of the question.
-        if sample.context_span and not (messages and place < len(messages) - 1):
+        if sample.context_span and not (messages and first < len(messages) - 1):
             rest = prompt[sample.context_span[1] :]
             sent = sent.extend(rest=len(rest) if fitted.prompt.endswith(rest) else None)
         if settings.scores_given_texts:
@@ -216,7 +209,7 @@ class LongContextAdapter(Adapter):
 
 
 def _prompt(instance: Instance, sample: Sample, style: Style) -> str:
-    """Return the first user turn, which is the only one that can be cut, in the style that is sent."""
+    """Return the first user turn in the style that is sent. No other turn can be cut."""
     messages = instance.input.messages
     text = str(messages[_first_turn(messages)]["content"] if messages else instance.input.text)
     return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
@@ -234,7 +227,7 @@ def _gold(instance: Instance, metric: MetricArgument) -> list[str]:
 
 
 def _context(sent: Sample, prompt: str) -> tuple[int, int] | None:
-    """Return [start, end) of the context in a prompt that can have been cut; None if it is not known."""
+    """Return [start, end) of the context in a prompt that can have been cut, if it is known."""
     if sent.rest is None or sent.context_span is None:
         return None
     start = sent.context_span[0]
@@ -247,12 +240,12 @@ def _others(instance: Instance) -> list[str]:
     if not messages:
         return []
     first = _first_turn(messages)
-    return [message["content"] for place, message in enumerate(messages) if place != first]
+    return [message["content"] for index, message in enumerate(messages) if index != first]
 
 
 def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
-    """Return the place of the first message of the user; the long context of a conversation stands there."""
-    return next(place for place, message in enumerate(messages) if message["role"] == "user")
+    """Return the index of the first message of the user. The long context of a conversation is in it."""
+    return next(index for index, message in enumerate(messages) if message["role"] == "user")
 
 
 def _each(function: Callable[[Item], Result], items: list[Item], workers: int) -> list[Result]:

@@ -27,7 +27,7 @@ class _AdapterHook:
 
 
 class _Loader:
-    """A module's own loader, which also applies the patch after the module was executed."""
+    """A module's own loader. It also applies the patch after the module was executed."""
 
     def __init__(self, theirs: Any) -> None:
         self._theirs = theirs

@@ -24,8 +24,10 @@ class _Deferred(ModuleType):
         if name.startswith("__"):  # Python's import statement asks for these
             raise AttributeError(name)
         module, _, attribute = self.__name__.partition(":")
-        found = importlib.import_module(module)
-        return getattr(getattr(found, attribute) if attribute else found, name)
+        owner: Any = importlib.import_module(module)
+        if attribute:
+            owner = getattr(owner, attribute)
+        return getattr(owner, name)
 
 
 def _import_synonyms() -> None:

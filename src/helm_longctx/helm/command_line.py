@@ -86,11 +86,10 @@ def log_next_command(output_path: Path, suite: str) -> None:
 
 def find_problems(args: Namespace) -> Iterator[InputError]:
     """Yield the mistakes in the arguments of a `helm-run` command that uses an entry or the runner of this package."""
-    yield from (
-        InputError(f"--conf-paths {conf}")
-        for conf in (read_conf(path, args.priority) for path in args.conf_paths)
-        if isinstance(conf, InputError)
-    )
+    for path in args.conf_paths:
+        entries = read_conf(path, args.priority)
+        if isinstance(entries, InputError):
+            yield InputError(f"--conf-paths {entries}")
     yield from _check_options(args)
     for text in _our_entries(args):
         try:
@@ -164,23 +163,27 @@ def asks_for_ours(args: Namespace) -> bool:
     """Whether the command names a run entry, a conf file or the runner of this package, even if misspelled."""
     is_our_runner = find_similar(args.runner_class_name or "", [RUNNER], likeness=_MISSPELLED)
     confs = [Path(path).name for path in args.conf_paths]
-    has_our_conf = any(benchmark.name in conf for conf in confs for benchmark in BENCHMARKS)
+    names = [benchmark.name for benchmark in BENCHMARKS]
+    has_our_conf = any(any(name in conf for name in names) for conf in confs)
     return bool(is_our_runner or has_our_conf or _our_entries(args))
 
 
 def _our_entries(args: Namespace) -> list[str]:
     """Return the entries that are ours, or that are spelled like ours and unknown to HELM."""
-    confs = (read_conf(path, args.priority) for path in args.conf_paths)
-    of_confs = (text for entries in confs if isinstance(entries, list) for text in entries)
-    found = []
+    of_confs: list[str] = []
+    for path in args.conf_paths:
+        entries = read_conf(path, args.priority)
+        if isinstance(entries, list):
+            of_confs += entries
+    ours = []
     for text in (*args.run_entries, *args.run_specs, *of_confs):
         name = text.partition(":")[0].strip()
         # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count. HELM is
         # asked last, because it imports all its scenarios to answer.
         is_similar = bool(find_similar(name, OURS, likeness=_MISSPELLED))
         if expand_entry(name)[0] in OURS or (is_similar and get_run_spec_function(name) is None):
-            found.append(text)
-    return found
+            ours.append(text)
+    return ours
 
 
 def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
@@ -250,7 +253,7 @@ def _check_entry(text: str, args: Namespace) -> Entry:
 
 
 def _can_run(model: str, args: Namespace) -> bool:
-    """Whether HELM can run a model. True for models that HELM registers after this plugin, which cannot be checked."""
+    """Whether HELM can run a model. True where HELM registers models after this plugin: they cannot be checked."""
     registers_later = (
         args.plugins or args.enable_huggingface_models or args.enable_local_huggingface_models
     )

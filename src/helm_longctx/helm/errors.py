@@ -36,17 +36,15 @@ def refuse_runs(
     refusals: Mapping[str, str], count: int, failure: Exception | None = None
 ) -> InputError:
     """Return an error about runs that were not made, with the reason if there was only one run."""
-    reasons = (
-        next(iter(refusals.values()))
-        if count == 1
-        else f"{'; '.join(refusals)}: their errors are in the log"
-    )
+    reasons = f"{'; '.join(refusals)}: their errors are in the log"
+    if count == 1:
+        reasons = next(iter(refusals.values()))
     others = f". {failure}" if failure else ""
     return InputError(f"{len(refusals)} of {count} runs were not made: {reasons}{others}")
 
 
 def explain(error: BaseException) -> str | None:
-    """Return one line about an `InputError` or about HELM's error for an unknown model; None for other errors."""
+    """Return one line about an `InputError` or about HELM's error for an unknown model, and None for other errors."""
     if isinstance(error, InputError):
         # The message of a library can have line breaks.
         return redact(" ".join(str(error).split()))

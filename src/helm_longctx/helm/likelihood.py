@@ -37,12 +37,12 @@ class LikelihoodMetric(LongContextMetric):
                 if window.is_representative:
                     yield window_logprob((index + 1) * WINDOW), window.logprob
             return
-        found = likelihoods(outputs, len(answers))
-        likelihood = math.exp(found[MEAN_LOGPROB])
+        statistics = likelihoods(outputs, len(answers))
+        likelihood = math.exp(statistics[MEAN_LOGPROB])
         yield MAIN_METRIC, likelihood
         if sample.depth is not None:
             yield depth_score(nearest_depth(sample.depth)), likelihood
-        yield from found.items()
+        yield from statistics.items()
 
 
 def likelihoods(outputs: Sequence[GeneratedOutput], answers: int) -> dict[str, float]:
@@ -59,8 +59,9 @@ def _values(outputs: Sequence[GeneratedOutput]) -> dict[str, float]:
     """Return the values of the best answer, by its mean and by its sum over tokens, and of any of the answers."""
     sums = [output.logprob for output in outputs]
     best = max(sums)
+    shares = math.fsum(math.exp(logprob - best) for logprob in sums)
     return {
         MEAN_LOGPROB: max(output.logprob / len(output.tokens) for output in outputs),
         ANSWER_LOGPROB: best,
-        "any_answer_logprob": best + math.log(math.fsum(math.exp(each - best) for each in sums)),
+        "any_answer_logprob": best + math.log(shares),
     }

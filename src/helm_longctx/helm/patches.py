@@ -79,17 +79,15 @@ class Patch:
         owner: Any = importlib.import_module(module)
         owner = getattr(owner, cls, None) if cls else owner
         # If the function is a static method, so must be the replacement. `getattr` would hide that.
-        found = inspect.getattr_static(owner, self.name, None)
-        theirs = found.__func__ if isinstance(found, staticmethod) else found
+        attribute = inspect.getattr_static(owner, self.name, None)
+        theirs = attribute.__func__ if isinstance(attribute, staticmethod) else attribute
         if getattr(theirs, _MARK, False):
             return False
         there = tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
         if there != self.parameters:
-            what = (
-                "is gone"
-                if there is None
-                else f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
-            )
+            what = "is gone"
+            if there is not None:
+                what = f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
             raise RuntimeError(
                 f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported"
             )
@@ -99,7 +97,8 @@ class Patch:
             return self.replacement(theirs, *arguments, **named)
 
         setattr(ours, _MARK, True)
-        setattr(owner, self.name, staticmethod(ours) if isinstance(found, staticmethod) else ours)
+        is_static = isinstance(attribute, staticmethod)
+        setattr(owner, self.name, staticmethod(ours) if is_static else ours)
         return True
 
 
@@ -263,7 +262,10 @@ def _warn_of_subsamples(
         " sample; give -m 10000, or num_samples= for a smaller sample as the benchmark draws it"
     )
     drawn = {"drawn_from": len(instances)}
-    return [replace(each, extra_data={**(each.extra_data or {}), **drawn}) for each in subset]
+    return [
+        replace(instance, extra_data={**(instance.extra_data or {}), **drawn})
+        for instance in subset
+    ]
 
 
 @_replaces("helm.benchmark.runner:Runner", "run_all")
@@ -397,7 +399,7 @@ def _send_seeds(theirs: Any, self: Any, request: Request) -> dict[str, Any]:
 def _take_tokenizers(
     theirs: Any, *args: Any, tokenizer: object = None, tokenizer_name: object = None, **kwargs: Any
 ) -> None:
-    """HELM's `VLLMClient` passes its tokenizer to this constructor, which gives it to the package `openai`."""
+    """HELM's `VLLMClient` passes its tokenizer to this constructor. It gives it to the package `openai`."""
     theirs(*args, **kwargs)
 
 

@@ -27,8 +27,8 @@ def find_client_arguments(deployment: str) -> Mapping[str, Any]:
     """Return the arguments of a deployment's client; none if it is not registered."""
     from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT
 
-    found = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(deployment)
-    return (found.client_spec.args or {}) if found and found.client_spec else {}
+    registered = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(deployment)
+    return (registered.client_spec.args or {}) if registered and registered.client_spec else {}
 
 
 def find_run_spec_function(entry: str) -> Specs | None:

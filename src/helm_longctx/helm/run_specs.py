@@ -152,13 +152,19 @@ def fetch_entries(entries: Sequence[Entry], root: DataRoot) -> dict[str, InputEr
         entry.description: (entry, [*entry.sources, *entry.judge_sources(root)])
         for entry in entries
     }
-    every = [source for _, sources in needed.values() for source in sources]
+    every = []
+    for _, sources in needed.values():
+        every += sources
     failed = find_lacking(every, root, fetch_command(entries, root))
     errors = {}
     for name, (entry, sources) in needed.items():
-        if lacking := [path for source in sources for path in source.paths if path in failed]:
-            command = fetch_command([entry], root)
-            errors[name] = (
-                root.missing_error(lacking, command) if root.mirror else failed[lacking[0]]
-            )
+        lacking = []
+        for source in sources:
+            lacking += [path for path in source.paths if path in failed]
+        if not lacking:
+            continue
+        if root.mirror:
+            errors[name] = root.missing_error(lacking, fetch_command([entry], root))
+        else:
+            errors[name] = failed[lacking[0]]
     return errors

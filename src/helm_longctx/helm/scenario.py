@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class LongContextScenario(Scenario):
-    """HELM's scenario for a run entry, whose tasks are sub-splits. Wrong arguments raise an `InputError`.
+    """HELM's scenario for a run entry. Its tasks are sub-splits. Wrong arguments raise an `InputError`.
 
     Args:
         revision: the official revision that the prompts and metrics follow; it must be the installed package's.

@@ -39,7 +39,7 @@ HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
 
 
 def deployment_style(name: str) -> Style | None:
-    """Return the style in which a deployment sends a prompt; None if it takes both and the request must say which.
+    """Return the style in which a deployment sends a prompt, or None if it takes both and the request must say which.
 
     HELMET sends completions for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and chats for
     long-document QA, summarization and citations. It always sends chats to API models. Most deployments support only
@@ -57,11 +57,9 @@ def deployment_style(name: str) -> Style | None:
     if style == "both":
         return None if _follows_instructions(deployment) else "completion"
     client = deployment.client_spec.class_name
-    template = (
-        deployment.client_spec.args.get("apply_chat_template")
-        if client == HUGGING_FACE_CLIENT
-        else None
-    )
+    template = None
+    if client == HUGGING_FACE_CLIENT:
+        template = deployment.client_spec.args.get("apply_chat_template")
     if style is not None:
         chats = style == "chat"
     elif client in RAW_TEXT_CLIENTS or template is not None:
@@ -92,7 +90,7 @@ def sends_messages(deployment: str) -> bool:
 
 
 def _declared_style(deployment: ModelDeployment) -> str | None:
-    """Return the style that the client's class declares: `chat`, `completion` or `both`; None if it declares none."""
+    """Return the style that the client's class declares, if it does: `chat`, `completion` or `both`."""
     declare = getattr(client_class(deployment), "request_form", None)
     return declare(deployment.client_spec.args or {}) if declare else None
 

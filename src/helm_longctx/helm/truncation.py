@@ -48,7 +48,7 @@ _SPECIAL_TOKENS = 8
 
 
 def deployment_window(name: str) -> int | None:
-    """Return the window of a HELM deployment in tokens, output included; None if its file names no limit."""
+    """Return the window of a HELM deployment in tokens, output included. Returns None if its file names no limit."""
     deployment = get_model_deployment(name)
     limits = (
         deployment.max_sequence_length,
@@ -118,9 +118,8 @@ class Truncator:
             return FittedPrompt(prompt)
         # The header is counted with the prompt and then removed. It is never cut, because only the context is.
         header = len(counted) - len(prompt)
-        fitted = self._without_end(
-            counted, [place + header for place in sample.context_span], limit
-        )
+        span = [offset + header for offset in sample.context_span]
+        fitted = self._without_end(counted, span, limit)
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
     def excess(
@@ -204,7 +203,7 @@ def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
 
 
 def load_deployment_counter(name: str) -> Callable[[str], int] | None:
-    """Return a function that counts tokens by the tokenizer of a deployment; None if none can be loaded here."""
+    """Return a function that counts tokens by the tokenizer of a deployment, if it can be loaded here."""
     deployment = get_model_deployment(name)
     if not deployment.tokenizer_name:
         return None
@@ -236,7 +235,7 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
 
 
 def load_tokenizer(config: TokenizerConfig) -> Any:
-    """Load a tokenizer of HELM's registry; None if it cannot run in this process."""
+    """Load a tokenizer of HELM's registry, if it can run in this process."""
     load = _KINDS.get(config.tokenizer_spec.class_name)
     return load(config) if load else None
 

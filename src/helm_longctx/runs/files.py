@@ -93,7 +93,7 @@ def write_model(run: Path, identity: Mapping[str, Any]) -> None:
 
 
 def read_data(run: Path) -> dict[str, str]:
-    """Return the SHA-256 of the files that a run's questions were read from, by path; empty for older runs.
+    """Return the SHA-256 of the files that a run's questions were read from, by path. Older runs have none.
 
     Raises an `InputError` if the file is damaged.
     """
@@ -201,7 +201,7 @@ def rewrite_states(source: Path, target: Path, change: Callable[[State], State])
 
 
 def find_sample(instance: Mapping[str, Any]) -> Sample | None:
-    """Return the sample in an instance's `extra_data`; None for an instance of another package's scenario."""
+    """Return the sample in an instance's `extra_data`. An instance of another package's scenario has none."""
     extra = instance.get("extra_data")
     return Sample.from_json(extra) if Sample.is_in(extra) else None
 
@@ -326,7 +326,7 @@ def _in_brackets(brackets: str, parts: list[str], margin: str) -> str:
 
 @cache
 def _field_names(kind: Any) -> list[tuple[str, str]] | None:
-    """Return the names of a dataclass's fields, each also as the start of its line in JSON; None for other types."""
+    """Return the names of a dataclass's fields, each also as the start of its line in JSON. Other types have none."""
     if not is_dataclass(kind):
         return None
     return [(field.name, f"{encode_basestring_ascii(field.name)}: ") for field in fields(kind)]
@@ -349,7 +349,7 @@ def find_incomplete_files(run_path: Path) -> list[str]:
 def _split(path: Path) -> Iterator[State | bytes]:
     """Split a `scenario_state.json` into parsed request states and the bytes around them, in order.
 
-    The layout is parsed here instead of by ijson, which is five to seven times slower on 100 MB, fails at NaN (HELM
+    The layout is parsed here instead of by ijson: that is five to seven times slower on 100 MB, fails at NaN (HELM
     writes it) and replaces lone surrogates by question marks.
     """
     in_list = has_list = False
@@ -381,17 +381,17 @@ class _Lines:
         self._at = 0
 
     def read(self) -> bytes:
-        """Return the next line; empty at the end of the file."""
-        place = self._find(b"\n", self._at)
-        return self._take(len(self._data) if place < 0 else place + 1)
+        """Return the next line. It is empty at the end of the file."""
+        end = self._find(b"\n", self._at)
+        return self._take(len(self._data) if end < 0 else end + 1)
 
     def read_before(self, start: bytes) -> bytes:
         """Return all lines before the next one that starts with these bytes, or raise a `ValueError`."""
         # The line break before the first of these lines is still there.
-        place = self._find(b"\n" + start, self._at - 1)
-        if place < 0:
+        end = self._find(b"\n" + start, self._at - 1)
+        if end < 0:
             raise ValueError("the last object has no end")
-        return self._take(place + 1)
+        return self._take(end + 1)
 
     def _take(self, end: int) -> bytes:
         start = self._at
@@ -399,8 +399,8 @@ class _Lines:
         return bytes(memoryview(self._data)[start:end])
 
     def _find(self, mark: bytes, begin: int) -> int:
-        """Return the place of a mark in the data, which grows until it has the mark; -1 if the file has none."""
-        while (place := self._data.find(mark, begin)) < 0:
+        """Return the offset of a mark in the data, or -1. The data grows until it has the mark or the file ends."""
+        while (offset := self._data.find(mark, begin)) < 0:
             begin = max(begin, len(self._data) - len(mark) + 1)
             gone = max(self._at - 1, 0)
             del self._data[:gone]
@@ -409,7 +409,7 @@ class _Lines:
             if not (piece := self._file.read(_PIECE)):
                 break
             self._data += piece
-        return place
+        return offset
 
 
 def _parse_object(lines: _Lines, end: bytes) -> tuple[dict[str, Any], bytes]:

@@ -216,7 +216,7 @@ class Journal(SealedLines):
         return request_name(request, prompt_digest, self._server)
 
     def get(self, name: str) -> RequestResult | None:
-        """Return the answer to a request; None if there is none, or if the stored result is a failure."""
+        """Return the answer to a request, if there is one and the stored result is no failure."""
         result = self._answers.get(name)
         return result if result and failure_of(result) is None else None
 

@@ -71,10 +71,12 @@ def elide(text: str, evidence: Sequence[str] = ()) -> str:
     spans = _merge([(0, HEAD), *around, (len(text) - TAIL, len(text))])
     parts = []
     done = 0
-    for start, end in ((_edge(text, start), _edge(text, end)) for start, end in spans):
+    for span_start, span_end in spans:
+        start = _edge(text, span_start)
+        end = _edge(text, span_end)
         if start > done:
-            place = f"depth {done / len(text):.0%} to {start / len(text):.0%}"
-            parts.append(f"\n\n[... {start - done:,} characters left out, {place} ...]\n\n")
+            depths = f"depth {done / len(text):.0%} to {start / len(text):.0%}"
+            parts.append(f"\n\n[... {start - done:,} characters left out, {depths} ...]\n\n")
         for first, last in places:
             if start <= first and last <= end:
                 parts.append(
@@ -97,11 +99,9 @@ def _find_evidence(text: str, evidence: Sequence[str]) -> list[Span]:
     """Find the places of evidence, ascending and without overlap; a long piece is cut to its first characters."""
     spans: list[Span] = []
     for piece in dict.fromkeys(piece.strip() for piece in evidence):
-        at = (
-            _find(text, piece)
-            if len(piece.encode("utf-8", "replace")) >= _SHORTEST_EVIDENCE
-            else -1
-        )
+        at = -1
+        if len(piece.encode("utf-8", "replace")) >= _SHORTEST_EVIDENCE:
+            at = _find(text, piece)
         start = _edge(text, at)
         end = _edge(text, at + min(len(piece), EVIDENCE))
         if at >= 0 and all(end <= other[0] or start >= other[1] for other in spans):
@@ -208,7 +208,7 @@ def elide_messages(messages: Sequence[Mapping[str, str]], evidence: Sequence[str
         is_end = number < END_MESSAGES or number >= len(messages) - END_MESSAGES
         if is_end or any(piece in message["content"] for piece in pieces):
             if left_out:
-                characters = sum(len(each["content"]) for each in left_out)
+                characters = sum(len(hidden["content"]) for hidden in left_out)
                 text = f"[... {len(left_out):,} messages, {characters:,} characters left out ...]"
                 visible.append({"role": "left out", "content": text})
                 left_out = []
@@ -296,12 +296,13 @@ def instance_names(prompts: Iterable[tuple[str | int | None, str | None, str]]) 
     for instance_id, _, prompt_digest in rows:
         same = numbers.setdefault(instance_id, {})
         same.setdefault(prompt_digest, len(same) + 1)
-    return [
-        f"{name}#{numbers[name][prompt_digest]}" + (f":{sub_split}" if sub_split else "")
-        if len(numbers[name]) > 1
-        else name
-        for name, sub_split, prompt_digest in rows
-    ]
+    names = []
+    for name, sub_split, prompt_digest in rows:
+        if len(numbers[name]) > 1:
+            suffix = f":{sub_split}" if sub_split else ""
+            name = f"{name}#{numbers[name][prompt_digest]}{suffix}"
+        names.append(name)
+    return names
 
 
 def full_prompt(run_path: Path, instance: str) -> str:
@@ -331,10 +332,11 @@ def find_states(run_path: Path, instance: str) -> list[State]:
         )
     instances = ((state["instance"], state) for state in read_states(path))
     names = instance_names(
-        (each["id"], each.get("sub_split"), prompt_digest(state)) for each, state in instances
+        (asked["id"], asked.get("sub_split"), prompt_digest(state)) for asked, state in instances
     )
-    name = _choose(run_path, {each: each for each in names}, instance)
-    return [state for each, state in zip(names, read_states(path), strict=True) if each == name]
+    chosen = _choose(run_path, {name: name for name in names}, instance)
+    states = zip(names, read_states(path), strict=True)
+    return [state for name, state in states if name == chosen]
 
 
 def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
@@ -355,13 +357,11 @@ def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
 
 
 def prompt_digest(state: State) -> str:
-    """Return the digest of the whole prompt of a request state, in which the text itself can be elided."""
+    """Return the digest of the whole prompt of a request state. The text itself can be elided in it."""
     sample = find_sample(state["instance"])
-    return (
-        sample.full_prompt["sha256"]
-        if sample and sample.full_prompt
-        else digest(_prompt_text(state))
-    )
+    if sample and sample.full_prompt:
+        return sample.full_prompt["sha256"]
+    return digest(_prompt_text(state))
 
 
 def _prompt_text(state: State) -> str:

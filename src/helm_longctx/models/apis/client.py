@@ -55,7 +55,7 @@ class Settings:
     """The arguments in `client_spec.args` that all clients share.
 
     Args:
-        model: the model's name in requests; None for the name in HELM without its organization.
+        model: the model's name in requests. By default it is the name in HELM without its organization.
         headers: HTTP headers that are added to each request. `$NAME` in a value stands for an environment variable, so
             that no file has to contain a secret.
         extra_body: fields that are added to each request's body, or replace those in it.
@@ -100,9 +100,9 @@ class ProviderClient(ApiClient):
 
     Args:
         cache_config: HELM's configuration of the request cache.
-        api_key: the key; None for a token of the client in `…_CLIENT_ID`, the variable that the package reads, or, if
-            there is a `base_url`, no key.
-        base_url: the address; None for the provider's own.
+        api_key: the key. Without it, the key is a token of the client in `…_CLIENT_ID` or in the variable that the
+            package reads; with a `base_url` there is no key.
+        base_url: the address. By default it is the provider's own.
         settings: see `Settings`.
 
     Raises:
@@ -186,7 +186,7 @@ class ProviderClient(ApiClient):
         """Return the package's client."""
 
     def _stream_fields(self, body: Body) -> Body:
-        """Return the fields that ask for a stream; empty if the provider answers this body in one piece."""
+        """Return the fields that ask for a stream. There are none if the provider answers this body in one piece."""
         return {"stream": True} if self.settings.stream or body.get("stream") else {}
 
     def _join(self, events: Iterable[Any]) -> Body:
@@ -267,15 +267,19 @@ class ProviderClient(ApiClient):
         """Send a request once, without the request cache, and return the reply with what was sent.
 
         Raises:
-            Exception: there is no answer; the packages have their own errors, which `failure_of_error` understands.
+            Exception: there is no answer. The packages have their own errors (`failure_of_error` understands them).
         """
         wanted = self._wanted_body(request)
         characters = len(request.prompt) + sum(
             len(message["content"]) for message in request.messages or []
         )
         tokens = characters / CHARACTERS + request.max_tokens
-        limits = self.settings.requests_per_minute, self.settings.tokens_per_minute
-        rate = pace(str(self.client.base_url), wanted["model"], *limits)
+        rate = pace(
+            str(self.client.base_url),
+            wanted["model"],
+            self.settings.requests_per_minute,
+            self.settings.tokens_per_minute,
+        )
         reply = None
         asked = sampling.asked_of(request)
         # Each round learns a new change, so the loop ends when nothing is left to drop or rename.
@@ -306,11 +310,11 @@ class ProviderClient(ApiClient):
         return {**reply, "sent": protocol.without_prompt(sent)}
 
     def _reply_in_error(self, error: Exception) -> Body | None:
-        """Return the reply that an error of the server stands for; None if it is an error."""
+        """Return the reply that an error of the server stands for, if it is not an error."""
         return None
 
     def _exchange(self, request: Request, body: Body) -> Body:
-        """Send a body, which is serialized once, and return the reply."""
+        """Send a body and return the reply. The body is serialized once."""
         path = self.route(request).removeprefix(self.provider.address_part)
         content = protocol.serialize(body)
         library = self.client
@@ -339,7 +343,7 @@ class ProviderClient(ApiClient):
             next(iter(events), None)
 
     def bulk_library(self) -> Any:
-        """Return a copy of `client` for files of any size, which are sent in pieces and read line by line."""
+        """Return a copy of `client` for files of any size. They are sent in pieces and read line by line."""
         return self.client.with_options(http_client=self._bulk_http_client)
 
     @cached_property
@@ -361,7 +365,7 @@ class ProviderClient(ApiClient):
     def _find_key(
         self, api_key: str | None, base_url: str | None
     ) -> str | Callable[[], str] | None:
-        """Return the key, or what returns the current token; None if the package is to read the key.
+        """Return the key, or what returns the current token. Returns None if the package is to read the key.
 
         The variable's key is for no other address.
         """
@@ -459,16 +463,17 @@ def _describe_reply(error: BaseException) -> str:
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     message = inner.get("message") if isinstance(inner, Mapping) else inner
     # The packages raise errors of their own, with ours as the cause.
-    if ours := next((each for each in list_causes(error) if isinstance(each, FailureError)), None):
-        return str(ours)
+    for cause in list_causes(error):
+        if isinstance(cause, FailureError):
+            return str(cause)
     # The packages show the server's own message only in the `repr` of the body.
     if status and message:
         return f"status {status}: {message}{_describe_upstream(inner)}"
     # The packages' errors of a connection say nothing of its cause.
     root = [*list_causes(error)][-1]
     has_cause = root is not error and status is None and str(root)
-    cause = f" ({error_text(root)})" if has_cause else ""
-    return f"{type(error).__name__}: {error_text(error)}{cause}"
+    explanation = f" ({error_text(root)})" if has_cause else ""
+    return f"{type(error).__name__}: {error_text(error)}{explanation}"
 
 
 def _describe_upstream(inner: object) -> str:

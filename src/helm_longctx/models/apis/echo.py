@@ -69,7 +69,7 @@ class EchoRequest(Request):
 
     Args:
         way: one of `WAYS`.
-        answer: the end of the prompt whose tokens are wanted; empty for all of them.
+        answer: the end of the prompt whose tokens are wanted. If it is empty, all of them are.
         spans, top: see `SpanRequest`; without spans there are no further tokens.
     """
 
@@ -108,19 +108,17 @@ def shorten_reply(request: EchoRequest, reply: Body) -> Body:
             for name in ("prompt_tokens", "completion_tokens")
         }
     if request.spans:
-        parts = find_span_tokens(texts, len(request.prompt), request.spans)
-        return {
-            **kept,
-            "tokens": [],
-            "spans": [[(*pairs[n], tops[n]) for n in part] for part in parts],
-        }
+        spans = []
+        for part in find_span_tokens(texts, len(request.prompt), request.spans):
+            spans.append([(*pairs[number], tops[number]) for number in part])
+        return {**kept, "tokens": [], "spans": spans}
     # Without a start, the tokens are compared with the tokens of the prompt without the answer.
     start = find_answer_start(texts, request.answer) if request.answer else 0
     return {**kept, "tokens": pairs[start or 0 :], "is_whole": not start}
 
 
 def parse_reply(reply: Body) -> RequestResult:
-    """Return the result of a shortened reply, whose completion has the tokens."""
+    """Return the result of a shortened reply. Its completion has the tokens."""
     tokens = [Token(str(text), float(logprob)) for text, logprob in reply["tokens"]]
     distributions = make_distributions(reply["spans"]) if "spans" in reply else None
     return LongContextResult(
@@ -137,25 +135,27 @@ def _read_tokens(
 ) -> tuple[list[str], list[Any], Sequence[Mapping[str, float]]]:
     """Return the tokens in a reply, what stands there for their log-probabilities, and the most likely tokens."""
     if way == ECHO:
-        found = reply["choices"][0]["logprobs"]
+        logprobs = reply["choices"][0]["logprobs"]
         # The last token is the one that was generated. llama-cpp-python generates none at the end of a text.
-        end = len(found["tokens"]) - int(reply.get("usage", {}).get("completion_tokens", 1))
-        every: list[Mapping[str, float] | None] = found.get("top_logprobs") or [None] * end
+        end = len(logprobs["tokens"]) - int(reply.get("usage", {}).get("completion_tokens", 1))
+        every: list[Mapping[str, float] | None] = logprobs.get("top_logprobs") or [None] * end
         tops = [top or {} for top in every]
-        return list(map(str, found["tokens"][:end])), found["token_logprobs"][:end], tops[:end]
+        texts = list(map(str, logprobs["tokens"][:end]))
+        return texts, logprobs["token_logprobs"][:end], tops[:end]
     if way == PROMPT_LOGPROBS:
-        places = [[*(token or {}).values()] for token in reply["choices"][0]["prompt_logprobs"]]
-        tops = [{str(each["decoded_token"]): each["logprob"] for each in place} for place in places]
-        # The prompt's own token comes first, before the most likely ones; the first place has none.
-        own = [place[0] if place else {"decoded_token": "", "logprob": None} for place in places]
-        return (
-            [str(each["decoded_token"] or "") for each in own],
-            [each["logprob"] for each in own],
-            tops,
-        )
+        tops = []
+        own = []
+        for position in reply["choices"][0]["prompt_logprobs"]:
+            candidates = [*(position or {}).values()]
+            tops.append({str(token["decoded_token"]): token["logprob"] for token in candidates})
+            # The prompt's own token comes before the most likely ones. At the first position there is none.
+            own.append(candidates[0] if candidates else {"decoded_token": "", "logprob": None})
+        texts = [str(token["decoded_token"] or "") for token in own]
+        return texts, [token["logprob"] for token in own], tops
     rows = reply["meta_info"]["input_token_logprobs"]
-    likely = reply["meta_info"].get("input_top_logprobs") or [[]] * len(rows)
-    tops = [{str(text): value for value, _, text in row or []} for row in likely]
+    tops = []
+    for likely in reply["meta_info"].get("input_top_logprobs") or [[]] * len(rows):
+        tops.append({str(text): value for value, _, text in likely or []})
     return [str(row[2] or "") for row in rows], [row[0] for row in rows], tops
 
 
@@ -209,11 +209,10 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
                 if failure_of(results[-1]) is not None:
                     return results[-1]
                 prompts[prompt] = [token.text for token in results[-1].completions[0].tokens]
-            pairs = enumerate(zip(tokens, prompts[prompt], strict=False))
+            pairs = zip(tokens, prompts[prompt], strict=False)
             same = min(len(tokens), len(prompts[prompt]))
-            tokens = tokens[
-                next((place for place, ((text, _), other) in pairs if text != other), same) :
-            ]
+            different = (number for number, ((text, _), other) in enumerate(pairs) if text != other)
+            tokens = tokens[next(different, same) :]
         if not tokens:
             raise FailureError(
                 Failure.MALFORMED, "the server's answer has no token of the gold answer"
@@ -236,7 +235,7 @@ def _join(results: Sequence[RequestResult], outputs: list[GeneratedOutput]) -> R
 
 
 def find_answer_start(tokens: Sequence[str], answer: str) -> int | None:
-    """Return the number of the first token of an answer at the end of a text; None if the tokens do not join to it.
+    """Return the number of the first token of an answer at the end of a text, if the tokens join to it.
 
     A token that the answer shares with the text before it counts as one of the answer's.
     """
@@ -253,32 +252,32 @@ def read_logprobs(values: Sequence[Any]) -> list[float]:
 
     Raises a `FailureError` if another one is missing, or is not a finite number up to 0.
     """
-    found = []
-    for place, value in enumerate(values):
-        if value is None and place == 0:
+    logprobs = []
+    for number, value in enumerate(values):
+        if value is None and number == 0:
             value = 0.0
         if not isinstance(value, int | float) or isinstance(value, bool) or not -1e5 < value < 1e-3:
             raise FailureError(
                 Failure.MALFORMED,
                 "a token of the text has no log-probability in the server's answer",
             )
-        found.append(min(float(value), 0.0))
-    return found
+        logprobs.append(min(float(value), 0.0))
+    return logprobs
 
 
 def find_span_tokens(
     tokens: Sequence[str], characters: int, spans: Sequence[tuple[int, int]]
 ) -> list[list[int]]:
-    """Return the numbers of the tokens of each part of a text. Places are counted from the text's end.
+    """Return the numbers of the tokens of each part of a text. Offsets are counted from the text's end.
 
     A server can put a token before the text, but none after it.
     """
-    found: list[list[int]] = [[] for _ in spans]
+    parts: list[list[int]] = [[] for _ in spans]
     end = characters
     for number in range(len(tokens) - 1, 0, -1):  # the first token has no distribution
         start = end - len(tokens[number])
-        for part, (first, last) in zip(found, spans, strict=True):
+        for part, (first, last) in zip(parts, spans, strict=True):
             if max(first, start) < min(last, end):
                 part.append(number)
         end = start
-    return [sorted(part) for part in found]
+    return [sorted(part) for part in parts]

@@ -202,9 +202,9 @@ def our_providers() -> tuple[Provider, ...]:
     """Return the providers in `apis/providers/`."""
     folder = import_module(_FOLDER)
     names = sorted(module.name for module in iter_modules(folder.__path__))
-    found = tuple(import_module(f"{_FOLDER}.{name}").PROVIDER for name in names)
-    _register_formats(found)
-    return found
+    ours = tuple(import_module(f"{_FOLDER}.{name}").PROVIDER for name in names)
+    _register_formats(ours)
+    return ours
 
 
 @cache
@@ -214,21 +214,21 @@ def providers() -> Mapping[str, Provider]:
     A provider of another package that cannot be used, or would answer for another one, is left out with a warning. It
     then has no effect at all: records change nothing when they are made.
     """
-    found = {provider.name: provider for provider in our_providers()}
-    for provider in load_plugins(GROUP, "provider", partial(_check, found)):
-        found[provider.name] = provider
-    _register_formats(found.values())
-    return found
+    by_name = {provider.name: provider for provider in our_providers()}
+    for provider in load_plugins(GROUP, "provider", partial(_check, by_name)):
+        by_name[provider.name] = provider
+    _register_formats(by_name.values())
+    return by_name
 
 
-def _register_formats(found: Iterable[Provider]) -> None:
+def _register_formats(usable: Iterable[Provider]) -> None:
     """Have the keys of providers redacted from now on. No client can be used before (`find_record`)."""
-    for provider in found:
+    for provider in usable:
         if provider.secret is not None:
             register_format(provider.secret)
 
 
-def _check(found: Mapping[str, Provider], provider: Any) -> Provider:
+def _check(others: Mapping[str, Provider], provider: Any) -> Provider:
     """Return a provider of another package, if it can be used beside others."""
     if isinstance(kind := getattr(provider, "client", None), type):
         _refused.add(kind)
@@ -238,7 +238,9 @@ def _check(found: Mapping[str, Provider], provider: Any) -> Provider:
             f"client: {provider.client.__name__} lacks {min(provider.client.__abstractmethods__)}"
         )
     _check_names(provider)
-    taken = {each for other in found.values() for each in _list_names(other)}
+    taken: set[tuple[str, str]] = set()
+    for other in others.values():
+        taken.update(_list_names(other))
     if clash := [name for name in _list_names(provider) if name in taken]:
         raise InputError(f"another one has its {' '.join(clash[0])}")
     _refused.discard(provider.client)
@@ -335,19 +337,18 @@ def find_provider(name: str) -> Provider:
 
 
 def client_provider(class_name: str) -> Provider | None:
-    """Return the provider of a client by the path of its class; None for a client of HELM or of another package."""
-    # A deployment can also name the module in which the client is.
-    clients = [(provider.client, provider) for provider in providers().values()]
-    paths = {
-        f"{module}.{kind.__name__}": each
-        for kind, each in clients
-        for module in (CLIENTS, kind.__module__)
-    }
-    return paths.get(class_name)
+    """Return the provider of a client by the path of its class. Clients of HELM and of other packages have none."""
+    by_path = {}
+    for provider in providers().values():
+        kind = provider.client
+        # A deployment can also name the module in which the client is.
+        for module in (CLIENTS, kind.__module__):
+            by_path[f"{module}.{kind.__name__}"] = provider
+    return by_path.get(class_name)
 
 
 def library_provider(client: object) -> Provider | None:
-    """Return the provider whose package a HELM client uses; None if it uses none of them."""
+    """Return the provider whose package a HELM client uses, if it uses one of them."""
     if (own := getattr(client, "provider", None)) is not None:
         return own
     package = type(getattr(client, "client", None)).__module__.partition(".")[0]

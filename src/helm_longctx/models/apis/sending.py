@@ -142,12 +142,12 @@ class Attempt:
         return seconds if seconds is not None and seconds > request_timeout() else None
 
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
-        reasons = (reason for reply in self.replies for reason in _reasons(reply))
-        messages = [part.get("message") for reply in self.replies for part in _parts(reply)]
-        if any(each.get("refusal") for each in _dicts(messages)) or Ending.REFUSED in map(
-            ending_of, reasons
-        ):
-            return Failure.REFUSED
+        for reply in self.replies:
+            messages = [part.get("message") for part in _parts(reply)]
+            if any(message.get("refusal") for message in _dicts(messages)):
+                return Failure.REFUSED
+            if Ending.REFUSED in map(ending_of, _reasons(reply)):
+                return Failure.REFUSED
         kind = failure_of_error(outcome) if isinstance(outcome, Exception) else failure_of(outcome)
         if kind is None or kind is Failure.REFUSED:
             return kind or failure_of_reason(self._find_bad_reason(outcome))
@@ -163,20 +163,19 @@ class Attempt:
         return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
 
     def _find_bad_reason(self, outcome: RequestResult | Exception) -> object:
-        """Return the finish reason for which a text is no answer; None if there is none.
+        """Return the finish reason for which a text is no answer, if there is one.
 
         HELM's clients do not pass on all reasons, so reasons in the raw replies count, too, if they are known.
         """
         if isinstance(outcome, RequestResult) and facts_of(outcome).calls:
             return None
-        found = [
-            reason for reply in self.replies for reason in _reasons(reply) if ending_of(reason)
-        ]
+        reasons: list[object] = []
+        for reply in self.replies:
+            reasons += [reason for reason in _reasons(reply) if ending_of(reason)]
         if isinstance(outcome, RequestResult):
-            found += [
-                (completion.finish_reason or {}).get("reason") for completion in outcome.completions
-            ]
-        return next(filter(failure_of_reason, found), None)
+            for completion in outcome.completions:
+                reasons.append((completion.finish_reason or {}).get("reason"))
+        return next(filter(failure_of_reason, reasons), None)
 
 
 def try_once(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
@@ -258,20 +257,21 @@ def _parts(reply: RawReply) -> list[dict[str, Any]]:
         reply.get("choices"),
         reply.get("candidates"),
     ]
-    return [part for each in lists for part in _dicts(each)]
+    parts = []
+    for values in lists:
+        parts += _dicts(values)
+    return parts
 
 
 def _reasons(reply: RawReply) -> list[object]:
-    return [
-        reason
-        for part in _parts(reply)
-        for name in _REASONS
-        if (reason := part.get(name)) is not None
-    ]
+    reasons = []
+    for part in _parts(reply):
+        reasons += [part[name] for name in _REASONS if part.get(name) is not None]
+    return reasons
 
 
 def _find_defect(reply: RawReply) -> str | None:
-    """Return the defect of a reply in OpenAI's protocol; None if it has none, or if the protocol is another one."""
+    """Return the defect of a reply in OpenAI's protocol, if it has one and the protocol is that one."""
     if reply.get("error"):
         return f"the server answered with an error: {reply['error']}"
     if "choices" not in reply:
@@ -288,7 +288,9 @@ def _find_defect(reply: RawReply) -> str | None:
 
 
 def _dicts(value: object) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [item for item in value if isinstance(item, dict)]
 
 
 LONGEST_WAIT = 80.0
@@ -338,7 +340,7 @@ class Sender:
 
     Args:
         client: HELM's client of a deployment, or HELM's context for a remote server.
-        limit: seconds that a request may take; None for a model in this process.
+        limit: seconds that a request may take. A model in this process has no limit.
 
     Attributes:
         caches_prompts: whether the provider reuses beginnings of prompts that it has read, or sells them cheaper.
@@ -449,15 +451,15 @@ def quiet_clients() -> Iterator[None]:
 class _ClientFilter(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
-        self._places: set[tuple[str, int]] = set()
+        self._lines: set[tuple[str, int]] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         is_ours = record.pathname.startswith(_PACKAGE)
         if is_ours or not _is_sending.get() or _helm.isEnabledFor(logging.DEBUG):
             return True
-        place = record.pathname, record.lineno
-        is_new = place not in self._places
-        self._places.add(place)
+        line = (record.pathname, record.lineno)
+        is_new = line not in self._lines
+        self._lines.add(line)
         # If a secret was removed from a traceback, the record has the traceback only as text.
         return is_new and not (record.exc_info or record.exc_text)
 

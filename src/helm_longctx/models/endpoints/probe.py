@@ -37,8 +37,8 @@ class Endpoint:
 
     Args:
         url: the base address, in the form that the official packages take.
-        context: tokens of prompt and output together; None if the server does not say it.
-        source: hub name or folder of the weights; None if the server does not say it.
+        context: tokens of prompt and output together, if the server says it.
+        source: hub name or folder of the weights, if the server says it.
         refused: parameters of HELM's requests that the server refuses, each with what is sent instead.
         token_env: start of the names of the variables of an OAuth client.
     """
@@ -138,7 +138,7 @@ def probe(
     if not answered:
         raise _no_answer(endpoint, list(results.values()), models)
     # The name may be an alias, or a mistake that the server overlooks.
-    names = [each.name for each in models]
+    names = [listed.name for listed in models]
     if names and endpoint.model not in names:
         hwarn(
             f"{endpoint.url} answers to model={endpoint.model!r} but does not list it; listed: "
@@ -146,7 +146,9 @@ def probe(
         )
     routes = _select_routes(kind, answered, results)
     _check_words(endpoint, routes, results)
-    refused = dict.fromkeys(change for route in routes for change in replies[route][1])
+    refused: dict[str, None] = {}
+    for route in routes:
+        refused |= dict.fromkeys(replies[route][1])
     return replace(endpoint, routes=routes, refused=tuple(refused))
 
 
@@ -169,20 +171,17 @@ def base_url(url: str, api: str) -> str:
         )
     # Users copy routes from examples, but the clients add them. The longest comes first, because a route can end with
     # another one.
-    routes = {
-        route.removeprefix(each.version)
-        for each in providers().values()
-        for route in each.routes.values()
-    }
-    ends = sorted({*routes, "/models"}, key=len, reverse=True)
+    routes = {"/models"}
+    for known in providers().values():
+        routes.update(route.removeprefix(known.version) for route in known.routes.values())
+    ends = sorted(routes, key=len, reverse=True)
     path = parts.path.rstrip("/")
-    provider = find_provider(api)
     path = path.removesuffix(next(filter(path.endswith, ends), "")).rstrip("/")
-    path = (
-        path or provider.version
-        if provider.address_has_version
-        else path.removesuffix(provider.version)
-    )
+    provider = find_provider(api)
+    if not provider.address_has_version:
+        path = path.removesuffix(provider.version)
+    elif not path:
+        path = provider.version
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
@@ -194,11 +193,12 @@ def make_client(endpoint: Endpoint) -> ProviderClient:
 
 
 def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedModel:
-    by_name = {each.name: each for each in models}
+    by_name = {listed.name: listed for listed in models}
     # HELM's names start with an organization, which a server need not know.
     guesses = [endpoint.model] if endpoint.model else [name, name.partition("/")[2]]
-    if found := next((by_name[guess] for guess in guesses if guess in by_name), None):
-        return found
+    for guess in guesses:
+        if guess in by_name:
+            return by_name[guess]
     # A name that is not listed may be an alias; the tiny requests will show it.
     if endpoint.model or not models:
         return ListedModel(endpoint.model or guesses[-1])
@@ -238,10 +238,10 @@ def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
     name = f"endpoint/{endpoint.model}"
     tiny = replace(tiny_request(name, name), temperature=0.0)
     # Some models refuse the parameter of stop sequences.
-    found = ask_model(client, replace(tiny, stop_sequences=["\n\n\n"]))
-    if found.is_silent:  # perhaps because the answer starts with empty lines
-        found = ask_model(client, tiny)
-    return found, [str(change) for change in client.parameters.changes]
+    availability = ask_model(client, replace(tiny, stop_sequences=["\n\n\n"]))
+    if availability.is_silent:  # perhaps because the answer starts with empty lines
+        availability = ask_model(client, tiny)
+    return availability, [str(change) for change in client.parameters.changes]
 
 
 def _select_routes(
@@ -266,16 +266,14 @@ def _no_answer(
     if Failure.BAD_KEY in kinds:
         return _key_error(endpoint, results[kinds.index(Failure.BAD_KEY)].reason)
     # Servers answer a request to an unknown model in many ways, so a model that is not listed counts as unknown.
-    names = [each.name for each in models]
+    names = [listed.name for listed in models]
     if Failure.UNKNOWN_MODEL in kinds or (names and endpoint.model not in names):
-        allowed = (
-            f"; give one of its models, such as {nearest(endpoint.model, names)}" if names else ""
-        )
-        said = (
-            results[kinds.index(Failure.UNKNOWN_MODEL)]
-            if Failure.UNKNOWN_MODEL in kinds
-            else results[0]
-        )
+        allowed = ""
+        if names:
+            allowed = f"; give one of its models, such as {nearest(endpoint.model, names)}"
+        said = results[0]
+        if Failure.UNKNOWN_MODEL in kinds:
+            said = results[kinds.index(Failure.UNKNOWN_MODEL)]
         return InputError(
             f"model={endpoint.model!r}: {endpoint.url} does not have this model ({said.reason}){allowed}"
         )

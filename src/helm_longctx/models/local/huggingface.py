@@ -106,7 +106,7 @@ class LongContextHuggingFaceClient(CachingClient):
             raise bad_argument(
                 path, "tokenizer_name", type(tokenizer).__name__, "a HuggingFaceTokenizer"
             )
-        found = Weights.find(path, revision, dtype, attn_implementation)
+        weights = Weights.find(path, revision, dtype, attn_implementation)
         if quantized_cache is not None and "backend" not in quantized_cache:
             raise bad_argument(
                 path,
@@ -114,15 +114,12 @@ class LongContextHuggingFaceClient(CachingClient):
                 quantized_cache,
                 "a mapping with a backend, such as fp8 or quanto",
             )
-        arguments, quantized = (
-            json.dumps(each, sort_keys=True) if each else "" for each in (load, quantized_cache)
-        )
         self._weights = replace(
-            found,
-            arguments=arguments,
+            weights,
+            arguments=_serialize(load),
             adapter=adapter,
             remote_code=remote_code,
-            quantized_cache=quantized,
+            quantized_cache=_serialize(quantized_cache),
             digest=digest,
         )
         ignore_broken_torchvision()
@@ -159,11 +156,9 @@ class LongContextHuggingFaceClient(CachingClient):
         try:
             if isinstance(request, SpanRequest | AnswerRequest):
                 return self._read(request)
-            return (
-                self._score(request)
-                if isinstance(request, ScoringRequest)
-                else self._answer(request)
-            )
+            if isinstance(request, ScoringRequest):
+                return self._score(request)
+            return self._answer(request)
         except OutOfMemoryError as error:
             # The next request may be shorter, so the run goes on; the same one would fail again.
             return make_failure(Failure.BAD_REQUEST, str(error))
@@ -209,7 +204,7 @@ class LongContextHuggingFaceClient(CachingClient):
         return ""
 
     def _read(self, request: SpanRequest | AnswerRequest) -> RequestResult:
-        """Return the distributions at the tokens of parts of a prompt, or of the answer, which is written first."""
+        """Return the distributions at the tokens of parts of a prompt, or of the answer after it is written."""
         if isinstance(request, AnswerRequest):
             if request.messages is not None:
                 raise InputError(
@@ -249,17 +244,19 @@ class LongContextHuggingFaceClient(CachingClient):
     def _raw_request(self, request: Request) -> dict[str, Any]:
         """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
         sha = hashlib.sha256()
-        for name, text in (part for turn in turns(request) for part in turn.items()):
-            # The lengths are included, so that the digest changes if text moves from one turn to the next.
-            sha.update(f"{name}\0{len(text)}\0".encode())
-            sha.update(text.encode("utf-8", "surrogatepass"))
+        for turn in turns(request):
+            for name, text in turn.items():
+                # The lengths are included, so that the digest changes if text moves from one turn to the next.
+                sha.update(f"{name}\0{len(text)}\0".encode())
+                sha.update(text.encode("utf-8", "surrogatepass"))
+        further = {name: getattr(self._weights, name, None) for name in _FURTHER}
         return {
             "model": self._weights.path,
             **{
                 name: getattr(self._weights, name)
                 for name in ("commit", "dtype", "attn_implementation")
             },
-            **{name: value for name in _FURTHER if (value := getattr(self._weights, name, None))},
+            **{name: value for name, value in further.items() if value},
             "chunk_size": self._chunk_size,
             "form": "completion" if request.messages is None else "chat",
             "sha256": sha.hexdigest(),
@@ -276,8 +273,8 @@ class LongContextHuggingFaceClient(CachingClient):
         if "\n" in request.stop_sequences:
             with self._tokenizer as tokenizer:
                 # A vocabulary without a token gives the unknown token or None, at which generation must not stop.
-                found = frozenset(tokenizer.convert_tokens_to_ids([*NEWLINES]))
-                stop_ids = found - {None, tokenizer.unk_token_id}
+                ids = frozenset(tokenizer.convert_tokens_to_ids([*NEWLINES]))
+                stop_ids = ids - {None, tokenizer.unk_token_id}
         stops = [stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)]
         encoded = time.perf_counter() - start
         model = self._weights.load()
@@ -326,13 +323,11 @@ class LongContextHuggingFaceClient(CachingClient):
     ) -> dict[str, Any]:
         last = generation.tokens[-1:]
         # These are HELM's names of finish reasons.
-        reason = (
-            "endoftext"
-            if end_ids.issuperset(last)
-            else "stop"
-            if stop_ids.issuperset(last)
-            else "length"
-        )
+        reason = "length"
+        if end_ids.issuperset(last):
+            reason = "endoftext"
+        elif stop_ids.issuperset(last):
+            reason = "stop"
         # The token that ended the answer is not a part of it.
         tokens = generation.tokens if reason == "length" else generation.tokens[:-1]
         with self._tokenizer as tokenizer:
@@ -388,7 +383,11 @@ class LongContextHuggingFaceClient(CachingClient):
             return tokenizer.decode(tokens, skip_special_tokens=True)
 
 
+def _serialize(arguments: Mapping[str, Any] | None) -> str:
+    return json.dumps(arguments, sort_keys=True) if arguments else ""
+
+
 def _sampling(request: Request) -> dict[str, Any]:
-    """Return how the tokens of an answer are drawn; empty if the most likely one is taken."""
+    """Return how the tokens of an answer are drawn. It is empty if the most likely one is taken."""
     names = ("temperature", "top_p", "top_k", "min_p", "seed")
     return {name: getattr(request, name, None) for name in names} if request.temperature else {}

@@ -42,7 +42,7 @@ class Job:
         prompt: token ids, special tokens included.
         max_tokens: most tokens to generate.
         stop_ids: tokens that end the answer, in addition to the model's own end tokens.
-        is_finished: takes the tokens generated so far and returns whether to stop; None to stop only at end tokens.
+        is_finished: takes the tokens generated so far and returns whether to stop. Without it, only end tokens stop.
         chunk_size: number of prompt tokens that the model reads at once.
         reuse_prefix: whether to reuse the cache of the last prompt for a common prefix, and to keep this prompt's.
         sampling: `temperature`, `top_p`, `top_k`, `min_p` and `seed`; empty for the most likely token.
@@ -138,7 +138,7 @@ def check_length(cache: Any, length: int) -> None:
 
 
 def copy_cache(cache: Any) -> Any:
-    """Return a cache that shares its tensors, which are never changed in place, with another one."""
+    """Return a cache that shares its tensors with another one. They are never changed in place."""
     copied = copy(cache)
     copied.layers = [copy(layer) for layer in cache.layers]
     return copied
@@ -168,7 +168,7 @@ class LocalModel:
     Args:
         model: a causal language model of transformers.
         keeps_attention: whether its attention stays as it is; otherwise our own reads chunks faster on processors.
-        quantized_cache: arguments of transformers' `QuantizedCache`; None for a plain cache.
+        quantized_cache: arguments of transformers' `QuantizedCache`. Without them, the cache is a plain one.
 
     Raises:
         ModelError: there is no such quantized cache for the model, or its package is not installed.
@@ -200,7 +200,7 @@ class LocalModel:
             raise ModelError(f"{self._name}: quantized_cache={quantized_cache}: {error}") from error
 
     def make_cache(self) -> Any:
-        """Return an empty quantized cache; None for a plain one, which the model makes itself."""
+        """Return an empty quantized cache. Returns None for a plain one: the model makes it itself."""
         if self._quantized is None:
             return None
         from transformers import QuantizedCache
@@ -249,21 +249,22 @@ class LocalModel:
         """
         import torch
 
-        found: dict[int, Generation | Exception] = {}
+        outcomes: dict[int, Generation | Exception] = {}
         for number, job in enumerate(jobs):
             try:
                 self.check(job.prompt, job.max_tokens)
             except ModelError as error:
-                found[number] = error
+                outcomes[number] = error
         with self._lock, torch.inference_mode():
-            left = [number for number in range(len(jobs)) if number not in found]
-            waiting = self._plan([jobs[number] for number in left], most)
-            waiting = [[left[place] for place in batch] for batch in waiting]
+            left = [number for number in range(len(jobs)) if number not in outcomes]
+            waiting = []
+            for planned in self._plan([jobs[number] for number in left], most):
+                waiting.append([left[index] for index in planned])
             while waiting:
                 batch = waiting.pop(0)
                 try:
                     generations = self._generate_batch([jobs[number] for number in batch])
-                    found |= dict(zip(batch, generations, strict=True))
+                    outcomes |= dict(zip(batch, generations, strict=True))
                     continue
                 except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
                     if not _is_memory(error):
@@ -276,10 +277,10 @@ class LocalModel:
                     waiting[:0] = [batch[:half], batch[half:]]
                 else:
                     size = len(jobs[batch[0]].prompt)
-                    found[batch[0]] = OutOfMemoryError(
+                    outcomes[batch[0]] = OutOfMemoryError(
                         f"there is no memory left for a prompt of {size} tokens"
                     )
-        return [found[number] for number in range(len(jobs))]
+        return [outcomes[number] for number in range(len(jobs))]
 
     def _plan(self, jobs: Sequence[Job], most: int) -> list[list[int]]:
         if self._per_token is None and jobs:
@@ -318,12 +319,12 @@ class LocalModel:
         ids = self._tensor(rows)
         seen = self._tensor(mask)
         kept = [cache for cache in caches if cache is not None]
-        merged = (
-            batches.merge(kept, max(job.max_tokens for job in jobs))
-            if len(kept) == len(jobs) > 1
-            else None
-        )
-        answers, first = self._write(ids, seen, merged if len(jobs) > 1 else caches[0], jobs)
+        cache = caches[0]
+        if len(jobs) > 1:
+            cache = None
+            if len(kept) == len(jobs):
+                cache = batches.merge(kept, max(job.max_tokens for job in jobs))
+        answers, first = self._write(ids, seen, cache, jobs)
         seconds = time.perf_counter() - start
         peak = self._peak_memory()
         return [
@@ -402,7 +403,7 @@ class LocalModel:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / (1 << 30)
 
     def _read_prompt(self, ids: Any, cache: Any, start: int, chunk_size: int) -> Any:
-        """Fill the cache with all prompt tokens except the last; None if the model has no cache.
+        """Fill the cache with all prompt tokens except the last. Returns None if the model has no cache.
 
         Only the logits of the last token are needed, and `generate` computes those.
         """
@@ -434,7 +435,7 @@ class LocalModel:
         Args:
             ids: the prompts' tokens, padded on the left: jobs × tokens.
             mask: 0 for padding, and 1 for tokens: jobs × tokens.
-            cache: the cache of all tokens but the last one; None if there is none.
+            cache: the cache of all tokens but the last one, if there is one.
         """
         import torch
         from transformers import StoppingCriteriaList

@@ -66,8 +66,8 @@ def score_tokens(
         local.check(ids)
     # How many first tokens of a text the next one shares, before the tokens that either of them scores.
     shared = []
-    for (one, other), each in zip(pairwise(texts), pairwise(starts), strict=True):
-        limit = min(each) - 1
+    for (one, other), both_starts in zip(pairwise(texts), pairwise(starts), strict=True):
+        limit = min(both_starts) - 1
         shared.append(next((at for at in range(limit) if one[at] != other[at]), limit))
 
     def score() -> list[list[Scored]]:
@@ -98,14 +98,15 @@ class _Reader:
 
         device = self._model.device
         ends = sorted({*range(self._chunk, start - 1, self._chunk), keep, start - 1} - {0})
-        for end in (each for each in ends if each > self._length):
-            self._read(torch.tensor([ids[self._length : end]], device=device), head=False)
-        found: list[Scored] = []
+        for end in ends:
+            if end > self._length:
+                self._read(torch.tensor([ids[self._length : end]], device=device), head=False)
+        scored: list[Scored] = []
         at = start - 1
         while at < len(ids) - 1:
             end = min(at + self._chunk, len(ids) - 1)
             logits = self._read(torch.tensor([ids[at:end]], device=device), head=True)[0]
-            found += _score_tokens(logits, ids[at + 1 : end + 1], top)
+            scored += _score_tokens(logits, ids[at + 1 : end + 1], top)
             at = end
         if keep and is_croppable(self._cache):
             self._cache.crop(keep - self._length)
@@ -113,7 +114,7 @@ class _Reader:
         else:
             self._cache = self._make_cache()
             self._length = 0
-        return found
+        return scored
 
     def _read(self, chunk: Any, head: bool) -> Any:
         so_far = {"past_key_values": self._cache} if self._cache is not None else {}
@@ -149,9 +150,12 @@ def _score_tokens(logits: Any, targets: Sequence[int], top: int) -> list[Scored]
 
 def make_scorer(local: LocalModel, chunk_size: int) -> Scorer:
     """Return the function of a local model for `respond`; see `score_tokens`."""
-    return lambda texts, starts: [
-        [each.logprob for each in row] for row in score_tokens(local, texts, starts, chunk_size)
-    ]
+
+    def score(texts: Sequence[Sequence[int]], starts: Sequence[int]) -> list[list[float]]:
+        rows = score_tokens(local, texts, starts, chunk_size)
+        return [[scored.logprob for scored in row] for row in rows]
+
+    return score
 
 
 def respond(tokenizer: Any, score: Scorer, request: ScoringRequest, prompt: str) -> dict[str, Any]:
@@ -214,7 +218,7 @@ def _encode(
 ) -> list[tuple[list[int], int]]:
     """Return the token ids of each text, and the number of the first one that has a character of the scored part."""
     prompts: dict[str, tuple[list[int], str, int]] = {}
-    found = []
+    encodings = []
     for prompt, answer in texts:
         if prompt not in prompts:
             prompts[prompt] = _split_tail(tokenizer, prompt, special)
@@ -223,10 +227,10 @@ def _encode(
             tail + answer, add_special_tokens=special and not before, return_offsets_mapping=True
         )
         ends = [end for _, end in encoded["offset_mapping"]]
-        first = next((place for place, end in enumerate(ends) if end > len(tail)), len(ends))
+        first = next((number for number, end in enumerate(ends) if end > len(tail)), len(ends))
         # The first token of a text has no log-probability.
-        found.append((ids[:before] + encoded["input_ids"], max(before + first, 1)))
-    return found
+        encodings.append((ids[:before] + encoded["input_ids"], max(before + first, 1)))
+    return encodings
 
 
 def _split_tail(tokenizer: Any, prompt: str, special: bool) -> tuple[list[int], str, int]:
@@ -237,14 +241,12 @@ def _split_tail(tokenizer: Any, prompt: str, special: bool) -> tuple[list[int], 
     if len(prompt) > 2 * TAIL:
         encoded = tokenizer(prompt, add_special_tokens=special, return_offsets_mapping=True)
         ids = encoded["input_ids"]
-        places = encoded["offset_mapping"]
-        first = next(
-            place for place, (start, _) in enumerate(places) if start >= len(prompt) - TAIL
-        )
-        for place in range(first, min(first + 20, len(ids))):
-            tail = prompt[places[place][0] :]
-            if tokenizer(tail, add_special_tokens=False)["input_ids"] == ids[place:]:
-                return ids, tail, place
+        starts = [start for start, _ in encoded["offset_mapping"]]
+        first = next(number for number, start in enumerate(starts) if start >= len(prompt) - TAIL)
+        for number in range(first, min(first + 20, len(ids))):
+            tail = prompt[starts[number] :]
+            if tokenizer(tail, add_special_tokens=False)["input_ids"] == ids[number:]:
+                return ids, tail, number
     return [], prompt, 0
 
 
@@ -254,11 +256,13 @@ def read_spans(
     """Return the distributions at the tokens of each part of a prompt; see `score_tokens`."""
     encoded = tokenizer(request.prompt, return_offsets_mapping=True)
     ids = encoded["input_ids"]
-    places = encoded["offset_mapping"]
-    parts = [
-        [n for n, (start, end) in enumerate(places) if n and max(first, start) < min(last, end)]
-        for first, last in request.spans
-    ]
+    parts = []
+    for first, last in request.spans:
+        part = []
+        for number, (start, end) in enumerate(encoded["offset_mapping"]):
+            if number and max(first, start) < min(last, end):
+                part.append(number)
+        parts.append(part)
     scored = score_tokens(
         local,
         [ids[: part[-1] + 1] for part in parts],

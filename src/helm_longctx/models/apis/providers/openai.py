@@ -163,7 +163,7 @@ class OpenAIClient(ProviderClient):
         return echo.score(super(), request, self._way)
 
     def score_support(self) -> str:
-        """Return why the server gives no log-probabilities of texts; empty if it does."""
+        """Return why the server gives no log-probabilities of texts, or an empty text if it does."""
         if self._form == "chat":
             return "its deployment sends only chats; set form: completions (type: completions)"
         self._way, reason = echo.find_way(super(), f"endpoint/{self.settings.model or 'model'}")
@@ -195,13 +195,12 @@ class OpenAIClient(ProviderClient):
             raise FailureError(
                 Failure.BAD_REQUEST, "messages cannot be sent as a completion; set form=both"
             )
+        asked: Body = {"prompt": request.prompt}
+        if chats:
+            asked = {"messages": tools.openai_messages(protocol.turns(request))}
         fields: Body = {
             "model": settings.model or request.model.partition("/")[2],
-            **(
-                {"messages": tools.openai_messages(protocol.turns(request))}
-                if chats
-                else {"prompt": request.prompt}
-            ),
+            **asked,
             "max_tokens": request.max_tokens + settings.thinking_tokens,
             "temperature": request.temperature,
         }
@@ -218,11 +217,9 @@ class OpenAIClient(ProviderClient):
             "tools": tools.openai_tools(request),
         }
         if isinstance(request, AnswerRequest):
-            fields |= (
-                {"logprobs": True, "top_logprobs": request.top}
-                if chats
-                else {"logprobs": request.top}
-            )
+            fields["logprobs"] = True if chats else request.top
+            if chats:
+                fields["top_logprobs"] = request.top
         return protocol.fill_body(fields, optional, settings.extra_body)
 
     def _make_library(self, **options: Any) -> Any:
@@ -279,11 +276,9 @@ class OpenAIClient(ProviderClient):
         if details:
             parts["reasoning_details"] = tools.join_details(details)
         # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
-        choice = (
-            {"message": {"content": None, **parts, "role": "assistant"}}
-            if chats
-            else {"text": parts.get("text")}
-        )
+        choice = {"text": parts.get("text")}
+        if chats:
+            choice = {"message": {"content": None, **parts, "role": "assistant"}}
         return {**reply, "choices": [{"index": 0, "finish_reason": reason, **provider, **choice}]}
 
 
@@ -324,13 +319,11 @@ _OF_PROVIDER = ("error", "native_finish_reason")
 
 
 def _first_choices(choices: object) -> list[Body]:
-    """Return the choices with the index 0, which is the only one that is asked for. Some servers send no index."""
-    found = (
-        [choice for choice in choices if isinstance(choice, dict)]
-        if isinstance(choices, list)
-        else []
-    )
-    return [each for each in found if each.get("index") in (0, None)]
+    """Return the choices with the index 0: no other one is asked for. Some servers send no index."""
+    if not isinstance(choices, list):
+        return []
+    dicts = [choice for choice in choices if isinstance(choice, dict)]
+    return [choice for choice in dicts if choice.get("index") in (0, None)]
 
 
 class OpenAIBatches(batches.Service):
@@ -366,8 +359,8 @@ class OpenAIBatches(batches.Service):
     def find(self, part: batches.Part, others: set[str]) -> batches.Search:
         """Look for the batch that has the part's identifier in its metadata."""
         listed = self._patient.batches.list(limit=100)
-        found = (batch.id for batch in listed if (batch.metadata or {}).get(TAG) == part.id)
-        return batches.Search(next(found, None), True)
+        matches = (batch.id for batch in listed if (batch.metadata or {}).get(TAG) == part.id)
+        return batches.Search(next(matches, None), True)
 
     def progress(self, part: batches.Part) -> batches.Progress:
         """Return the batch's status."""
@@ -496,11 +489,9 @@ def read_result(row: Body) -> batches.Reading:
     status = response.get("status_code", 200)
     body = response.get("body")
     # Some servers write the number as a text.
-    status = (
-        int(status)
-        if isinstance(status, str) and status.isdecimal()
-        else batches.check_type(status, int)
-    )
+    if isinstance(status, str) and status.isdecimal():
+        status = int(status)
+    status = batches.check_type(status, int)
     if status == 200 and not error:
         return batches.check_type(body, dict)
     if status == 400 and (reply := protocol.cut_reply(str(error or body))):
