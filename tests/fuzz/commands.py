@@ -133,6 +133,11 @@ LINES = {
         "verify all --page proof.md",
         "verify leval --page proof.md",
     ),
+    "correlations": (
+        "correlations helmet",
+        "correlations helmet --models instruct --length 128k",
+        "correlations lv_eval --length 16k --models 'GPT*,*b*,*B*'",
+    ),
     "subset": (
         "subset helmet --suite s --price 0.5 --seed 3",
         "subset lv_eval --agreement 0.5 --json s.json --to x.conf",
