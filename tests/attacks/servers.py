@@ -78,7 +78,7 @@ def send_text(text: str) -> Act:
 
 
 def close(handler: Any) -> None:
-    """Send nothing."""
+    """Close the connection without a reply, as a server that crashes does."""
     handler.close_connection = True
 
 
